@@ -422,4 +422,23 @@ mod tests {
             assert!(!directory.path().join("out").exists(), "{name}");
         }
     }
+
+    #[test]
+    fn names_of_files_never_become_options() {
+        const OPTION: &str = "--checkpoint-action=exec=touch /tmp/x";
+        let context = testing::context_with(brine_testing::debian(), testing::Scripted::new(""));
+        for (function, keyword) in [
+            ("archive.tar", map! {"options" => "cf", "tarfile" => "/tmp/a", "sources" => OPTION}),
+            ("archive.tar", map! {"options" => "x", "tarfile" => OPTION}),
+            ("archive.gzip", map! {"sourcefile" => OPTION}),
+            ("archive.gunzip", map! {"gzipfile" => OPTION}),
+            ("archive.cmd_zip", map! {"zip_file" => OPTION, "sources" => "a"}),
+            ("archive.cmd_zip", map! {"zip_file" => "/tmp/a", "sources" => brine_value::list!["a", OPTION]}),
+            ("archive.cmd_unzip", map! {"zip_file" => OPTION, "dest" => "/tmp"}),
+            ("archive.cmd_unzip", map! {"zip_file" => "/tmp/a", "dest" => "/tmp", "excludes" => OPTION}),
+        ] {
+            let error = context.call(function, Args::keyword(keyword)).unwrap_err().to_string();
+            assert!(error.contains("cannot be used: it starts with '-'"), "{function}: {error}");
+        }
+    }
 }

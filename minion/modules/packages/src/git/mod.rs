@@ -442,3 +442,6 @@ pub fn version(context: &Context, #[default(false)] versioninfo: bool) -> CallRe
     let part = |part: &str| part.parse::<i64>().map_or_else(|_| Value::from(part), Value::from);
     Ok(version.split('.').map(part).collect())
 }
+
+#[cfg(test)]
+mod tests;
