@@ -238,7 +238,7 @@ impl Peers {
         if let Err(error) = permit_source(&options_of(&rules), &self.config, source) {
             return refused(id, &error.to_string());
         }
-        let started = self.calls.start(Kind::Runner, &asked.fun, asked.args, &crate::process_user(), &Map::new()).await;
+        let started = self.calls.start_for_peer(&asked.fun, asked.args, &crate::process_user()).await;
         let mut finished = started.finish().await;
         finished.get_mut("data").and_then(|data| data.as_map_mut()?.shift_remove("return")).unwrap_or_default()
     }

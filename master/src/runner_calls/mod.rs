@@ -14,7 +14,7 @@ use brine_function::{Args, CallError, Registry};
 use brine_ids::{Jid, MinionId};
 use brine_mask::Mask;
 use brine_reactor::{Cause, PriorDispatch};
-use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
+use brine_runtime::executors::{Blocking, Executor, ExecutorError, Executors, MayBlock, Pending};
 use brine_value::{Map, Value, map};
 use brine_zmtp::Publisher;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -179,7 +179,7 @@ impl RunnerCalls {
         let mut call = self.new_call(Kind::Runner, function, Args { positional, keyword }, user, jid);
         call.body.insert("user".into(), user.into());
         call.checkpoint = Some(Arc::new(checkpoint));
-        drop(self.start_call(call, true));
+        drop(self.start_call(&self.services.executors.jobs, call, true));
         true
     }
 
@@ -253,7 +253,25 @@ impl RunnerCalls {
     pub async fn start(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str, cause: &Map) -> Started {
         let call = self.new_call(kind, function, args, user, Jid::new());
         let call = self.publish_new(NewCall { cause: cause.clone(), ..call }, cause).await;
-        self.start_call(call, true)
+        self.start_call(&self.services.executors.jobs, call, true)
+    }
+
+    /// Starts a runner function that a minion calls, on an executor of its own: an orchestration may be waiting for that
+    /// minion.
+    pub async fn start_for_peer(self: &Arc<Self>, function: &str, args: Args, user: &str) -> Started {
+        let call = NewCall::new(Kind::Runner, function, args, user, Jid::new());
+        let call = self.publish_new(call, &Map::new()).await;
+        self.start_call(&self.services.executors.peers, call, true)
+    }
+
+    /// Starts a runner function that the REST API calls on its own behalf. It does not wait for the functions of others.
+    pub async fn start_for_api(self: &Arc<Self>, function: &str, args: Args, user: &str) -> Started {
+        let call = NewCall::new(Kind::Runner, function, args, user, Jid::new());
+        if PAGE_FUNCTIONS.contains(&function) {
+            return self.start_call(&self.services.executors.disk, call, false);
+        }
+        let call = self.publish_new(call, &Map::new()).await;
+        self.start_call(&self.services.executors.logins, call, true)
     }
 
     /// Starts a call of a client that has the master's key, and that may have chosen the jid. Reads of the journal
@@ -268,15 +286,15 @@ impl RunnerCalls {
     ) -> Started {
         let call = self.new_call(kind, function, args, user, jid.unwrap_or_default());
         if kind == Kind::Runner && PAGE_FUNCTIONS.contains(&function) {
-            return self.start_call(call, false);
+            return self.start_call(&self.services.executors.jobs, call, false);
         }
         let call = self.publish_new(call, &Map::new()).await;
-        self.start_call(call, true)
+        self.start_call(&self.services.executors.jobs, call, true)
     }
 
-    fn start_call(self: &Arc<Self>, call: NewCall, has_events: bool) -> Started {
+    fn start_call(self: &Arc<Self>, executor: &Executor, call: NewCall, has_events: bool) -> Started {
         let (jid, tag, function, calls) = (call.jid.clone(), call.tag.clone(), call.function.clone(), Arc::clone(self));
-        let outcome = self.services.executors.jobs.start(move |may_block| {
+        let outcome = executor.start(move |may_block| {
             let (mut body, is_elsewhere) = calls.call(&call, may_block);
             if has_events && !is_elsewhere {
                 may_block.wait(calls.publish_return(&call, &body));

@@ -6,9 +6,12 @@
 //! | `crypto` | RSA and large decoding: one thread per processor |
 //! | `render` | pillar and templates; on minions grains and beacons: up to seconds each |
 //! | `jobs` | runner, wheel and execution functions, which may take hours |
+//! | `peers` | runner functions that minions call (`peer_run`), for which the functions of `jobs` may wait |
+//! | `logins` | backends of `external_auth` and custom token stores: up to minutes each |
 //!
 //! Work of one executor must not wait for other work of the same executor: with all threads waiting, it would deadlock.
-//! `jobs` may wait for `render`, `crypto` and `disk`; `render` for `crypto` and `disk`; these two for nothing.
+//! `jobs` may wait for all others, `peers` for `render`, `crypto` and `disk`, `render` for `crypto` and `disk`, `logins`
+//! for `disk`; `crypto` and `disk` for nothing.
 //!
 //! Each thread gets a [`MayBlock`], the proof that blocking is allowed here. [`Blocking`] exposes its synchronous API
 //! only with such a proof, so that async code cannot call it by accident.
@@ -28,6 +31,11 @@ use crate::metrics;
 
 /// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(10);
+
+/// The maximum number of threads of `peers`.
+const PEERS: usize = 64;
+/// The maximum number of threads of `logins`. Each backend has limits of its own on concurrent logins.
+const LOGINS: usize = 64;
 
 /// Proof that the current thread may block. Async code has none.
 #[derive(Debug, Clone)]
@@ -108,6 +116,10 @@ pub struct Executors {
     pub render: Executor,
     /// Runner, wheel and execution functions.
     pub jobs: Executor,
+    /// Runner functions that minions call.
+    pub peers: Executor,
+    /// Backends of `external_auth` and custom token stores.
+    pub logins: Executor,
 }
 
 impl Executors {
@@ -120,12 +132,14 @@ impl Executors {
             crypto: Executor::new("crypto", processors, 16_384),
             render: Executor::new("render", 16.max(2 * processors), 16_384),
             jobs: Executor::new("jobs", jobs.max(1), 4096),
+            peers: Executor::new("peers", jobs.clamp(1, PEERS), 4096),
+            logins: Executor::new("logins", LOGINS, 1024),
         }
     }
 
     /// Refuses new work. Running work continues, but is not awaited: the process may exit at once.
     pub fn stop(&self) {
-        for executor in [&self.jobs, &self.render, &self.crypto, &self.disk] {
+        for executor in [&self.jobs, &self.peers, &self.logins, &self.render, &self.crypto, &self.disk] {
             executor.stop();
         }
     }
