@@ -1,7 +1,7 @@
 //! Checks one user with PAM, for `external_auth: pam` of a master. It is a separate process because PAM modules block,
 //! leak and crash. `master/auth/src/backends/pam/mod.rs` starts it and documents requests and responses.
 //!
-//! Not for interactive use: it has no arguments, and reads passwords only from standard input.
+//! Not for interactive use: it reads passwords only from standard input. Its only argument is `--no-sandbox`.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -9,11 +9,18 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use brine_sandbox::Profile;
 use nix::unistd::{Group, User, dup2_stdin, dup2_stdout, getgrouplist};
-use nonstick::{AuthnFlags, ConversationAdapter, ErrorCode, Result as PamResult, Transaction, TransactionBuilder};
+use nonstick::items::Items;
+use nonstick::{
+    AuthnFlags, ConversationAdapter, ErrorCode, PamShared, Result as PamResult, Transaction, TransactionBuilder,
+};
 
 /// The maximum size of a request: the master limits names and passwords more.
 const MAX_REQUEST: u64 = 64 << 10;
+
+/// The argument with which the process keeps all privileges of the master (`sandbox: False`).
+const NO_SANDBOX: &str = "--no-sandbox";
 
 fn main() -> ExitCode {
     match run() {
@@ -25,6 +32,10 @@ fn main() -> ExitCode {
 fn run() -> io::Result<()> {
     // Keeps the password out of core dumps and debuggers of the same user.
     nix::sys::prctl::set_dumpable(false)?;
+    if std::env::args_os().nth(1).is_none_or(|word| word != NO_SANDBOX) {
+        // The system may refuse a part of it.
+        _ = Profile::PAM.enter();
+    }
     let mut request = String::new();
     io::stdin().take(MAX_REQUEST).read_to_string(&mut request)?;
     // Modules may write to standard output: the response is written to a descriptor that they do not use.
@@ -72,16 +83,28 @@ fn decide(service: &str, user: &str, password: Option<&str>) -> String {
             transaction.authenticate(AuthnFlags::empty())?;
         }
         // Locked and expired accounts, and those whose password has to be changed first.
-        transaction.account_management(AuthnFlags::empty())
+        transaction.account_management(AuthnFlags::empty())?;
+        // Modules may change the name.
+        transaction.items().user()
     };
     match ask() {
-        Ok(()) => match groups(user) {
-            Ok(groups) => ["permitted".to_owned()].into_iter().chain(groups).map(|line| line + "\n").collect(),
-            Err(error) => format!("failed reading the groups of the user failed: {error}\n"),
+        Ok(name) => match name
+            .map_or_else(|| Ok(user.to_owned()), OsString::into_string)
+            .map_or_else(not_text, |name| account(&name))
+        {
+            Ok((name, groups)) => {
+                let permitted = name.map_or_else(|| "permitted".to_owned(), |name| format!("permitted {name}"));
+                [permitted].into_iter().chain(groups).map(|line| line + "\n").collect()
+            }
+            Err(error) => format!("failed reading the account of the user failed: {error}\n"),
         },
         Err(error) if is_about_pam(error) => format!("failed {}\n", line(&error.to_string())),
         Err(error) => format!("denied {}\n", line(&error.to_string())),
     }
+}
+
+fn not_text<T>(_: OsString) -> io::Result<T> {
+    Err(io::Error::other("PAM has changed its name, which is no longer UTF-8"))
 }
 
 /// Whether an error is about PAM or its configuration, and not about the user.
@@ -101,10 +124,12 @@ fn line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Returns the names of all groups of a local user. Users that only PAM knows have none.
-fn groups(user: &str) -> io::Result<Vec<String>> {
-    let Some(account) = User::from_name(user)? else { return Ok(Vec::new()) };
-    let ids = getgrouplist(&CString::new(user)?, account.gid)?;
+/// Returns the name of a local user in the user database, and the names of all its groups. Users that only PAM knows have
+/// neither.
+fn account(user: &str) -> io::Result<(Option<String>, Vec<String>)> {
+    let Some(account) = User::from_name(user)? else { return Ok((None, Vec::new())) };
+    let ids = getgrouplist(&CString::new(account.name.as_str())?, account.gid)?;
     let name = |id| Group::from_gid(id).ok().flatten().map(|group| group.name);
-    Ok(ids.into_iter().filter_map(name).filter(|name| !name.contains('\n')).collect())
+    let groups = ids.into_iter().filter_map(name).filter(|name| !name.contains('\n')).collect();
+    Ok((Some(line(&account.name)), groups))
 }

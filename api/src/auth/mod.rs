@@ -71,15 +71,8 @@ pub(crate) struct User {
 impl User {
     /// Reads the user from the fields of a token; `None` if one is missing.
     pub fn of_token(token: &Map) -> Option<Self> {
-        let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
-        let groups = token.get("groups").and_then(Value::as_list).unwrap_or_default();
-        let identity = Identity {
-            eauth: text("eauth")?,
-            username: text("name")?,
-            groups: groups.iter().map(ToString::to_string).collect(),
-            entries: token.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
-        };
-        Some(User { identity, expire: token.get("expire").and_then(Value::as_f64)?, events: OnceLock::new() })
+        let expire = token.get("expire").and_then(Value::as_f64)?;
+        Some(User { identity: Identity::of_token(token)?, expire, events: OnceLock::new() })
     }
 
     /// Returns the remaining time of the token.
@@ -98,6 +91,14 @@ struct State {
     sessions: HashMap<String, Arc<Session>>,
     /// Tokens by digest, each with the time of the confirmation.
     confirmed: HashMap<String, (Arc<User>, Instant)>,
+}
+
+impl State {
+    /// Caches a token as valid.
+    fn confirm(&mut self, key: String, user: &Arc<User>) {
+        make_room(&mut self.confirmed, |(user, at)| (at.elapsed() < CONFIRMATION_LIFETIME).then_some(user.expire));
+        self.confirmed.insert(key, (Arc::clone(user), Instant::now()));
+    }
 }
 
 /// Authenticates requests.
@@ -180,7 +181,8 @@ impl Auth {
         let mut state = self.state.lock();
         make_room(&mut state.sessions, |session| (session.expire > now()).then_some(session.expire));
         state.sessions.insert(key(&id), Arc::new(session));
-        state.confirmed.insert(key(&token), (Arc::clone(&user), Instant::now()));
+        state.confirm(key(&token), &user);
+        drop(state);
         metrics::LOGINS.add(1);
         Some((id, user))
     }
@@ -237,12 +239,7 @@ impl Auth {
         let user = fields.as_ref().and_then(User::of_token).filter(|user| !user.remaining().is_zero()).map(Arc::new);
         let mut state = self.state.lock();
         match &user {
-            Some(user) => {
-                make_room(&mut state.confirmed, |(user, at)| {
-                    (at.elapsed() < CONFIRMATION_LIFETIME).then_some(user.expire)
-                });
-                state.confirmed.insert(key, (Arc::clone(user), Instant::now()));
-            }
+            Some(user) => state.confirm(key, user),
             None => _ = state.confirmed.remove(&key),
         }
         Ok(user)

@@ -62,7 +62,7 @@ async fn sessions_refer_to_tokens_until_they_end() {
     let peer = IpAddr::from([10, 0, 0, 1]);
     let secret = "a".repeat(TOKEN_LENGTH);
     let (id, user) = auth.begin(&token(&secret)).unwrap();
-    assert_eq!((id.len(), user.identity.username.as_str()), (SESSION_LENGTH, "fred"));
+    assert_eq!((id.len(), user.identity.username().as_str()), (SESSION_LENGTH, "fred"));
     let found = auth.by_secret(&id, peer).await.unwrap();
     assert_eq!(*found.token, secret);
     for wrong in ["", "xyz", "abc", &"b".repeat(SESSION_LENGTH)] {
@@ -81,11 +81,25 @@ async fn sessions_refer_to_tokens_until_they_end() {
 }
 
 #[test]
+fn sessions_and_confirmed_tokens_are_bounded() {
+    let auth = auth();
+    {
+        let mut state = auth.state.lock();
+        let user = Arc::new(User::of_token(&token("x")).unwrap());
+        for number in 0..MAX_SESSIONS {
+            state.confirmed.insert(number.to_string(), (Arc::clone(&user), Instant::now()));
+        }
+    }
+    auth.begin(&token(&"a".repeat(TOKEN_LENGTH))).unwrap();
+    assert_eq!(auth.state.lock().confirmed.len(), MAX_SESSIONS * 9 / 10 + 1);
+}
+
+#[test]
 fn permissions_are_deduplicated_with_strings_first() {
     let auth = auth();
     let user = User::of_token(&token("x")).unwrap();
     let expected = list![".*", "@jobs", "network.*", map! {"web*" => list!["test.ping"]}];
     assert_eq!(Value::List(auth.permissions(&user)), expected);
-    let fixed = User { identity: Identity { entries: Some(vec!["test.*".into()]), ..user.identity.clone() }, ..user };
+    let fixed = User { identity: user.identity.clone().with_entries(Some(vec!["test.*".into()])), ..user };
     assert_eq!(auth.permissions(&fixed), ["test.*".into()]);
 }

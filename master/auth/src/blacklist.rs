@@ -3,6 +3,8 @@
 use brine_target::matches_expression;
 use brine_value::{Map, Value};
 
+use crate::names::names_folded;
+
 /// The entries of the option.
 #[derive(Debug, Default)]
 pub struct Blacklist {
@@ -21,9 +23,9 @@ impl Blacklist {
         Blacklist { users: list("users"), modules: list("modules") }
     }
 
-    /// Whether a user is blocked. Names are globs or regular expressions.
+    /// Whether a user is blocked, in any spelling of the name. Names are globs or regular expressions.
     pub fn has_user(&self, user: &str) -> bool {
-        self.users.iter().any(|expression| matches_expression(expression, user))
+        self.users.iter().any(|expression| names_folded(expression, user))
     }
 
     /// Whether one of the functions is blocked. Entries are module names, or globs or regular expressions for the full
@@ -46,7 +48,7 @@ mod tests {
     fn users_and_modules_are_blocked() {
         let option = map! {"users" => list!["root", "^(?!sudo_).*$"], "modules" => list!["cmd", "file.*", "test.echo"]};
         let list = Blacklist::new(Some(&option.into()));
-        for (user, out) in [("root", true), ("fred", true), ("sudo_fred", false)] {
+        for (user, out) in [("root", true), ("ROOT", true), ("ｒoot", true), ("fred", true), ("sudo_fred", false)] {
             assert_eq!(list.has_user(user), out, "{user}");
         }
         for (function, out) in

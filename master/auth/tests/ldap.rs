@@ -73,6 +73,14 @@ cn: Bob
 sn: Twin
 userPassword: pw
 
+dn: uid=two,ou=People,dc=example
+objectClass: inetOrgPerson
+uid: second
+uid: two
+cn: Two
+sn: Double
+userPassword: pw
+
 dn: cn=ops,ou=Groups,dc=example
 objectClass: posixGroup
 cn: ops
@@ -231,6 +239,68 @@ fn passwords_bind_as_the_users_entry() {
 }
 
 #[test]
+fn every_spelling_that_finds_an_entry_is_the_same_user() {
+    let Some(server) = Server::start() else { return };
+    let direct = map! {"binddn" => "uid={{ username }},ou=People,dc=example"};
+    let by_mail = with(service(), map! {"filter" => "(|(uid={{ username }})(cn={{ username }}))"});
+    for options in [service(), direct, map! {"anonymous" => true}, by_mail] {
+        for user in [
+            "fred",
+            "FRED",
+            "Fred",
+            "ｆred",
+            "ＦＲＥＤ",
+            "fred ",
+            "fred  ",
+            " fred",
+            "fr\0ed",
+            "fre\u{301}d",
+            "fr\u{ad}ed",
+            "fred\u{200b}",
+            "f\u{2060}red",
+        ] {
+            let options = server.options(options.clone());
+            let external = ExternalAuth::new(&options);
+            let credentials = Credentials { eauth: "ldap".into(), username: user.into(), password: "pw".into() };
+            let outcome = external.authenticate(&credentials);
+            assert!(!matches!(outcome, Err(AuthError::Backend(_))), "{user:?}: {outcome:?}");
+            // Which of them the directory takes for the name is its matter.
+            assert!(outcome.is_ok() || !user.is_ascii() || user.trim() != user || user.contains('\0'), "{user:?}");
+            let Ok(identity) = outcome else { continue };
+            assert_eq!(identity.username().as_str(), "fred", "{options:?} {user:?}");
+            assert_eq!(identity.groups(), ["ops", "web"], "{user:?}");
+            assert!(external.must_ask(&identity), "{user:?} has other entries than fred");
+        }
+    }
+    // The entry of another person is not taken for it.
+    assert_eq!(server.login(service(), "ANN", "pw").unwrap().username().as_str(), "ann");
+    let blacklist = brine_auth::Blacklist::new(Some(&map! {"users" => list!["ann"]}.into()));
+    assert!(blacklist.has_user(server.login(service(), "ANN", "pw").unwrap().username()));
+}
+
+#[test]
+fn the_name_of_a_user_is_the_account_attribute_of_its_entry() {
+    let Some(server) = Server::start() else { return };
+    let named =
+        |attribute: &str, filter: &str| with(service(), map! {"accountattributename" => attribute, "filter" => filter});
+    for (options, typed, name) in [
+        (named("cn", "uid={{ username }}"), "fred", Some("Fred")),
+        (named("uid", "cn={{ username }}"), "FRED", Some("fred")),
+        // The default attribute is one of groups: those of the filter are next.
+        (with(service(), map! {"filter" => "(&(objectClass=inetOrgPerson)(cn={{ username }}))"}), "fred", Some("Fred")),
+        // Several values: the one in the name of the entry.
+        (named("uid", "uid={{ username }}"), "second", Some("two")),
+        (named("uid", "uid={{ username }}"), "TWO", Some("two")),
+        // No attribute with a name.
+        (with(service(), map! {"filter" => "sn=Fre{{ username }}"}), "d", None),
+    ] {
+        let outcome = server.login(options.clone(), typed, "pw");
+        let found = outcome.as_ref().ok().map(|identity| identity.username().as_str());
+        assert_eq!(found, name, "{options:?} {typed}: {outcome:?}");
+    }
+}
+
+#[test]
 fn groups_are_found_in_every_supported_schema() {
     let Some(server) = Server::start() else { return };
     let posix = service();
@@ -261,7 +331,7 @@ fn groups_are_found_in_every_supported_schema() {
         (&freeipa, "fred", &["ops", "web"]),
         (&freeipa, "bob", &[]),
     ] {
-        assert_eq!(server.login(options.clone(), user, "pw").unwrap().groups, groups, "{options:?} {user}");
+        assert_eq!(server.login(options.clone(), user, "pw").unwrap().groups(), groups, "{options:?} {user}");
     }
 }
 
@@ -276,7 +346,7 @@ fn entries_for_an_organisational_unit_target_its_computers() {
     // An invalid minion id is not inserted into the target.
     let expected = list!["test.*", map! {"L@web1,web2" => list!["pkg.*"]}, "cmd.run"];
     assert_eq!(Value::from(external.current_entries(&identity).unwrap()), expected);
-    let ann = Identity { username: "ann".to_owned(), ..identity };
+    let ann = Identity::assumed("ldap", "ann", identity.groups().to_vec());
     assert!(!external.must_ask(&ann));
     assert_eq!(Value::from(external.current_entries(&ann).unwrap()), list!["cmd.run"]);
 }
@@ -300,7 +370,7 @@ fn connections_are_encrypted_and_verified() {
     ] {
         let outcome = server.login(with(service(), more.clone()), "fred", "pw");
         match (outcome, reason) {
-            (Ok(identity), None) => assert_eq!(identity.username, "fred"),
+            (Ok(identity), None) => assert_eq!(identity.username().as_str(), "fred"),
             (Err(error @ AuthError::Backend(_)), Some(reason)) => {
                 let text = error.to_string();
                 assert!(text.to_lowercase().contains(reason) && !text.contains("s3rvice"), "{more:?}: {text}");

@@ -37,10 +37,9 @@ impl Access {
         let entries = match &asked.eauth {
             None => self.external.entries_of_publisher(&self.config.publisher_acl, &asked.user),
             Some(eauth) => {
-                let (eauth, username, groups) = (eauth.clone(), asked.user.clone(), asked.groups.clone());
-                let identity = Identity { eauth, username, groups, entries: None };
+                let identity = Identity::assumed(eauth, &asked.user, asked.groups.clone());
                 let entries = self.external.entries(&identity);
-                entries.ok_or_else(|| format!("external_auth has no '{}'", identity.eauth))?
+                entries.ok_or_else(|| format!("external_auth has no '{eauth}'"))?
             }
         };
         let acl = Acl::new(&entries);

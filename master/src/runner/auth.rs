@@ -1,6 +1,6 @@
 //! `auth`: tokens of users, and what users may do.
 
-use brine_auth::Token;
+use brine_auth::{Token, fold};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
@@ -19,12 +19,12 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("auth", [list_tokens,
 #[function]
 pub fn list_tokens(context: &RunnerContext, user: Option<String>) -> CallResult {
     let mut tokens = context.storage().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
-    tokens.retain(|(_, token)| user.as_ref().is_none_or(|user| token.identity.username == *user));
+    tokens.retain(|(_, token)| user.as_ref().is_none_or(|user| fold(token.identity.username()) == fold(user)));
     let described = |(digest, token): (String, Token)| {
         let identity = token.identity;
         let about = map! {
-            "name" => identity.username,
-            "eauth" => identity.eauth,
+            "name" => identity.username().as_str(),
+            "eauth" => identity.eauth(),
             "start" => token.start.to_string(),
             "expire" => token.expire.to_string(),
         };

@@ -54,7 +54,8 @@ impl Backend for Custom {
         }
         let groups = self.list("groups", user, password)?.unwrap_or_default();
         let entries = self.list("acl", user, password)?;
-        Ok(Some(Proven { groups: groups.iter().map(ToString::to_string).collect(), entries }))
+        let groups = groups.iter().map(ToString::to_string).collect();
+        Ok(Some(Proven { name: None, groups, entries }))
     }
 
     fn replaces_entries(&self) -> bool {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use brine_value::{Map, Value};
 
+use crate::names::UserName;
+
 /// Salt's names of the supported backends.
 pub(crate) const NAMES: &[&str] = &["auto", "file", "ldap", "pam", "rest", "sharedsecret"];
 
@@ -35,6 +37,11 @@ pub trait CustomAuthModules: Send + Sync {
 pub(crate) trait Backend: Send + Sync {
     /// Returns the groups and entries of a user; `None` if the user is unknown or the password is wrong.
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError>;
+
+    /// Whether names that differ in case alone are one user.
+    fn ignores_case(&self) -> bool {
+        false
+    }
 
     /// Whether the account has to be checked each time that a token of the user is used.
     fn must_check_account(&self, _user: &str) -> bool {
@@ -65,6 +72,8 @@ pub(crate) trait Backend: Send + Sync {
 /// The attributes of an authenticated user.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Proven {
+    /// The name in the spelling of the backend; `None` if the backend accepts names and does not return them.
+    pub name: Option<UserName>,
     pub groups: Vec<String>,
     /// Entries that the backend itself provides, if any.
     pub entries: Option<Vec<Value>>,

@@ -115,7 +115,7 @@ pub(crate) fn to_map(token: &Token) -> Map {
     let mut data = map! {
         "start" => seconds(token.start),
         "expire" => seconds(token.expire),
-        "name" => &identity.username,
+        "name" => identity.username.as_str(),
         "eauth" => &identity.eauth,
     };
     if let Some(entries) = &identity.entries {
@@ -128,7 +128,6 @@ pub(crate) fn to_map(token: &Token) -> Map {
 }
 
 fn from_map(data: &Map) -> Option<Token> {
-    let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
     let time = |name: &str| {
         let seconds = match data.get(name)? {
             Value::Int(seconds) => *seconds as f64,
@@ -138,15 +137,9 @@ fn from_map(data: &Map) -> Option<Token> {
         // Saturates: a time out of range counts as the last representable one.
         Some(Timestamp::from_millisecond((seconds * 1000.0) as i64).unwrap_or(Timestamp::MAX))
     };
-    let groups = data.get("groups").and_then(Value::as_list).unwrap_or_default();
     let expire = time("expire")?;
     Some(Token {
-        identity: Identity {
-            eauth: text("eauth")?,
-            username: text("name")?,
-            groups: groups.iter().map(ToString::to_string).collect(),
-            entries: data.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
-        },
+        identity: Identity::of_token(data)?,
         start: time("start").unwrap_or(expire),
         expire,
         has_files: false,

@@ -34,7 +34,7 @@ impl CustomTokens for Fake {
 
 fn fred() -> Identity {
     let entries = Some(vec!["test.*".into()]);
-    Identity { eauth: "file".into(), username: "fred".into(), groups: vec!["ops".into()], entries }
+    Identity { eauth: "file".into(), username: UserName::found("fred"), groups: vec!["ops".into()], entries }
 }
 
 fn at(second: i64) -> Timestamp {

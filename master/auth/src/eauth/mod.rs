@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use brine_target::matches_expression;
 use brine_value::{Map, Value};
 
 use crate::backends::{self, Backend, BackendError, CustomAuthModules};
+use crate::names::{UserName, fold, is_normal, names_user};
 
 /// The maximum sizes of user input, in bytes; longer names would fill logs and the throttle's memory.
 const MAX_NAME: usize = 256;
@@ -45,17 +45,59 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// An authenticated user.
+/// An authenticated user. Only a successful login creates one, and tokens keep it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
-    /// The backend.
-    pub eauth: String,
-    /// The user's name.
-    pub username: String,
-    /// The user's groups, if the backend provides them.
-    pub groups: Vec<String>,
-    /// Entries that the backend itself provides. As in Salt, those of the configuration are then ignored.
-    pub entries: Option<Vec<Value>>,
+    pub(crate) eauth: String,
+    pub(crate) username: UserName,
+    pub(crate) groups: Vec<String>,
+    pub(crate) entries: Option<Vec<Value>>,
+}
+
+impl Identity {
+    /// Reads the identity in the data of a token, which the master has created for an authenticated user.
+    pub fn of_token(token: &Map) -> Option<Self> {
+        let text = |name: &str| token.get(name).and_then(Value::as_str);
+        let groups = token.get("groups").and_then(Value::as_list).unwrap_or_default();
+        Some(Identity {
+            eauth: text("eauth")?.to_owned(),
+            username: UserName::found(text("name")?),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            entries: token.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
+        })
+    }
+
+    /// Returns the identity that a user would have after a login, to explain its permissions. It authorises nothing.
+    pub fn assumed(eauth: &str, user: &str, groups: Vec<String>) -> Self {
+        Identity { eauth: eauth.to_owned(), username: UserName::found(user), groups, entries: None }
+    }
+
+    /// Returns the identity with these entries in place of those of the configuration.
+    #[must_use]
+    pub fn with_entries(self, entries: Option<Vec<Value>>) -> Self {
+        Identity { entries, ..self }
+    }
+
+    /// Returns the backend.
+    pub fn eauth(&self) -> &str {
+        &self.eauth
+    }
+
+    /// Returns the user's name, in the spelling of the backend.
+    pub fn username(&self) -> &UserName {
+        &self.username
+    }
+
+    /// Returns the user's groups, if the backend provides them.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// Returns the entries that the backend itself provides, or that are fixed in a token. As in Salt, those of the
+    /// configuration are then ignored.
+    pub fn entries(&self) -> Option<&[Value]> {
+        self.entries.as_deref()
+    }
 }
 
 /// The reason why a user is not authenticated. It is only logged: clients receive the same message in each case.
@@ -75,6 +117,12 @@ pub enum AuthError {
         "the user name or password is invalid: expected a name of 1 to {MAX_NAME} bytes without control characters or spaces at its ends, and a password of at most {MAX_PASSWORD}"
     )]
     Implausible,
+    /// The name is not in the canonical form, and the backend cannot return that form.
+    #[error("the user name is not normalised: expected the composed characters of Unicode's form NFKC")]
+    NotNormal,
+    /// The name differs from a configured one in its case alone, and the backend cannot decide whether both are one user.
+    #[error("external_auth names '{0}': this user logs in by that spelling alone")]
+    OtherSpelling(String),
     /// The backend was unusable at the start of the master, but is available now.
     #[error("external_auth '{0}' could not be used when the master started: restart the master")]
     Restart(String),
@@ -165,25 +213,35 @@ impl ExternalAuth {
         let backend = self.usable(&credentials.eauth)?;
         let proven = backend.authenticate(&credentials.username, &credentials.password)?;
         let proven = proven.ok_or(AuthError::Denied)?;
+        let username = match proven.name {
+            Some(name) => name,
+            None => name_as_typed(&system.users, &credentials.username)?,
+        };
         let of_config = |entries: Vec<Value>| {
             if backend.replaces_entries() {
                 return Some(entries);
             }
-            let own = system.users.get(credentials.username.as_str()).and_then(Value::as_list).unwrap_or_default();
+            let own = system.users.get(username.as_str()).and_then(Value::as_list).unwrap_or_default();
             let all: Vec<Value> = own.iter().cloned().chain(entries).collect();
             (!all.is_empty()).then_some(all)
         };
-        Ok(Identity {
-            eauth: credentials.eauth.clone(),
-            username: credentials.username.clone(),
-            groups: proven.groups,
-            entries: proven.entries.and_then(of_config),
-        })
+        let entries = proven.entries.and_then(of_config);
+        Ok(Identity { eauth: credentials.eauth.clone(), username, groups: proven.groups, entries })
+    }
+
+    /// Whether a name in the configuration, outside of expressions, means this user of a backend.
+    pub fn is_named(&self, identity: &Identity, name: &str) -> bool {
+        identity.username.as_str() == name || self.folds(&identity.eauth) && fold(&identity.username) == fold(name)
+    }
+
+    /// Whether the backend ignores the case of names.
+    fn folds(&self, eauth: &str) -> bool {
+        self.backend(eauth).is_some_and(Backend::ignores_case)
     }
 
     /// Returns the entries of `publisher_acl` for a user of this machine.
     pub fn entries_of_publisher(&self, publisher_acl: &Map, user: &str) -> Vec<Value> {
-        entries_of(publisher_acl, user, &[], self.is_permissive())
+        entries_of(publisher_acl, user, &[], self.is_permissive(), false)
     }
 
     fn is_permissive(&self) -> bool {
@@ -197,7 +255,8 @@ impl ExternalAuth {
         if let Some(entries) = &identity.entries {
             return Some(entries.clone());
         }
-        Some(entries_of(&system.users, &identity.username, &identity.groups, self.is_permissive()))
+        let folds = self.folds(&identity.eauth);
+        Some(entries_of(&system.users, &identity.username, &identity.groups, self.is_permissive(), folds))
     }
 
     /// Whether the backend has to confirm a previously authenticated user. If so, use [`ExternalAuth::current_entries`]
@@ -225,6 +284,20 @@ impl ExternalAuth {
     }
 }
 
+/// Returns the name of a user whose backend accepts names as typed and does not return them. The backend may ignore case:
+/// another spelling of a configured name would be a user without its entries, but with its password.
+fn name_as_typed(users: &Map, user: &str) -> Result<UserName, AuthError> {
+    if !is_normal(user) {
+        return Err(AuthError::NotNormal);
+    }
+    let folded = fold(user);
+    let names = || users.keys().filter_map(Value::as_str).filter(|name| !name.starts_with('^') && !name.ends_with('%'));
+    match names().find(|name| fold(name) == folded) {
+        Some(name) if !names().any(|name| name == user) => Err(AuthError::OtherSpelling(name.to_owned())),
+        _ => Ok(UserName::found(user)),
+    }
+}
+
 fn open(
     name: &str,
     users: &Map,
@@ -235,8 +308,8 @@ fn open(
 }
 
 /// Returns the entries of `external_auth` or `publisher_acl` for a user. Names are globs or regular expressions; a
-/// trailing `%` marks groups, a leading `^` options of the backend.
-pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive: bool) -> Vec<Value> {
+/// trailing `%` marks groups, a leading `^` options of the backend. `folds` is [`Backend::ignores_case`].
+pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive: bool, folds: bool) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut is_named = false;
     for (name, of_name) in users {
@@ -245,7 +318,7 @@ pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive:
             Some(group) => groups.iter().any(|own| own == group),
             None if name == "*" => permissive,
             None => {
-                let holds = matches_expression(name, user);
+                let holds = names_user(name, user, folds);
                 is_named |= holds;
                 holds
             }

@@ -29,7 +29,7 @@ fn users_have_their_own_entries_or_those_of_groups_or_of_everyone() {
         ("^filename", &[], false, list!["sys.doc"]),
     ] {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
-        assert_eq!(Value::from(entries_of(&users, user, &groups, permissive)), expected, "{user} {groups:?}");
+        assert_eq!(Value::from(entries_of(&users, user, &groups, permissive, false)), expected, "{user} {groups:?}");
     }
 }
 
@@ -44,7 +44,7 @@ fn names_are_globs_or_regular_expressions() {
         ("^(?!sudo_).*$", "sudo_fred", false),
         ("(", "fred", false),
     ] {
-        assert_eq!(matches_expression(expression, user), meant, "{expression} {user}");
+        assert_eq!(names_user(expression, user, false), meant, "{expression} {user}");
     }
 }
 
@@ -55,7 +55,7 @@ fn only_configured_backends_authenticate() {
         "kerberos" => Map::new(),
     });
     let identity = external.authenticate(&credentials("sharedsecret", "fred", "s3cret")).unwrap();
-    assert_eq!(identity.username, "fred");
+    assert_eq!(identity.username().as_str(), "fred");
     assert_eq!(external.entries(&identity), Some(vec!["test.*".into()]));
     for (eauth, user, password, reason) in [
         ("sharedsecret", "fred", "wrong", "the user name or password is wrong"),
@@ -80,8 +80,12 @@ fn only_configured_backends_authenticate() {
 fn tokens_of_an_unavailable_backend_are_refused() {
     // There is no brine-pam next to the test binary.
     let external = external(map! {"pam" => map! {"fred" => list!["test.*"]}, "auto" => map! {}});
-    let fred =
-        |eauth: &str, entries| Identity { eauth: eauth.into(), username: "fred".into(), groups: vec![], entries };
+    let fred = |eauth: &str, entries| Identity {
+        eauth: eauth.into(),
+        username: UserName::found("fred"),
+        groups: vec![],
+        entries,
+    };
     for (identity, accepted) in [
         (fred("pam", None), false),
         (fred("pam", Some(vec!["test.*".into()])), false),
@@ -110,6 +114,107 @@ fn implausible_names_reach_no_backend() {
     ] {
         let outcome = external.authenticate(&credentials("auto", user, password));
         assert_eq!(outcome.is_ok(), accepted, "{user:?} {outcome:?}");
+    }
+}
+
+/// Spellings that some systems take for `fred`, each with its description.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("FRED", "upper case"),
+    ("Fred", "title case"),
+    ("ｆred", "full width"),
+    ("fred ", "trailing space"),
+    (" fred", "leading space"),
+    ("fr\0ed", "NUL"),
+    ("fred\0", "trailing NUL"),
+    ("fre\u{301}d", "combining mark"),
+    ("fr\u{ad}ed", "soft hyphen"),
+    ("fred\u{200b}", "zero width space"),
+    ("ſred", "other letter"),
+];
+
+#[test]
+fn no_backend_gives_a_user_a_second_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |kind: &str, line: &str| {
+        let path = directory.path().join(kind);
+        std::fs::write(&path, line).unwrap();
+        path.display().to_string()
+    };
+    let hash = format!("fred:{}\n", bcrypt::hash("pw", 4).unwrap());
+    let digest = brine_digest::hex(brine_digest::Digest::Md5.of("fred:r:pw"));
+    let users = |more: Map| {
+        let mut users = map! {"fred" => list!["test.*"], "*" => list!["sys.doc"]};
+        users.extend(more);
+        users
+    };
+    let systems = [
+        ("auto", users(Map::new())),
+        ("sharedsecret", users(Map::new())),
+        ("own", users(Map::new())),
+        ("file", users(map! {"^filename" => file("text", "fred:pw\n")})),
+        ("file", users(map! {"^filename" => file("htpasswd", &hash), "^filetype" => "htpasswd"})),
+        (
+            "file",
+            users(
+                map! {"^filename" => file("htdigest", &format!("fred:r:{digest}\n")), "^filetype" => "htdigest", "^realm" => "r"},
+            ),
+        ),
+    ];
+    for (name, users) in systems {
+        let options = map! {"external_auth" => map! {name => users.clone()}, "sharedsecret" => "pw"};
+        // The custom module takes any name, as a directory that ignores case may.
+        let own = Arc::new(Any) as Arc<dyn CustomAuthModules>;
+        let external = ExternalAuth::with_modules(&options, (name == "own").then_some(own));
+        let identity = external.authenticate(&credentials(name, "fred", "pw")).unwrap();
+        assert_eq!((identity.username().as_str(), external.entries(&identity)), ("fred", Some(vec!["test.*".into()])));
+        for (spelling, what) in SPELLINGS {
+            match external.authenticate(&credentials(name, spelling, "pw")) {
+                Err(AuthError::Backend(error)) => panic!("{name} {what}: {error}"),
+                Err(_) => {}
+                // A name of its own: neither normalised nor folded it is the known user.
+                Ok(identity) => {
+                    assert_ne!(fold(identity.username()), "fred", "{name} {users:?} {what}");
+                    assert!(is_normal(identity.username()), "{name} {what}");
+                }
+            }
+        }
+    }
+}
+
+/// A custom module that accepts everybody.
+struct Any;
+
+impl CustomAuthModules for Any {
+    fn has_file(&self, module: &str) -> bool {
+        module == "own"
+    }
+
+    fn may_have(&self, module: &str) -> bool {
+        self.has_file(module)
+    }
+
+    fn call(&self, function: &str, _: Map) -> Option<Result<Value, String>> {
+        (function == "own.auth").then(|| Ok(true.into()))
+    }
+}
+
+#[test]
+fn users_of_a_directory_that_ignores_case_are_named_in_any_spelling() {
+    let directory = ExternalAuth::new(&map! {
+        "external_auth" => map! {"ldap" => map! {"Fred" => list!["test.*"], "*" => list!["sys.doc"]}},
+        "auth.ldap.binddn" => "uid={{ username }},dc=example",
+    });
+    let exact = external(map! {"auto" => map! {"Fred" => list!["test.*"], "*" => list!["sys.doc"]}});
+    for (external, eauth, user, entries, named) in [
+        (&directory, "ldap", "fred", list!["test.*"], true),
+        (&directory, "ldap", "Fred", list!["test.*"], true),
+        (&directory, "ldap", "ann", list!["sys.doc"], false),
+        (&exact, "auto", "Fred", list!["test.*"], true),
+        (&exact, "auto", "fred", list!["sys.doc"], false),
+    ] {
+        let identity = Identity::assumed(eauth, user, Vec::new());
+        assert_eq!(external.entries(&identity).map(Value::from), Some(entries), "{eauth} {user}");
+        assert_eq!(external.is_named(&identity, "Fred"), named, "{eauth} {user}");
     }
 }
 

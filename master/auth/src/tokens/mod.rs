@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::custom_tokens::{self, CustomTokens};
 use crate::eauth::Identity;
+use crate::names::{UserName, fold};
 use crate::token_files::TokenFiles;
 
 /// The identity as a packed map, by the token's SHA-256 digest in hexadecimal.
@@ -50,7 +51,7 @@ pub struct NewToken {
 impl Token {
     fn to_map(&self) -> Map {
         map! {
-            "name" => &self.identity.username,
+            "name" => self.identity.username.as_str(),
             "eauth" => &self.identity.eauth,
             "groups" => self.identity.groups.clone(),
             "auth_list" => self.identity.entries.clone(),
@@ -61,19 +62,12 @@ impl Token {
     }
 
     fn from_map(map: &Map) -> Option<Self> {
-        let text = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
         let time = |name: &str| match map.get(name) {
             Some(Value::Int(millisecond)) => Timestamp::from_millisecond(*millisecond).ok(),
             _ => None,
         };
-        let groups = map.get("groups").and_then(Value::as_list).unwrap_or_default();
         Some(Token {
-            identity: Identity {
-                eauth: text("eauth")?,
-                username: text("name")?,
-                groups: groups.iter().map(ToString::to_string).collect(),
-                entries: map.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
-            },
+            identity: Identity::of_token(map)?,
             start: time("start")?,
             expire: time("expire")?,
             has_files: map.get("has_files").is_some_and(Value::is_truthy),
@@ -158,7 +152,7 @@ impl TokenStore {
         let Some(token) = token.filter(|token| now < token.expire) else { return Ok(None) };
         if token.has_files && self.files.as_ref().is_some_and(|files| !files.has(secret)) {
             tracing::info!(
-                user = token.identity.username,
+                user = %token.identity.username,
                 "a token is revoked: a program of Salt has removed its file"
             );
             self.revoke(secret)?;
@@ -195,10 +189,12 @@ impl TokenStore {
         }
     }
 
-    /// Revokes all tokens of a user, or those of one backend. Returns their number.
+    /// Revokes all tokens of a user, in any spelling of the name, or those of one backend. Returns their number.
     pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, TokenError> {
-        let is_meant =
-            |token: &Token| token.identity.username == user && eauth.is_none_or(|eauth| token.identity.eauth == eauth);
+        let user = fold(user);
+        let is_meant = |Token { identity, .. }: &Token| {
+            fold(&identity.username) == user && eauth.is_none_or(|eauth| identity.eauth == eauth)
+        };
         if let Some(custom) = &self.custom {
             return self.revoke_custom(&**custom, |_, token| is_meant(token));
         }
@@ -284,7 +280,7 @@ impl TokenStore {
             return Ok(());
         }
         self.delete_where(|_, token| token.is_none_or(|token| token.expire <= now))?;
-        let mut by_user: HashMap<(String, String), Vec<(Timestamp, String)>> = HashMap::new();
+        let mut by_user: HashMap<(String, UserName), Vec<(Timestamp, String)>> = HashMap::new();
         let mut count = 0;
         self.each(|digest, token| {
             count += 1;
@@ -302,7 +298,7 @@ impl TokenStore {
         for (_, digest) in tokens.iter().take(removed) {
             batch.delete(TOKENS, digest.as_str());
         }
-        tracing::warn!(user, eauth, removed, "the oldest tokens of a user are revoked: there are {MAX_TOKENS} tokens");
+        tracing::warn!(%user, eauth, removed, "the oldest tokens of a user are revoked: there are {MAX_TOKENS} tokens");
         self.store.write_blocking(batch).durable_blocking()
     }
 

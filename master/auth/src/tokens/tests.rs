@@ -11,7 +11,7 @@ fn tokens(directory: &Path) -> TokenStore {
 
 fn fred() -> Identity {
     let entries = Some(vec!["test.*".into()]);
-    Identity { eauth: "file".into(), username: "fred".into(), groups: vec!["ops".into()], entries }
+    Identity { eauth: "file".into(), username: UserName::found("fred"), groups: vec!["ops".into()], entries }
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_user_with_many_tokens_does_not_evict_those_of_others() {
     let tokens = tokens(directory.path());
     let at = |second: usize| Timestamp::from_second(1_000 + second as i64).unwrap();
     let day = Duration::from_secs(86_400);
-    let ann = Identity { username: "ann".into(), ..fred() };
+    let ann = Identity { username: UserName::found("ann"), ..fred() };
     let hers = tokens.create(ann, day, at(0)).unwrap();
     let mut batch = Batch::new();
     for number in 1..MAX_TOKENS {
@@ -72,7 +72,7 @@ fn tokens_of_a_user_are_revoked_together() {
     let tokens = tokens(directory.path());
     let now = Timestamp::from_second(1_000).unwrap();
     for (user, eauth) in [("fred", "file"), ("fred", "file"), ("fred", "ldap"), ("ann", "file")] {
-        let identity = Identity { eauth: eauth.into(), username: user.into(), ..fred() };
+        let identity = Identity { eauth: eauth.into(), username: UserName::found(user), ..fred() };
         tokens.create(identity, Duration::from_secs(10), now).unwrap();
     }
     for (user, eauth, revoked) in

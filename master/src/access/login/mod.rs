@@ -1,16 +1,18 @@
 //! Logins with passwords of `external_auth`, and tokens.
 //!
 //! Unauthenticated peers may send passwords, and backends may hang. So each backend has a limit of concurrent logins
-//! and a short queue, failed attempts delay further ones, and all failures take the same time regardless of their
-//! cause.
+//! and a short queue, failed attempts delay further ones or those of their address, and all failures take the same time
+//! regardless of their cause. Backends run on an executor of their own, which long runner functions cannot fill.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use brine_auth::{AuthError, Credentials, ExternalAuth, Identity, NewToken, Throttle, Token, TokenError, TokenStore};
+use brine_auth::{
+    Attempt, AuthError, Credentials, ExternalAuth, Identity, NewToken, Outcome, Throttle, Token, TokenError, TokenStore,
+};
 use brine_runtime::executors::{Executor, ExecutorError, MayBlock};
 use brine_value::Value;
 use brine_wire::{Proof, TokenRequest};
@@ -18,6 +20,7 @@ use brine_zmtp::Peer;
 use jiff::Timestamp;
 use rand::RngExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::{Access, Refusal, truncated, user_of};
 use crate::metrics;
@@ -65,7 +68,7 @@ impl LoginError {
 /// The authentication backends, and the limits on their use.
 pub(super) struct Logins {
     external: Arc<ExternalAuth>,
-    throttle: Throttle,
+    throttle: Arc<Throttle>,
     systems: HashMap<String, BackendLimits>,
 }
 
@@ -106,7 +109,7 @@ impl BackendLimits {
 impl Logins {
     pub fn new(external: Arc<ExternalAuth>) -> Self {
         let systems = external.systems().map(|name| (name.to_owned(), BackendLimits::new())).collect();
-        Logins { external, throttle: Throttle::default(), systems }
+        Logins { external, throttle: Arc::default(), systems }
     }
 
     fn limits(&self, eauth: &str) -> Result<&BackendLimits, LoginError> {
@@ -138,37 +141,30 @@ impl Logins {
         if !credentials.are_plausible() {
             return Err(AuthError::Implausible.into());
         }
-        let may_try = || {
-            let Credentials { eauth, username, .. } = &credentials;
-            let wait = self.throttle.remaining(address, eauth, username, Instant::now());
-            if wait.is_zero() { Ok(()) } else { Err(LoginError::Throttled(wait)) }
-        };
-        may_try()?;
-        let permit = self.limits(&credentials.eauth)?.permit().await?;
-        // Other logins may have failed while this one was queued.
-        may_try()?;
+        let Credentials { eauth, username, .. } = &credentials;
+        let limits = self.limits(eauth)?;
+        // Held until the password is verified, so that concurrent and queued guesses are throttled too.
+        let attempt = self.throttle.begin(address, eauth, username, Instant::now().into_std());
+        let attempt = attempt.map_err(LoginError::Throttled)?;
+        tokio::time::sleep(attempt.delay()).await;
+        let permit = limits.permit().await?;
         let verify = move |logins: &Self| {
             let begun = Instant::now();
             let outcome = logins.external.authenticate(&credentials);
-            logins.record(address, &credentials, &outcome, begun);
+            logins.record(attempt, &credentials.eauth, &outcome, begun);
             outcome
         };
         self.ask(jobs, permit, verify).await
     }
 
     /// Records the outcome of a login. Errors of the backend are ignored: they do not mean that the password is wrong.
-    fn record(
-        &self,
-        address: Option<IpAddr>,
-        credentials: &Credentials,
-        outcome: &Result<Identity, AuthError>,
-        begun: Instant,
-    ) {
-        if matches!(outcome, Err(AuthError::Backend(_))) {
-            return;
-        }
-        let Credentials { eauth, username, .. } = credentials;
-        self.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
+    fn record(&self, attempt: Attempt, eauth: &str, outcome: &Result<Identity, AuthError>, begun: Instant) {
+        let recorded = match outcome {
+            Ok(_) => Outcome::Succeeded,
+            Err(AuthError::Backend(_)) => return,
+            Err(_) => Outcome::Failed,
+        };
+        attempt.end(recorded, Instant::now().into_std());
         if let (Err(_), Some(limits)) = (outcome, self.systems.get(eauth)) {
             let taken = begun.elapsed().min(MAX_FAILURE_TIME).as_millis();
             limits.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -185,10 +181,10 @@ impl Logins {
     /// Returns the effective entries of a user who is or was authenticated.
     async fn entries(self: &Arc<Self>, jobs: &Executor, identity: &Identity) -> Result<Vec<Value>, LoginError> {
         if !self.external.must_ask(identity) {
-            let gone = || AuthError::NotConfigured(identity.eauth.clone());
+            let gone = || AuthError::NotConfigured(identity.eauth().to_owned());
             return Ok(self.external.entries(identity).ok_or_else(gone)?);
         }
-        let permit = self.limits(&identity.eauth)?.permit().await?;
+        let permit = self.limits(identity.eauth())?.permit().await?;
         let identity = identity.clone();
         self.ask(jobs, permit, move |logins| logins.external.current_entries(&identity)).await
     }
@@ -197,7 +193,9 @@ impl Logins {
 /// Returns the address to which failures are attributed. Local connections have none: their failures count by user
 /// only.
 fn remote(peer: &Peer) -> Option<IpAddr> {
-    let address = peer.address.parse::<SocketAddr>().ok()?.ip();
+    // Requests that the REST API forwards have the address of its client, without a port.
+    let address =
+        peer.address.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| peer.address.parse()).ok()?;
     (!address.to_canonical().is_loopback()).then_some(address)
 }
 
@@ -208,7 +206,7 @@ impl Access {
         let begun = Instant::now();
         let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
         let label = if self.logins.systems.contains_key(eauth) { eauth } else { "(other)" };
-        match self.logins.verify(&self.jobs, remote(peer), credentials).await {
+        match self.logins.verify(&self.backends, remote(peer), credentials).await {
             Ok(identity) => {
                 metrics::LOGINS.with(&[label, "accepted"]).add(1);
                 Some(identity)
@@ -226,11 +224,11 @@ impl Access {
     /// Returns the effective entries of a user who is or was authenticated; `None` if the backend or the account is no
     /// longer valid.
     pub(super) async fn entries_of(&self, identity: &Identity) -> Option<Vec<Value>> {
-        match self.logins.entries(&self.jobs, identity).await {
+        match self.logins.entries(&self.backends, identity).await {
             Ok(entries) => Some(entries),
             Err(reason) => {
-                let Identity { eauth, username, .. } = identity;
-                tracing::warn!(user = username, eauth, %reason, "an authenticated user is refused");
+                let (user, eauth) = (identity.username(), identity.eauth());
+                tracing::warn!(%user, eauth, %reason, "an authenticated user is refused");
                 None
             }
         }
@@ -263,7 +261,7 @@ impl Access {
                 drop(permit);
                 done
             };
-            self.jobs.run(work).await
+            self.backends.run(work).await
         } else {
             self.storage.run(move |storage| operation(&storage.tokens)).await
         };
@@ -280,37 +278,41 @@ impl Access {
 
     /// Creates a token for a user with a password.
     pub(crate) async fn make_token(&self, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
-        let Some(mut identity) = self.authenticate_user(peer, &request.proof).await else {
+        let Some(identity) = self.authenticate_user(peer, &request.proof).await else {
             let user = truncated(user_of(Some(&request.proof), ""));
             let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
             self.publish_refusal(peer, "mk_token", &refusal, &user, None).await;
             return None;
         };
         peer.authenticate();
-        identity.entries = if self.config.keep_acl_in_token { Some(self.entries_of(&identity).await?) } else { None };
-        let chosen = request.expire.filter(|_| self.may_choose_time(&identity.eauth, &identity.username));
+        let entries = if self.config.keep_acl_in_token { Some(self.entries_of(&identity).await?) } else { None };
+        let identity = identity.with_entries(entries);
+        let user = identity.username().clone();
+        let chosen = request.expire.filter(|_| self.may_choose_time(&identity));
+        if request.expire.is_some() && chosen.is_none() {
+            tracing::info!(%user, "the requested lifetime of a token is replaced by the option token_expire: token_expire_user_override does not name the user");
+        }
         let valid = chosen
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .unwrap_or(Duration::from_secs(self.config.token_expire));
-        let user = identity.username.clone();
         match self.with_tokens(move |tokens| tokens.create(identity, valid, Timestamp::now())).await {
             Ok(made) => {
-                tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
+                tracing::info!(peer = %peer.address, %user, expire = %made.token.expire, "token made");
                 Some(made)
             }
             Err(error) => {
-                tracing::error!(user, error, "creating a token failed");
+                tracing::error!(%user, error, "creating a token failed");
                 None
             }
         }
     }
 
     /// Whether a user may choose the lifetime of a token.
-    fn may_choose_time(&self, eauth: &str, user: &str) -> bool {
+    fn may_choose_time(&self, identity: &Identity) -> bool {
         match &self.config.token_expire_user_override {
             Value::Map(by_system) => {
-                let users = by_system.get(eauth).and_then(Value::as_list).unwrap_or_default();
-                users.iter().any(|known| known.as_str() == Some(user))
+                let users = by_system.get(identity.eauth()).and_then(Value::as_list).unwrap_or_default();
+                users.iter().filter_map(Value::as_str).any(|known| self.external.is_named(identity, known))
             }
             all => all.as_bool() == Some(true),
         }

@@ -10,6 +10,7 @@ use brine_digest::{Digest, hex};
 use brine_value::Map;
 
 use super::{Backend, BackendError, Proven, htpasswd};
+use crate::names::UserName;
 
 /// The maximum size of the file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
@@ -111,7 +112,8 @@ impl Backend for PasswordFile {
                         .is_some_and(|kept| constant_time_eq(kept, shown))
             }
         };
-        Ok(is_right.then(Proven::default))
+        // Names in the file match exactly.
+        Ok(is_right.then(|| Proven { name: Some(UserName::found(user)), ..Proven::default() }))
     }
 }
 

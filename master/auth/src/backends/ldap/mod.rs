@@ -3,7 +3,8 @@
 //! password must then bind as that entry. Group lookups support OpenLDAP's schemas, Active Directory and FreeIPA, as in
 //! Salt.
 //!
-//! User input is escaped wherever it becomes part of a DN or filter.
+//! User input is escaped wherever it becomes part of a DN or filter. The name of an authenticated user is the one in its
+//! entry: directories ignore case and more, so that many names find one entry.
 
 mod settings;
 
@@ -15,7 +16,8 @@ use ldap3::{Ldap as Connection, LdapConnAsync, LdapConnSettings, LdapError, Scop
 use rustls::ClientConfig;
 
 use super::{Backend, BackendError, Proven, tls};
-use settings::{Directory, Settings};
+use crate::names::{UserName, fold};
+use settings::{Directory, Settings, Template};
 
 /// The deadline of a whole login: connecting, binding and searching.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -94,35 +96,64 @@ impl Ldap {
         Ok(ldap)
     }
 
-    /// Returns the DN of the user's entry; `None` if no entry or more than one matches.
-    async fn name_of(&self, user: &str) -> Result<Option<String>, LdapError> {
-        if let Some(template) = &self.settings.user_dn {
-            return Ok(Some(template.name(user)));
-        }
-        let Some(filter) = &self.settings.filter else { return Ok(None) };
+    /// Returns the user's entry with the attributes of its name; `None` if no entry or more than one matches.
+    async fn search_entry(&self, filter: &Template, user: &str) -> Result<Option<SearchEntry>, LdapError> {
         let mut ldap = self.connect_as_master().await?;
         let (base, filter) = (&self.settings.basedn, filter.filter(user));
-        let mut found = search(&mut ldap, base, self.settings.scope, &filter, &["1.1"], 2).await?;
+        let mut found = search(&mut ldap, base, self.settings.scope, &filter, &self.name_attributes(), 2).await?;
         if found.len() > 1 {
             tracing::error!(user, "auth.ldap.filter matches more than one entry for a user: authentication refused");
             return Ok(None);
         }
-        Ok(found.pop().map(|entry| entry.dn).filter(|name| !name.is_empty()))
+        Ok(found.pop().filter(|entry| !entry.dn.is_empty()))
     }
 
-    async fn login(&self, user: &str, password: &str) -> Result<Option<Vec<String>>, LdapError> {
-        let Some(name) = self.name_of(user).await? else { return Ok(None) };
+    /// Returns the user's entry if its user may read it; other errors are ignored.
+    async fn own_entry(&self, ldap: &mut Connection, dn: &str) -> Option<SearchEntry> {
+        search(ldap, dn, Scope::Base, "(objectClass=*)", &self.name_attributes(), 1).await.ok()?.pop()
+    }
+
+    fn name_attributes(&self) -> Vec<&str> {
+        self.settings.names.iter().map(String::as_str).collect()
+    }
+
+    async fn login(&self, user: &str, password: &str) -> Result<Option<Proven>, LdapError> {
+        let Settings { user_dn, filter, names, .. } = &self.settings;
+        let (dn, searched) = match (user_dn, filter) {
+            (Some(template), _) => (template.name(user), None),
+            (None, Some(filter)) => match self.search_entry(filter, user).await? {
+                Some(entry) => (entry.dn.clone(), Some(entry)),
+                None => return Ok(None),
+            },
+            (None, None) => return Ok(None),
+        };
         let mut ldap = self.connect().await?;
-        let bound = ldap.simple_bind(&name, password).await?;
+        let bound = ldap.simple_bind(&dn, password).await?;
         if DENIALS.contains(&bound.rc) {
-            tracing::info!(name, result = bound.rc, "the LDAP server refuses a user");
+            tracing::info!(name = dn, result = bound.rc, "the LDAP server refuses a user");
             return Ok(None);
         }
         bound.success()?;
+        let name = match searched {
+            Some(entry) => name_in(&entry, names),
+            None => match self.own_entry(&mut ldap, &dn).await {
+                Some(entry) => name_in(&entry, names),
+                None => plain_name(user),
+            },
+        };
+        let Some(name) = name else {
+            tracing::error!(
+                entry = dn,
+                attributes = names.join(","),
+                "authentication refused: no readable attribute of the user's entry has its name: set auth.ldap.accountattributename"
+            );
+            return Ok(None);
+        };
         if self.settings.master.is_some() {
             ldap = self.connect_as_master().await?;
         }
-        self.groups(&mut ldap, user).await.map(Some)
+        let groups = self.groups(&mut ldap, &name).await?;
+        Ok(Some(Proven { name: Some(UserName::found(name)), groups, entries: None }))
     }
 
     /// Returns the groups of an authenticated user.
@@ -201,8 +232,11 @@ impl Backend for Ldap {
         if user.is_empty() || password.is_empty() {
             return Ok(None);
         }
-        let groups = self.converse(self.login(user, password))?;
-        Ok(groups.map(|groups| Proven { groups, entries: None }))
+        self.converse(self.login(user, password))
+    }
+
+    fn ignores_case(&self) -> bool {
+        true
     }
 
     fn must_expand(&self, entry: &Value) -> bool {
@@ -253,6 +287,30 @@ async fn search(
 fn values(entry: &SearchEntry, attribute: &str) -> Vec<String> {
     let found = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
     found.map(|(_, values)| values.clone()).unwrap_or_default()
+}
+
+/// Returns the name of a user in its entry, by the first of these attributes that it has. Of several values the one in
+/// the DN is the name; it is also the name if no attribute is readable.
+fn name_in(entry: &SearchEntry, attributes: &[String]) -> Option<String> {
+    let in_dn = |attribute: &str| {
+        let (named, _) = entry.dn.split_once('=')?;
+        let value = first_value(&entry.dn);
+        // Values with escaped characters differ from those of the attribute.
+        (named.trim().eq_ignore_ascii_case(attribute) && !value.contains(['\\', '+'])).then_some(value)
+    };
+    let by_values = attributes.iter().find_map(|attribute| {
+        let own = values(entry, attribute);
+        let in_dn = in_dn(attribute).and_then(|name| own.iter().find(|value| fold(value) == fold(&name)));
+        in_dn.or_else(|| own.iter().min()).cloned()
+    });
+    by_values.or_else(|| attributes.iter().find_map(|attribute| in_dn(attribute))).filter(|name| !name.is_empty())
+}
+
+/// Returns the name of a user whose entry is unreadable and who has typed this name: one spelling for all that the
+/// directory takes for equal. Directories ignore some characters, so only names of plain ones are possible.
+fn plain_name(typed: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    typed.chars().all(is_plain).then(|| fold(typed))
 }
 
 /// Returns the value of the first component of a DN: `admins` of `cn=admins,ou=Groups,dc=example`. A string without `=`

@@ -3,7 +3,8 @@
 //!
 //! PAM modules may block, leak and crash, so each login runs in a separate process, `brine-pam`, installed next to this
 //! binary. The request on standard input has mode, service, user and password, separated by NUL. The response is a line
-//! `permitted`, `denied REASON` or `failed REASON`, one line per group for permitted users, and a final line `end`.
+//! `permitted`, `permitted ACCOUNT`, `denied REASON` or `failed REASON`, one line per group for permitted users, and a
+//! final line `end`. ACCOUNT is the name in the user database, which may ignore the case of names, as sssd does.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -18,6 +19,7 @@ use nix::unistd::geteuid;
 use parking_lot::Mutex;
 
 use super::{Backend, BackendError, Proven};
+use crate::names::UserName;
 
 const HELPER: &str = "brine-pam";
 /// The PAM service that Salt uses by default.
@@ -36,6 +38,8 @@ const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 pub(super) struct Pam {
     helper: PathBuf,
     service: String,
+    /// Whether the helper gives up privileges that PAM does not need (`sandbox`).
+    is_sandboxed: bool,
     deadline: Duration,
     /// The time of the last successful check by account.
     checked: Mutex<HashMap<String, Instant>>,
@@ -68,14 +72,15 @@ impl Pam {
             let reason = "the program is missing: install it beside brine (cargo build --features pam)".to_owned();
             return Err(BackendError::Helper { program: helper, reason });
         }
-        Ok(Self::with_helper(helper, service, DEADLINE))
+        let is_sandboxed = options.get("sandbox").is_none_or(Value::is_truthy);
+        Ok(Pam { is_sandboxed, ..Self::with_helper(helper, service, DEADLINE) })
     }
 
     fn with_helper(helper: PathBuf, service: String, deadline: Duration) -> Self {
-        Pam { helper, service, deadline, checked: Mutex::default() }
+        Pam { helper, service, is_sandboxed: true, deadline, checked: Mutex::default() }
     }
 
-    fn request(&self, mode: Mode, user: &str, password: &str) -> Result<Option<Vec<String>>, BackendError> {
+    fn request(&self, mode: Mode, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
         if [user, password].iter().any(|text| text.contains('\0')) {
             return Ok(None);
         }
@@ -85,11 +90,12 @@ impl Pam {
         };
         let request = format!("{mode}\0{}\0{user}\0{password}", self.service);
         let failed = |reason: String| BackendError::Helper { program: self.helper.clone(), reason };
-        let answer = run(&self.helper, request.into_bytes(), self.deadline).map_err(failed)?;
+        let words = if self.is_sandboxed { &[][..] } else { &["--no-sandbox"] };
+        let answer = run(&self.helper, words, request.into_bytes(), self.deadline).map_err(failed)?;
         match parse(&answer) {
-            Some(Answer::Permitted(groups)) => {
-                self.remember(user);
-                Ok(Some(groups))
+            Some(Answer::Permitted { name, groups }) => {
+                self.remember(name.as_deref().unwrap_or(user));
+                Ok(Some(Proven { name: name.map(UserName::found), groups, entries: None }))
             }
             Some(Answer::Denied(reason)) => {
                 tracing::info!(service = self.service, reason, "PAM refuses a user");
@@ -118,8 +124,7 @@ impl Backend for Pam {
         if password.is_empty() {
             return Ok(None);
         }
-        let groups = self.request(Mode::Login, user, password)?;
-        Ok(groups.map(|groups| Proven { groups, entries: None }))
+        self.request(Mode::Login, user, password)
     }
 
     fn must_check_account(&self, user: &str) -> bool {
@@ -136,7 +141,11 @@ fn is_service(name: &str) -> bool {
 }
 
 enum Answer {
-    Permitted(Vec<String>),
+    Permitted {
+        /// The name of the account; `None` if only PAM knows the user.
+        name: Option<String>,
+        groups: Vec<String>,
+    },
     Denied(String),
     Failed(String),
 }
@@ -147,7 +156,10 @@ fn parse(answer: &[u8]) -> Option<Answer> {
     let mut lines = text.lines();
     let (word, reason) = lines.next().map(|line| line.split_once(' ').unwrap_or((line, "")))?;
     match word {
-        "permitted" => Some(Answer::Permitted(lines.map(str::to_owned).collect())),
+        "permitted" => {
+            let name = (!reason.is_empty()).then(|| reason.to_owned());
+            Some(Answer::Permitted { name, groups: lines.map(str::to_owned).collect() })
+        }
         "denied" => Some(Answer::Denied(reason.to_owned())),
         "failed" => Some(Answer::Failed(reason.to_owned())),
         _ => None,
@@ -166,9 +178,9 @@ impl Drop for Running {
 }
 
 /// Runs the helper with its request and returns its response.
-fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, String> {
+fn run(helper: &Path, words: &[&str], request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, String> {
     let mut command = Command::new(helper);
-    command.env_clear().env("PATH", PATH).current_dir("/");
+    command.args(words).env_clear().env("PATH", PATH).current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let (group, Pipes { stdin, stdout, .. }) = Group::start(&mut command).map_err(|error| error.to_string())?;
     let _running = Running(group);

@@ -36,6 +36,22 @@ fn the_response_decides() {
 }
 
 #[test]
+fn the_name_is_that_of_the_account() {
+    let directory = tempfile::tempdir().unwrap();
+    for (script, name) in [
+        ("printf 'permitted fred\\nops\\nend\\n'", Some("fred")),
+        // Only PAM knows the user.
+        ("printf 'permitted\\nend\\n'", None),
+    ] {
+        let pam = helper(directory.path(), script);
+        let proven = pam.authenticate("FRED", "pw").unwrap().unwrap();
+        assert_eq!(proven.name.as_deref(), name, "{script}");
+        let [known, unknown] = if name.is_some() { ["fred", "FRED"] } else { ["FRED", "fred"] };
+        assert!(!pam.must_check_account(known) && pam.must_check_account(unknown));
+    }
+}
+
+#[test]
 fn passwords_are_passed_on_standard_input_only() {
     let directory = tempfile::tempdir().unwrap();
     let script = format!(
@@ -50,6 +66,7 @@ fn passwords_are_passed_on_standard_input_only() {
         assert!(!read(place).contains("hunter2") && !read(place).contains("fred"), "{place}: {}", read(place));
     }
     assert!(!read("env").contains("CARGO"), "{}", read("env"));
+    assert_eq!(read("args").split_whitespace().filter(|word| *word == "--no-sandbox").count(), 0);
     for (user, password) in [("fred", ""), ("fr\0ed", "x"), ("fred", "x\0y")] {
         assert_eq!(pam.authenticate(user, password).unwrap(), None);
     }

@@ -75,7 +75,7 @@ impl Backend for Rest {
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
         let failed = |reason| BackendError::Server { server: self.url_without_login(), reason };
         let entries = self.request(user, password).map_err(failed)?;
-        Ok(entries.map(|entries| Proven { groups: Vec::new(), entries: Some(entries) }))
+        Ok(entries.map(|entries| Proven { entries: Some(entries), ..Proven::default() }))
     }
 }
 

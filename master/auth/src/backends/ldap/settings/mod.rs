@@ -40,6 +40,18 @@ impl Template {
         self.0.len() > 1
     }
 
+    /// Returns the attributes that are compared with the user's name.
+    fn attributes(&self) -> impl Iterator<Item = String> {
+        let before = self.0.split_last().map_or(&[][..], |(_, before)| before);
+        before.iter().filter_map(|piece| {
+            // Also `~=` and the matching rule of `attribute:rule:=`.
+            let compared = piece.trim_end().strip_suffix('=')?.trim_end_matches(['~', '<', '>']);
+            let start = compared.rfind(['(', ',', '+', '&', '|', '!']).map_or(0, |at| at + 1);
+            let attribute = compared[start..].split(':').next()?.trim();
+            (!attribute.is_empty()).then(|| attribute.to_owned())
+        })
+    }
+
     /// Returns the template as a DN for this user.
     pub fn name(&self, user: &str) -> String {
         self.0.join(dn_escape(user).as_ref())
@@ -80,7 +92,10 @@ pub(super) struct Settings {
     pub user_dn: Option<Template>,
     /// The filter that finds a user's entry.
     pub filter: Option<Template>,
+    /// The attribute with the name of a user, in groups or in the user's entry.
     pub account: String,
+    /// The attributes that may hold the name of a user in its entry, best first.
+    pub names: Vec<String>,
     pub person: String,
     pub group_class: String,
     pub group_attribute: String,
@@ -146,6 +161,13 @@ impl Settings {
                 "is missing or without {{ username }}: expected a filter such as uid={{ username }}".to_owned();
             return Err(("auth.ldap.filter", reason));
         }
+        let account = word("auth.ldap.accountattributename", "memberUid")?;
+        let mut names = vec![account.clone()];
+        for attribute in [&filter, &user_dn].into_iter().flatten().flat_map(Template::attributes) {
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(&attribute)) {
+                names.push(attribute);
+            }
+        }
         let directory = if flag("auth.ldap.activedirectory")? {
             Directory::Active
         } else if flag("auth.ldap.freeipa")? {
@@ -176,7 +198,8 @@ impl Settings {
             master,
             user_dn,
             filter,
-            account: word("auth.ldap.accountattributename", "memberUid")?,
+            account,
+            names,
             person: word("auth.ldap.persontype", "person")?,
             group_class: word("auth.ldap.groupclass", "posixGroup")?,
             group_attribute: word("auth.ldap.groupattribute", "memberOf")?,

@@ -22,6 +22,22 @@ fn user_names_are_escaped_in_dns_and_filters() {
 }
 
 #[test]
+fn attributes_with_the_name_are_found_in_templates() {
+    for (text, attributes) in [
+        ("uid={{ username }}", &["uid"][..]),
+        ("(uid={{ username }})", &["uid"]),
+        ("(&(objectClass=person)(|(sAMAccountName={{ username }})(mail={{username}})))", &["sAMAccountName", "mail"]),
+        ("(&(uid~={{ username }})(!(locked=*)))", &["uid"]),
+        ("(uid:caseExactMatch:={{ username }})", &["uid"]),
+        ("cn={{ username }},ou=People,dc=example", &["cn"]),
+        ("mail=x-{{ username }}@example.com", &[]),
+        ("uid=fixed", &[]),
+    ] {
+        assert_eq!(Template::parse(text).unwrap().attributes().collect::<Vec<_>>(), attributes, "{text}");
+    }
+}
+
+#[test]
 fn salts_options_are_read() {
     let service = map! {
         "auth.ldap.binddn" => "cn=salt,dc=example",
