@@ -59,8 +59,10 @@ pub enum MasterError {
     /// The call has timed out.
     #[error("waiting for the result of {0} timed out")]
     TimedOut(String),
-    /// The key for the API's own calls cannot be read.
-    #[error("reading the root key failed: {0}; run salt-api as the user that the master runs as")]
+    /// The key of the REST API cannot be used.
+    #[error(
+        "reading the key of the REST API failed: {0}; run salt-api as the user that the master runs as, or name its user in the master's option api_user"
+    )]
     NoKey(String),
 }
 

@@ -1,8 +1,8 @@
 //! The REST API, compatible with Salt's rest_cherrypy and rest_tornado, as a client of the master.
 //!
-//! It holds no state of the master and opens none of its files. Jobs, calls and tokens are requests to the master on
-//! behalf of the user; events come from the bus. On its own behalf, with the key that authorises local tools, the API
-//! only reads the journal for subscribers and revokes tokens at logout.
+//! It holds no state of the master and opens none of its files but its own key. Jobs, calls and tokens are requests to
+//! the master on behalf of the user; events come from the bus. With the key of the REST API, which permits nothing else,
+//! it names the addresses of users who log in, reads the journal for subscribers and revokes tokens at logout.
 //!
 //! `listener.rs` accepts connections within limits, `routes/` is the table of resources, `resources/` contains their
 //! handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `visibility/`
@@ -35,7 +35,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use brine_auth::Throttle;
 use brine_config::{MasterConfig, RestConfig, RestOptionError};
 use brine_runtime::supervisor::Background;
 
@@ -79,7 +78,6 @@ pub(crate) struct Api {
     pub auth: auth::Auth,
     pub hub: Arc<hub::Hub>,
     pub secrets: webhook::Secrets,
-    pub throttle: Throttle,
     /// The enabled clients (`netapi_enable_clients`).
     pub enabled: Vec<String>,
     /// Whether the client `ssh` accepts raw shell commands (`netapi_allow_raw_shell`).
@@ -107,7 +105,6 @@ impl Api {
             hub: Arc::new(hub::Hub::new(Arc::clone(&master))),
             master,
             secrets: secrets.map_err(|reason| StartError::Invalid { name: "webhook_secrets", reason })?,
-            throttle: Throttle::default(),
             enabled: config.netapi_enable_clients.clone(),
             allows_raw_shell: config.netapi_allow_raw_shell,
             timeout: Duration::from_secs(config.timeout),

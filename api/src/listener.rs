@@ -112,7 +112,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the API for the master of this configuration. `key_file` contains the key that authorises local tools.
+    /// Starts the API for the master of this configuration. `key_file` contains the key of the REST API.
     pub fn start(config: &MasterConfig, key_file: PathBuf) -> BoxFuture<'_, Result<Self, StartError>> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
         Box::pin(Self::start_tasks(config, key_file))

@@ -1,5 +1,6 @@
 //! Jobs for minions: published on behalf of the user, with results in the forms of Salt's local client.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use brine_auth::{LIST_FUNCTIONS, PING};
@@ -19,6 +20,8 @@ use crate::hub::{Start, Subscription, WakePolicy};
 /// A job of one chunk.
 pub(crate) struct LocalJob<'a> {
     pub api: &'a Api,
+    /// The address of the user.
+    pub address: IpAddr,
     pub request: PublishRequest,
     pub times: Times,
     /// Whether results include the retcode and the jid (`full_return`).
@@ -28,6 +31,7 @@ pub(crate) struct LocalJob<'a> {
 /// The connection of a job.
 struct JobLink<'a> {
     api: &'a Api,
+    address: IpAddr,
     proof: Option<Proof>,
     events: Subscription,
 }
@@ -37,7 +41,7 @@ impl Link for JobLink<'_> {
 
     async fn publish(&mut self, request: PublishRequest) -> Result<Published, MasterError> {
         // Polls of silent minions are also published on behalf of the user.
-        self.api.master.publish(&PublishRequest { proof: self.proof.clone(), ..request }).await
+        self.api.master.publish(self.address, &PublishRequest { proof: self.proof.clone(), ..request }).await
     }
 
     async fn event(&mut self) -> Result<Option<Event>, MasterError> {
@@ -49,12 +53,12 @@ impl LocalJob<'_> {
     /// Subscribes to events; called before the publish, so that no return is missed.
     fn link(&self) -> JobLink<'_> {
         let events = self.api.hub.subscribe(Start::Now, WakePolicy::Immediate);
-        JobLink { api: self.api, proof: self.request.proof.clone(), events }
+        JobLink { api: self.api, address: self.address, proof: self.request.proof.clone(), events }
     }
 
     /// Publishes the job. Returns its jid and minions, or an empty mapping if no minion matches.
     pub async fn publish_only(self) -> Result<Value, ApiError> {
-        let published = self.api.master.publish(&self.request).await?;
+        let published = self.api.master.publish(self.address, &self.request).await?;
         Ok(match published.jid {
             Some(jid) => map! {"jid" => &jid, "minions" => published.minions}.into(),
             None => Value::map(),

@@ -72,7 +72,7 @@ use std::time::Duration;
 use brine_bus::store::{BlockingStore, Opened, Store, StoreError};
 use brine_bus::{Bus, BusLimits, JournalLimits};
 use brine_config::MasterConfig;
-use brine_crypt::{Cipher, CryptError, token};
+use brine_crypt::{Cipher, CryptError};
 use brine_ids::{InvalidMinionId, MinionId};
 use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::{Blocking, Executors};
@@ -89,7 +89,7 @@ pub use maintenance::ROTATE_FILE;
 pub use requests::files as file_requests;
 pub use runner_calls::Kind;
 
-use access::Access;
+use access::{Access, LocalKeys};
 use admission::identity::Identity;
 use admission::sessions::Sessions;
 use admission::{Admission, Secrets};
@@ -274,7 +274,7 @@ impl Master {
             &executors,
             events.clone(),
             Arc::clone(&facts),
-            root_key(&config)?,
+            LocalKeys::open(&config)?,
             functions.clone(),
         )?;
         let job_files = Arc::new(JobFiles::new(&config.cachedir, brine_fileserver::hash_kind(&config.opts)));
@@ -472,19 +472,13 @@ pub fn root_key_path(cachedir: &Path, user: Option<&str>) -> PathBuf {
     cachedir.join(format!(".{}_key", user.filter(|_| own == "root").unwrap_or(&own)))
 }
 
+/// Returns the path of the key of the REST API. The keys of users end with `_key`.
+pub fn api_key_path(cachedir: &Path) -> PathBuf {
+    cachedir.join(".salt-api.key")
+}
+
 /// Returns the name of the user that runs this process.
 pub(crate) fn process_user() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     user.map_or_else(|| "root".to_owned(), |user| user.name)
-}
-
-/// Reads the root key; generates it if it is missing.
-fn root_key(config: &MasterConfig) -> Result<String, FileError> {
-    let path = root_key_path(&config.cachedir, config.user.as_deref());
-    if let Some(key) = files::read_if_exists(&path)?.filter(|key| key.len() >= 32) {
-        return Ok(key);
-    }
-    let key = token::root_key();
-    files::write_atomic(&path, key.as_bytes(), 0o400)?;
-    Ok(key)
 }

@@ -1,5 +1,6 @@
 //! Lowstates: chunks with a client, a function and its arguments, and their results in Salt's form.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
@@ -302,58 +303,64 @@ fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
 }
 
 impl Api {
-    /// Runs the chunks of a lowstate in sequence and returns their results. The first error ends it, as in Salt.
-    pub(crate) async fn run(&self, lowstate: Vec<Map>, token: Option<&str>) -> Result<Vec<Value>, ApiError> {
+    /// Runs the chunks of a lowstate of a user at this address in sequence and returns their results. The first error
+    /// ends it, as in Salt.
+    pub(crate) async fn run(
+        &self,
+        address: IpAddr,
+        lowstate: Vec<Map>,
+        token: Option<&str>,
+    ) -> Result<Vec<Value>, ApiError> {
         let mut answers = Vec::with_capacity(lowstate.len());
         for fields in lowstate {
             let chunk = Chunk::new(fields, token, &self.enabled)?;
-            self.run_chunk(&chunk, &mut answers).await?;
+            self.run_chunk(address, &chunk, &mut answers).await?;
         }
         Ok(answers)
     }
 
-    async fn run_chunk(&self, chunk: &Chunk, answers: &mut Vec<Value>) -> Result<(), ApiError> {
+    async fn run_chunk(&self, address: IpAddr, chunk: &Chunk, answers: &mut Vec<Value>) -> Result<(), ApiError> {
         let answer = match chunk.client {
-            Client::Local => self.local(chunk)?.run().await?,
-            Client::LocalAsync => self.local(chunk)?.publish_only().await?,
+            Client::Local => self.local(address, chunk)?.run().await?,
+            Client::LocalAsync => self.local(address, chunk)?.publish_only().await?,
             Client::LocalSubset => {
                 // Forms send `batch` and `sub` as strings.
                 let count = chunk.field("sub").or_else(|| chunk.field("subset")).map_or(Some(3), usize::from_value);
                 let count = count.ok_or_else(|| ApiError::bad_request("'sub' is invalid: expected a number"))?;
-                self.local(chunk)?.subset(count).await?
+                self.local(address, chunk)?.subset(count).await?
             }
             Client::LocalBatch => {
                 let size = chunk.field("batch").map_or_else(|| "10%".to_owned(), ToString::to_string);
                 let failhard = chunk.field("failhard").is_some_and(Value::is_truthy);
                 let wait = chunk.seconds("batch_wait")?.unwrap_or_default();
-                let returned = self.local(chunk)?.batch(&size, wait, failhard).await?;
+                let returned = self.local(address, chunk)?.batch(&size, wait, failhard).await?;
                 answers.extend(returned.into_iter().map(|(id, value)| Value::Map([(id, value)].into_iter().collect())));
                 return Ok(());
             }
-            Client::Runner => self.call(Registry::Runner, chunk).await?,
-            Client::Wheel => self.call(Registry::Wheel, chunk).await?,
-            Client::RunnerAsync => self.call_async(Registry::Runner, chunk).await?,
-            Client::WheelAsync => self.call_async(Registry::Wheel, chunk).await?,
-            Client::Ssh => self.by_ssh(chunk).await?,
+            Client::Runner => self.call(address, Registry::Runner, chunk).await?,
+            Client::Wheel => self.call(address, Registry::Wheel, chunk).await?,
+            Client::RunnerAsync => self.call_async(address, Registry::Runner, chunk).await?,
+            Client::WheelAsync => self.call_async(address, Registry::Wheel, chunk).await?,
+            Client::Ssh => self.by_ssh(address, chunk).await?,
         };
         answers.push(answer);
         Ok(())
     }
 
-    fn local(&self, chunk: &Chunk) -> Result<LocalJob<'_>, ApiError> {
+    fn local(&self, address: IpAddr, chunk: &Chunk) -> Result<LocalJob<'_>, ApiError> {
         let times = brine_job::Times {
             timeout: chunk.timeout()?.unwrap_or(self.timeout),
             gather: chunk.seconds("gather_job_timeout")?.unwrap_or(self.gather),
             find_job: FIND_JOB,
         };
-        Ok(LocalJob { api: self, request: chunk.request()?, times, is_full: chunk.is_full_return() })
+        Ok(LocalJob { api: self, address, request: chunk.request()?, times, is_full: chunk.is_full_return() })
     }
 
     /// Calls a function of the master and returns the result in Salt's form.
-    async fn call(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
+    async fn call(&self, address: IpAddr, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
         let time = chunk.timeout()?.unwrap_or(self.call_timeout);
         let call = chunk.call(false)?;
-        let mut reply = self.master.call(registry, &call, time).await?;
+        let mut reply = self.master.call(address, registry, &call, time).await?;
         let tag = reply.get("tag").map(ToString::to_string).unwrap_or_default();
         let mut data = match reply.shift_remove("data") {
             Some(Value::Map(data)) => data,
@@ -380,10 +387,10 @@ impl Api {
     }
 
     /// Runs a function by `salt-ssh` through the master, which also checks the permissions.
-    async fn by_ssh(&self, chunk: &Chunk) -> Result<Value, ApiError> {
+    async fn by_ssh(&self, address: IpAddr, chunk: &Chunk) -> Result<Value, ApiError> {
         let call = chunk.call_by_ssh(self.allows_raw_shell)?;
         let time = chunk.timeout()?.unwrap_or(self.call_timeout);
-        let mut reply = self.master.call(Registry::Runner, &call, time).await?;
+        let mut reply = self.master.call(address, Registry::Runner, &call, time).await?;
         let Some(Value::Map(mut data)) = reply.shift_remove("data") else { return Err(ApiError::internal()) };
         let returned = data.shift_remove("return").unwrap_or_default();
         if data.get("success").is_some_and(Value::is_truthy) {
@@ -392,8 +399,8 @@ impl Api {
         Err(ApiError::bad_request(returned.to_string()))
     }
 
-    async fn call_async(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
-        let reply = self.master.call(registry, &chunk.call(true)?, self.call_timeout).await?;
+    async fn call_async(&self, address: IpAddr, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
+        let reply = self.master.call(address, registry, &chunk.call(true)?, self.call_timeout).await?;
         let field = |name: &str| reply.get(name).cloned().unwrap_or_default();
         Ok(map! {"tag" => field("tag"), "jid" => field("jid")}.into())
     }
@@ -401,7 +408,7 @@ impl Api {
     async fn name_of(&self, proof: &Proof) -> Option<String> {
         match proof {
             Proof::Password { username, .. } => Some(username.clone()),
-            Proof::Token(token) => self.auth.user(token).await.ok()?.map(|user| user.identity.username.clone()),
+            Proof::Token(token) => self.auth.user(token).await.ok()?.map(|user| user.identity.username().to_string()),
         }
     }
 }

@@ -20,16 +20,14 @@ pub(crate) async fn welcome(context: Context) -> Answer {
 pub(crate) async fn run_with_login(mut context: Context) -> Answer {
     let lowstate = context.payload().await?.lowstate()?;
     let token = context.sender()?.token.clone();
-    let answers = context.api.run(lowstate, Some(&token)).await?;
+    let answers = context.api.run(context.client.address, lowstate, Some(&token)).await?;
     context.reply(&map! {"return" => answers}.into())
 }
 
 /// Handles `POST /run`: runs a lowstate with the credentials in its chunks.
 pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
     let lowstate = context.payload().await?.lowstate()?;
-    let attempt = context.login_attempt(&lowstate)?;
-    let answers = context.api.run(lowstate, None).await;
-    context.record_attempt(attempt, &answers);
+    let answers = context.api.run(context.client.address, lowstate, None).await;
     context.reply(&map! {"return" => answers?}.into())
 }
 
@@ -37,7 +35,7 @@ pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
 pub(crate) async fn minions(context: Context) -> Answer {
     let tgt = context.param.clone().unwrap_or_else(|| "*".to_owned());
     let chunk = map! {"client" => "local", "tgt" => tgt, "fun" => "grains.items"};
-    let answers = context.api.run(vec![chunk], Some(&context.sender()?.token)).await?;
+    let answers = context.api.run(context.client.address, vec![chunk], Some(&context.sender()?.token)).await?;
     context.reply(&map! {"return" => answers}.into())
 }
 
@@ -47,7 +45,7 @@ pub(crate) async fn start_jobs(mut context: Context) -> Answer {
     for chunk in &mut lowstate {
         chunk.insert("client".into(), "local_async".into());
     }
-    let answers = context.api.run(lowstate, Some(&context.sender()?.token)).await?;
+    let answers = context.api.run(context.client.address, lowstate, Some(&context.sender()?.token)).await?;
     let jids = answers.iter().filter_map(|answer| answer.get("jid")?.as_str());
     let links: Value = jids.map(|jid| map! {"href" => format!("/jobs/{jid}")}).collect();
     let mut response = context.reply(&map! {"return" => answers, "_links" => map! {"jobs" => links}}.into())?;

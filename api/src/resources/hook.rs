@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, StatusCode};
 use brine_event::Event;
 use brine_value::{Map, Value, map};
+use brine_wire::HookEvent;
 
 use crate::context::Context;
 use crate::error::ApiError;
@@ -12,7 +13,7 @@ use crate::routes::Answer;
 use crate::webhook::Signature;
 
 /// The prefix of the tags.
-const TAG: &str = "salt/netapi/hook";
+const TAG: &str = HookEvent::PREFIX;
 /// Headers that are left out of the event, because many users can read events.
 const SECRET_HEADERS: &[&str] = &[
     "authorization",
@@ -50,7 +51,7 @@ pub(crate) async fn publish(mut context: Context) -> Answer {
         let message = "The event would be larger than max_event_size";
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
     }
-    context.api.master.fire(&event).await?;
+    context.api.master.publish_hook(&tag, &body).await?;
     context.reply(&map! {"success" => true}.into())
 }
 

@@ -1,12 +1,12 @@
 //! Sessions and tokens: `/login`, `/logout`, `/token`.
 
 use std::net::IpAddr;
-use std::time::Instant;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
+use brine_auth::fold;
 use brine_function::Args;
 use brine_value::{Map, Value, list, map};
-use brine_wire::Proof;
+use brine_wire::{Proof, TokenRequest};
 
 use crate::auth::{COOKIE_NAME, TOKEN_HEADER};
 use crate::context::Context;
@@ -16,8 +16,6 @@ use crate::routes::Answer;
 
 const WRONG: &str = "Could not authenticate using provided credentials";
 const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";
-/// The user name in the table of login failures: only the address counts.
-const ANY_USER: &str = "";
 
 /// Handles `GET /login`.
 pub(crate) async fn ask(context: Context) -> Answer {
@@ -31,18 +29,23 @@ pub(crate) async fn login(mut context: Context) -> Answer {
     let credentials = context.payload().await?.lowstate().unwrap_or_default().into_iter().next().unwrap_or_default();
     let wrong = || ApiError::unauthorized(WRONG);
     let Some(proof) = password(&credentials) else { return Err(wrong()) };
-    if !may_log_in(&context.api.options.api_acl, &proof.0, context.client.address) {
-        tracing::warn!(peer = %context.client.address, user = proof.0, "a login is refused: api_acl does not permit the address");
-        metrics::UNAUTHENTICATED.add(1);
+    let expire = expire(&credentials)?;
+    if !context.may_log_in(&proof.0) {
         return Err(wrong());
     }
-    let expire = credentials.get("token_expire").and_then(Value::as_f64);
     let Some(token) = context.make_token(proof.1, expire).await? else { return Err(wrong()) };
+    // The user may have another name than the one that was typed.
+    if !token.get("name").and_then(Value::as_str).is_some_and(|name| context.may_log_in(name)) {
+        if let Some(token) = token.get("token").and_then(Value::as_str) {
+            context.revoke(token).await;
+        }
+        return Err(wrong());
+    }
     let Some((session, user)) = context.api.auth.begin(&token) else { return Err(ApiError::internal()) };
     let permissions = context.api.auth.permissions(&user);
     if permissions.is_empty() {
-        let user = &user.identity.username;
-        tracing::warn!(user, "a user without permissions has logged in: external_auth has no entries for the user");
+        let user = user.identity.username();
+        tracing::warn!(%user, "a user without permissions has logged in: external_auth has no entries for the user");
     }
     let permissions = if permissions.is_empty() { Value::map() } else { permissions.into() };
     let field = |name: &str| token.get(name).cloned().unwrap_or_default();
@@ -71,12 +74,8 @@ pub(crate) async fn logout(context: Context) -> Answer {
     context.api.auth.end(sender);
     // Ends the event streams of the session.
     context.api.hub.wake();
-    // The digest instead of the token, because the arguments of calls are published as events.
-    let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(&*sender.token));
-    if let Err(error) = context.api.master.own_runner("auth.del_token", Args::positional([digest.into()])).await {
-        // The session has ended either way.
-        tracing::error!(%error, "revoking a token at a logout failed: it is valid until it expires");
-    }
+    // The session has ended either way.
+    context.revoke(&sender.token).await;
     let mut response = context.reply(&map! {"return" => "Your token has been cleared"}.into())?;
     if let Ok(cookie) = cookie("", 0, context.api.is_tls).parse() {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -94,7 +93,7 @@ pub(crate) async fn token(mut context: Context) -> Answer {
     for credentials in context.payload().await?.lowstate()? {
         let has_all = ["username", "password", "eauth"].iter().all(|name| credentials.contains_key(*name));
         let (user, proof) = password(&credentials).filter(|_| has_all).ok_or_else(|| ApiError::bad_request(NEEDED))?;
-        let expire = credentials.get("token_expire").and_then(Value::as_f64);
+        let expire = expire(&credentials)?;
         let Some(token) = context.make_token(proof, expire).await? else {
             let message = format!("Authentication failure of type \"eauth\" occurred for user {user}.");
             return Err(ApiError::unauthorized(message));
@@ -112,29 +111,52 @@ fn password(credentials: &Map) -> Option<(String, Proof)> {
     Some((username.clone(), Proof::Password { eauth: text("eauth")?, username, password }))
 }
 
+/// Returns the lifetime that credentials ask for, in seconds. The master decides whether the user may choose one.
+fn expire(credentials: &Map) -> Result<Option<f64>, ApiError> {
+    let Some(value) = credentials.get("token_expire").filter(|value| !value.is_nil()) else { return Ok(None) };
+    // Forms send strings.
+    let seconds = value.as_f64().or_else(|| value.as_str().and_then(|text| text.trim().parse().ok()));
+    let seconds = seconds.filter(|seconds| TokenRequest::EXPIRE.contains(seconds));
+    seconds.map(Some).ok_or_else(|| {
+        let (least, most) = (TokenRequest::EXPIRE.start(), TokenRequest::EXPIRE.end());
+        ApiError::bad_request(format!(
+            "'token_expire' is invalid: expected a number of seconds from {least} to {most}, got {value}"
+        ))
+    })
+}
+
 /// Returns the cookie of a session. Scripts cannot read it, and browsers do not send it with cross-site requests.
 fn cookie(session: &str, seconds: u64, is_tls: bool) -> String {
     let secure = if is_tls { "; Secure" } else { "" };
     format!("{COOKIE_NAME}={session}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// Whether `api_acl` permits a user to log in from an address.
+/// Whether `api_acl` permits a user to log in from an address. Other spellings of a name have its limits.
 fn may_log_in(acl: &Map, user: &str, address: IpAddr) -> bool {
     let Some(users) = acl.get("users").and_then(Value::as_map).filter(|users| !users.is_empty()) else {
         return acl.is_empty();
     };
-    let addresses = users.get(user).or_else(|| users.get("*")).and_then(Value::as_list).unwrap_or_default();
+    let folded = fold(user);
+    let named = users.iter().find(|(name, _)| name.as_str().is_some_and(|name| name == user));
+    let named = named.or_else(|| users.iter().find(|(name, _)| name.as_str().is_some_and(|name| fold(name) == folded)));
+    let addresses = named.map(|(_, addresses)| addresses).or_else(|| users.get("*"));
     let fits = |one: &str| one == "*" || one.parse::<IpAddr>().is_ok_and(|one| one.to_canonical() == address);
-    addresses.iter().filter_map(Value::as_str).any(fits)
+    addresses.and_then(Value::as_list).unwrap_or_default().iter().filter_map(Value::as_str).any(fits)
 }
 
 impl Context {
-    /// Requests a new token; `None` if the credentials are wrong. Failures delay further attempts from the same
-    /// address.
+    fn may_log_in(&self, user: &str) -> bool {
+        let permitted = may_log_in(&self.api.options.api_acl, user, self.client.address);
+        if !permitted {
+            tracing::warn!(peer = %self.client.address, user, "a login is refused: api_acl does not permit the address");
+            metrics::UNAUTHENTICATED.add(1);
+        }
+        permitted
+    }
+
+    /// Requests a new token; `None` if the credentials are wrong. The master throttles failures by user and address.
     async fn make_token(&self, proof: Proof, expire: Option<f64>) -> Result<Option<Map>, ApiError> {
-        self.check_pause()?;
-        let token = self.api.master.make_token(proof, expire).await?;
-        self.record_login(token.is_some());
+        let token = self.api.master.make_token(self.client.address, proof, expire).await?;
         if token.is_none() {
             metrics::UNAUTHENTICATED.add(1);
             tracing::info!(peer = %self.client.address, "a login failed: the log of the master has the cause");
@@ -142,48 +164,11 @@ impl Context {
         Ok(token)
     }
 
-    /// Returns the address to which failures are attributed. Loopback is exempt: it belongs to a proxy, or to a local
-    /// user.
-    fn counted_address(&self) -> Option<IpAddr> {
-        Some(brine_auth::network(self.client.address)).filter(|address| !address.is_loopback())
-    }
-
-    fn check_pause(&self) -> Result<(), ApiError> {
-        let Some(address) = self.counted_address() else { return Ok(()) };
-        let pause = self.api.throttle.remaining(None, &address.to_string(), ANY_USER, Instant::now());
-        if pause.is_zero() {
-            return Ok(());
-        }
-        tracing::warn!(%address, seconds = pause.as_secs() + 1, "a login is refused: too many failures from the address");
-        metrics::UNAUTHENTICATED.add(1);
-        Err(ApiError::new(StatusCode::UNAUTHORIZED, WRONG))
-    }
-
-    fn record_login(&self, success: bool) {
-        if let Some(address) = self.counted_address() {
-            self.api.throttle.record(None, &address.to_string(), ANY_USER, success, Instant::now());
-        }
-    }
-
-    /// Whether chunks contain passwords, whose failures count as failed logins.
-    ///
-    /// # Errors
-    /// The address must wait after earlier failures.
-    pub(crate) fn login_attempt(&self, lowstate: &[Map]) -> Result<bool, ApiError> {
-        let is_attempt = lowstate.iter().any(|chunk| chunk.contains_key("password"));
-        if is_attempt {
-            self.check_pause()?;
-        }
-        Ok(is_attempt)
-    }
-
-    /// Counts the failed authentication of chunks with passwords.
-    pub(crate) fn record_attempt<T>(&self, is_attempt: bool, answer: &Result<T, ApiError>) {
-        if let Err(error) = answer
-            && is_attempt
-            && error.message.starts_with("Authentication ")
-        {
-            self.record_login(false);
+    async fn revoke(&self, token: &str) {
+        // The digest instead of the token, because the arguments of calls are published as events.
+        let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(token));
+        if let Err(error) = self.api.master.own_runner("auth.del_token", Args::positional([digest.into()])).await {
+            tracing::error!(%error, "revoking a token failed: it is valid until it expires");
         }
     }
 }
@@ -201,12 +186,38 @@ mod tests {
             (&acl, "fred", one, true),
             (&acl, "fred", other, false),
             (&acl, "ann", other, true),
+            (&acl, "FRED", one, true),
+            (&acl, "FRED", other, false),
+            (&acl, "ｆred", other, false),
             (&acl, "eve", one, false),
             (&acl, "eve", other, true),
             (&map! {"user" => map! {"fred" => list!["*"]}}, "fred", one, false),
         ] {
             assert_eq!(may_log_in(acl, user, address), permitted, "{user} {address}");
         }
+    }
+
+    #[test]
+    fn lifetimes_are_positive_seconds() {
+        for (value, expected) in [
+            (Value::Nil, Some(None)),
+            (60.into(), Some(Some(60.0))),
+            (0.5.into(), None),
+            (1.5.into(), Some(Some(1.5))),
+            ("3600".into(), Some(Some(3600.0))),
+            (1e12.into(), None),
+            ((-5).into(), None),
+            (0.into(), None),
+            (f64::NAN.into(), None),
+            (f64::INFINITY.into(), None),
+            ("soon".into(), None),
+            (true.into(), None),
+            (list![60], None),
+        ] {
+            let read = expire(&map! {"token_expire" => value.clone()});
+            assert_eq!(read.clone().ok(), expected, "{value}: {read:?}");
+        }
+        assert_eq!(expire(&Map::new()), Ok(None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod job;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use brine_bus::{SINCE, SocketNames};
@@ -10,7 +11,9 @@ use brine_config::MasterConfig;
 use brine_event::Event;
 pub use brine_job::Published;
 use brine_value::{Map, Value, map, msgpack};
-use brine_wire::{Call, ClientCommand, Envelope, IGNORES_JOB_FILES, PublishRequest, TokenRequest};
+use brine_wire::{
+    Call, ClientCommand, Envelope, Forwarded, HookEvent, IGNORES_JOB_FILES, PublishRequest, TokenRequest,
+};
 use brine_zmtp::{Endpoint, Framing, Limits, Push, RequestClient, Subscriber, TransportError};
 
 /// The timeout of requests that the master answers at once.
@@ -59,10 +62,13 @@ impl Registry {
 }
 
 /// A client of the local master.
+#[derive(Clone)]
 pub struct MasterClient {
     requests: RequestClient,
     events: Endpoint,
     fire: Endpoint,
+    /// The key of the REST API and the address of the client for whom it sends requests.
+    forwards: Option<(String, IpAddr)>,
 }
 
 impl MasterClient {
@@ -79,7 +85,14 @@ impl MasterClient {
             requests: RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits),
             events: SocketNames::master().publish_endpoint(&config.sock_dir),
             fire: SocketNames::master().pull_endpoint(&config.sock_dir),
+            forwards: None,
         }
+    }
+
+    /// Returns a client that sends requests of users for the client of the REST API at this address, by the API's key.
+    #[must_use]
+    pub fn forwarding(&self, key: String, address: IpAddr) -> Self {
+        MasterClient { forwards: Some((key, address)), ..self.clone() }
     }
 
     async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
@@ -87,13 +100,18 @@ impl MasterClient {
     }
 
     async fn reply(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
+        let load = match &self.forwards {
+            Some((key, address)) => Forwarded::to_map(key, *address, load),
+            None => load,
+        };
         let reply = self.requests.request(Envelope::clear(load), time).await?;
         msgpack::unpack(&reply).map_err(|error| ClientError::Reply(error.to_string()))
     }
 
-    /// Returns the token in a reply; replies to token requests have no envelope.
+    /// Returns the token in a reply; replies to token requests have no envelope, but the refusal to forward one has.
     async fn ask_token(&self, load: Map, field: &str) -> Result<Option<Map>, ClientError> {
         match self.reply(load, REQUEST_TIME).await? {
+            reply @ Value::Map(_) if reply.get("load").is_some() => loaded(&reply).map(|_| None),
             Value::Map(token) => Ok(Some(token).filter(|token| token.contains_key(field))),
             Value::Str(text) if text.is_empty() => Ok(None),
             other => Err(ClientError::BadLoad(other.to_string())),
@@ -139,7 +157,15 @@ impl MasterClient {
         self.ask_token(map! {"cmd" => "get_token", "token" => secret}, "name").await
     }
 
-    /// Publishes an event.
+    /// Publishes the event of a webhook by the key of the REST API, and waits until the master has persisted it.
+    ///
+    /// # Errors
+    /// The master cannot be reached, or refuses the event.
+    pub async fn publish_hook(&self, key: &str, tag: &str, data: Map) -> Result<(), ClientError> {
+        self.ask(HookEvent::to_map(key, tag, data), REQUEST_TIME).await.map(drop)
+    }
+
+    /// Publishes an event. The socket acknowledges nothing: the event is lost if the master ends at once.
     ///
     /// # Errors
     /// The master's socket cannot be reached, or does not accept the event in time.

@@ -366,6 +366,12 @@ shared_options! {
     /// The log file of `salt-ssh`; `''` for none.
     ssh_log_file: PathBuf = "/var/log/salt/ssh".into(),
 
+    /// Whether master, syndic and API give up privileges that they do not need: capabilities, set-user-ID programs and
+    /// system calls, also for the programs that they start; docs/security.md lists them.
+    sandbox: bool = true,
+    /// The user that `salt-api` runs as if root starts it; without it, that of the option `user`. The master lets this
+    /// user read the key of the REST API.
+    api_user: Option<String> = None,
     /// The file that holds the PID of `salt-api`.
     api_pidfile: PathBuf = "/var/run/salt-api.pid".into(),
     /// The log file of `salt-api`; `''` for none.

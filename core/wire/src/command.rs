@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 
 use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
-use super::{AuthRequest, Binding, Proof, TokenRequest, WireError, field, optional, parsed};
+use super::{AuthRequest, Binding, Forwarded, HookEvent, Proof, TokenRequest, WireError, field, optional, parsed};
 
 /// A command of an authenticated minion about itself. It applies to the minion of the session, regardless of the id in
 /// the message.
@@ -291,6 +291,10 @@ pub enum ClientCommand {
     MakeToken(Box<TokenRequest>),
     /// Returns the data of a token.
     GetToken(String),
+    /// Carries out the request of a client of the REST API. Requires the API's key.
+    Forwarded(Box<Forwarded>),
+    /// Publishes the event of a webhook. Requires the key of the REST API.
+    Hook(Box<HookEvent>),
 }
 
 /// A call of a runner or wheel function.
@@ -385,6 +389,8 @@ impl ClientCommand {
             "wheel" => Call::from_map(map, true).map(ClientCommand::Wheel),
             "mk_token" => TokenRequest::from_map(map).map(|request| ClientCommand::MakeToken(Box::new(request))),
             "get_token" => field(map, "token").map(ClientCommand::GetToken),
+            "hook" => HookEvent::from_map(map).map(|event| ClientCommand::Hook(Box::new(event))),
+            "forward" => Forwarded::from_map(map).map(|request| ClientCommand::Forwarded(Box::new(request))),
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
         }
     }

@@ -7,6 +7,7 @@ mod auth;
 mod command;
 mod deferral;
 mod envelope;
+mod forward;
 pub mod metrics;
 mod peer;
 pub mod private;
@@ -19,6 +20,7 @@ pub use auth::{Accepted, AuthRefusal, AuthReply, AuthRequest, Binding};
 pub use command::{Call, CatchUp, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use deferral::{MAX_DEFERRAL, deferral, deferred};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
+pub use forward::{Forwarded, HookEvent};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use proof::{Proof, TokenRequest};
 pub use publish::{

@@ -1,6 +1,7 @@
 //! Credentials of clients other than a key of the master.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use brine_value::Map;
 
@@ -77,6 +78,9 @@ pub struct TokenRequest {
 }
 
 impl TokenRequest {
+    /// The lifetimes that a user may ask for, in seconds: up to ten years.
+    pub const EXPIRE: RangeInclusive<f64> = 1.0..=315_360_000.0;
+
     /// Parses the fields of a `mk_token` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let proof = Proof::Password {
@@ -84,7 +88,12 @@ impl TokenRequest {
             username: field(map, "username")?,
             password: optional(map, "password")?.unwrap_or_default(),
         };
-        Ok(TokenRequest { proof, expire: optional(map, "token_expire")? })
+        let expire: Option<f64> = optional(map, "token_expire")?;
+        if let Some(seconds) = expire.filter(|seconds| !Self::EXPIRE.contains(seconds)) {
+            let reason = format!("expected {} to {} seconds, got {seconds}", Self::EXPIRE.start(), Self::EXPIRE.end());
+            return Err(WireError::Field { field: "token_expire", reason });
+        }
+        Ok(TokenRequest { proof, expire })
     }
 
     /// Returns the fields of the `mk_token` command.
@@ -101,7 +110,25 @@ impl TokenRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_value::map;
+    use brine_value::{Value, map};
+
+    #[test]
+    fn lifetimes_of_tokens_are_positive_and_bounded() {
+        for (expire, accepted) in [
+            (Value::Nil, true),
+            (1.into(), true),
+            (43_200.5.into(), true),
+            (315_360_000.into(), true),
+            (0.into(), false),
+            ((-5).into(), false),
+            (1e12.into(), false),
+            (f64::NAN.into(), false),
+            (f64::INFINITY.into(), false),
+        ] {
+            let fields = map! {"eauth" => "file", "username" => "fred", "token_expire" => expire.clone()};
+            assert_eq!(TokenRequest::from_map(&fields).is_ok(), accepted, "{expire}");
+        }
+    }
 
     #[test]
     fn proofs_leave_no_secret_behind() {

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -40,6 +41,12 @@ impl Peer {
     /// Creates the peer of a connection without limits.
     pub fn new(address: &str, connection: Weak<()>) -> Self {
         Peer { address: address.into(), connection, trust: None }
+    }
+
+    /// Returns the sender of a request that this peer forwards for an address. Both share the connection and its limits.
+    #[must_use]
+    pub fn forwarding(&self, address: IpAddr) -> Self {
+        Peer { address: address.to_string().into(), connection: self.connection.clone(), trust: self.trust.clone() }
     }
 
     /// Lifts the limits of unauthenticated peers from this connection: it has delivered a request that authenticates

@@ -1,4 +1,5 @@
-//! The key files of the users of `publisher_acl`, and the users' access to the master's files and sockets.
+//! The keys of local programs: the root key, the key of the REST API, and those of the users of `publisher_acl`; and the
+//! users' access to the master's files and sockets.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -11,6 +12,68 @@ use brine_system::files::{self, FileError};
 use brine_value::Value;
 use brine_zmtp::Endpoint;
 use nix::unistd::User;
+
+/// The keys of the master's own programs.
+pub(crate) struct LocalKeys {
+    /// The root key: its owner may do everything.
+    pub root: String,
+    /// The key of the REST API: its owner may name the address of a user who logs in, read the journal, and revoke
+    /// tokens that it knows.
+    pub api: String,
+}
+
+impl LocalKeys {
+    /// Reads the keys; creates those that are missing. The user of the REST API can read its key.
+    pub fn open(config: &MasterConfig) -> Result<Self, FileError> {
+        let root = key(&crate::root_key_path(&config.cachedir, config.user.as_deref()))?;
+        let path = crate::api_key_path(&config.cachedir);
+        let api = key(&path)?;
+        if let Some(name) = config.api_user.as_deref() {
+            give_to_api(&path, name);
+        }
+        Ok(LocalKeys { root, api })
+    }
+}
+
+/// Reads a key; creates it if it is missing.
+fn key(path: &Path) -> Result<String, FileError> {
+    if let Some(key) = files::read_if_exists(path)?.filter(|key| key.len() >= 32) {
+        return Ok(key);
+    }
+    let key = token::root_key();
+    files::write_atomic(path, key.as_bytes(), 0o400)?;
+    Ok(key)
+}
+
+/// Makes the key readable for the user of the REST API.
+fn give_to_api(path: &Path, name: &str) {
+    let given = api_user(name).and_then(|user| match user {
+        Some(user) if nix::unistd::geteuid().is_root() => chown(path, Some(user.uid.as_raw()), None),
+        // A master that is not root cannot give files away, but to a group that it is a member of.
+        Some(user) => chown(path, None, Some(user.gid.as_raw()))
+            .and_then(|()| std::fs::set_permissions(path, Permissions::from_mode(0o440))),
+        None => Ok(()),
+    });
+    log_not_given(path, name, given);
+}
+
+/// Returns the user of the REST API; `None` if it is the master's own.
+fn api_user(name: &str) -> std::io::Result<Option<User>> {
+    if name == crate::process_user() {
+        return Ok(None);
+    }
+    let user = User::from_name(name)?;
+    user.map(Some).ok_or_else(|| std::io::Error::other("the user does not exist on this host"))
+}
+
+fn log_not_given(path: &Path, name: &str, given: std::io::Result<()>) {
+    if let Err(error) = given {
+        tracing::error!(
+            user = name, path = %path.display(), %error,
+            "option 'api_user': salt-api gets no access to a file: start the master as root, or add the master's user to the group of the API's user"
+        );
+    }
+}
 
 /// Creates or reads the key file of each local user named in `publisher_acl`, readable by that user only.
 pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, FileError> {
@@ -25,13 +88,7 @@ pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, 
             continue;
         };
         let path = config.cachedir.join(format!(".{name}_key"));
-        let key = if let Some(key) = files::read_if_exists(&path)?.filter(|key| key.len() >= 32) {
-            key
-        } else {
-            let key = token::root_key();
-            files::write_atomic(&path, key.as_bytes(), 0o400)?;
-            key
-        };
+        let key = key(&path)?;
         chown_key(&path, &user);
         keys.push((name.to_owned(), key));
     }
@@ -44,15 +101,24 @@ fn chown_key(path: &Path, user: &User) {
     }
 }
 
-/// Grants the users of `publisher_acl` access to their keys and the event socket. As in Salt, they may traverse the
-/// directories but not list them, and the group of the master's user may subscribe to events.
+/// Grants the users of `publisher_acl` and the REST API access to their keys and the event socket. As in Salt, they may
+/// traverse the directories but not list them, and the group of the master's user may subscribe to events; with
+/// `api_user` it is the group of that user.
 pub(crate) fn open_to_users(config: &MasterConfig) -> Result<(), FileError> {
-    if config.publisher_acl.is_empty() && config.external_auth.is_empty() {
+    if config.publisher_acl.is_empty() && config.external_auth.is_empty() && config.api_user.is_none() {
         return Ok(());
     }
     let events = SocketNames::master().publish_endpoint(&config.sock_dir);
     let mut modes = vec![(config.cachedir.clone(), 0o711), (config.sock_dir.clone(), 0o711)];
     if let Endpoint::Ipc(path) = events {
+        if let Some(name) = config.api_user.as_deref() {
+            let group = api_user(name).map(|user| user.map(|user| user.gid.as_raw()));
+            log_not_given(
+                &path,
+                name,
+                group.and_then(|group| group.map_or(Ok(()), |group| chown(&path, None, Some(group)))),
+            );
+        }
         modes.push((path, 0o660));
     }
     for (path, mode) in modes {

@@ -33,13 +33,18 @@ use crate::runner_calls::Kind;
 use crate::storage::Storage;
 use custom_auth::CustomAuth;
 pub(crate) use explain::PermissionQuery;
-pub(crate) use keys::open_to_users;
+pub(crate) use keys::{LocalKeys, open_to_users};
 use login::Logins;
 use options::OptionRefused;
 pub(crate) use options::{SOURCE, permit_returners, permit_source};
 
 /// The runner function that calls hosts through `salt-ssh`.
 const SSH: &str = "ssh.cmd";
+/// The user name of the REST API's own calls.
+const API_USER: &str = "salt-api";
+/// The runner functions that the REST API may call on its own behalf: to read the journal for subscribers, and to revoke
+/// the token of a session that ends.
+const API_FUNCTIONS: &[&str] = &["event_bus.since", "auth.del_token"];
 /// The tag of refusal events.
 const DENIED: &str = "brine/access/denied";
 /// The maximum length of a user or function name in logs and events, in characters.
@@ -49,7 +54,8 @@ const MAX_SHOWN_NAME: usize = 128;
 pub(crate) struct Access {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
-    jobs: Executor,
+    /// Runs the backends of `external_auth` and custom token stores.
+    backends: Executor,
     /// Limits concurrent calls of a custom token store, if there is one.
     custom_tokens: Option<Arc<Semaphore>>,
     events: Events,
@@ -58,7 +64,7 @@ pub(crate) struct Access {
     blacklist: Blacklist,
     logins: Arc<Logins>,
     denials: Denials,
-    root_key: String,
+    keys: LocalKeys,
     /// The keys of other local users, by user name.
     user_keys: Vec<(String, String)>,
 }
@@ -86,6 +92,8 @@ impl Denials {
 pub(crate) enum Caller {
     /// A client with the master's own key: it may do everything, under the user name in the request.
     Master(String),
+    /// The REST API on its own behalf: it may call [`API_FUNCTIONS`].
+    Api,
     /// Any other user, who is limited by access control entries.
     User { name: String, entries: Vec<Value> },
 }
@@ -94,12 +102,14 @@ impl Caller {
     pub fn name(&self) -> &str {
         match self {
             Caller::Master(name) | Caller::User { name, .. } => name,
+            Caller::Api => API_USER,
         }
     }
 
     fn acl(&self) -> Option<Acl> {
         match self {
             Caller::Master(_) => None,
+            Caller::Api => Some(Acl::default()),
             Caller::User { entries, .. } => Some(Acl::new(entries)),
         }
     }
@@ -164,7 +174,7 @@ impl Access {
         executors: &Executors,
         events: Events,
         facts: Arc<Facts>,
-        root_key: String,
+        keys: LocalKeys,
         host: Option<Arc<dyn HostFunctions>>,
     ) -> Result<Self, FileError> {
         let own = |host| Arc::new(CustomAuth { config: Arc::clone(&config), host }) as Arc<dyn CustomAuthModules>;
@@ -175,7 +185,7 @@ impl Access {
         let blacklist = Value::from(config.publisher_acl_blacklist.clone());
         Ok(Access {
             storage,
-            jobs: executors.jobs.clone(),
+            backends: executors.logins.clone(),
             custom_tokens: None,
             events,
             facts,
@@ -184,7 +194,7 @@ impl Access {
             blacklist: Blacklist::new(Some(&blacklist)),
             denials: Denials::default(),
             user_keys: keys::user_keys(&config)?,
-            root_key,
+            keys,
             config,
         })
     }
@@ -192,8 +202,11 @@ impl Access {
     /// Returns the owner of a key.
     fn by_key(&self, presented: Option<&str>, user: &str) -> Option<Caller> {
         let presented = presented?;
-        if token::constant_time_eq(presented, &self.root_key) {
+        if token::constant_time_eq(presented, &self.keys.root) {
             return Some(Caller::Master(user.to_owned()));
+        }
+        if self.is_api_key(presented) {
+            return Some(Caller::Api);
         }
         // All are compared, so that the time does not reveal a near match.
         let mut known = None;
@@ -226,6 +239,24 @@ fn truncated(name: &str) -> String {
 }
 
 impl Access {
+    /// Checks the key of the REST API. `what` names the request in the log.
+    ///
+    /// # Errors
+    /// The refusal, which is logged and published.
+    pub(crate) async fn admit_api(&self, peer: &Peer, key: &str, what: &str) -> Result<(), Refusal> {
+        if self.is_api_key(key) {
+            peer.authenticate();
+            return Ok(());
+        }
+        let refusal = Refusal::Authentication { kind: "user", user: API_USER.to_owned() };
+        self.publish_refusal(peer, what, &refusal, API_USER).await;
+        Err(refusal)
+    }
+
+    fn is_api_key(&self, presented: &str) -> bool {
+        token::constant_time_eq(presented, &self.keys.api)
+    }
+
     /// Authenticates the sender of a request. `what` names the request in the log.
     pub(crate) async fn identify(
         &self,
@@ -246,14 +277,16 @@ impl Access {
                     None => None,
                 };
                 match (identity, entries) {
-                    (Some(identity), Some(entries)) => Ok(Caller::User { name: identity.username, entries }),
+                    (Some(identity), Some(entries)) => {
+                        Ok(Caller::User { name: identity.username().to_string(), entries })
+                    }
                     _ => Err(Refusal::Authentication { kind: "token", user: "UNKNOWN".to_owned() }),
                 }
             }
             Some(password) => match self.authenticate_user(peer, password).await {
                 Some(identity) => {
                     let entries = self.entries_of(&identity).await.unwrap_or_default();
-                    Ok(Caller::User { name: identity.username, entries })
+                    Ok(Caller::User { name: identity.username().to_string(), entries })
                 }
                 None => Err(Refusal::Authentication { kind: "eauth", user: truncated(user_of(proof, user)) }),
             },
@@ -281,6 +314,7 @@ impl Access {
         let functions = functions(&request.fun);
         let mut refused = None;
         let permitted = match caller.acl().or_else(|| self.acl_of_sudo(caller)) {
+            _ if matches!(caller, Caller::Api) => false,
             _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
             None => true,
             Some(_) if functions.is_empty() => false,
@@ -369,19 +403,23 @@ impl Access {
             Kind::Wheel => CallKind::Wheel,
         };
         let mut refused = None;
-        let permitted = caller.acl().is_none_or(|acl| {
-            refused = permit_source(&acl, &self.config, source).err();
-            if refused.is_some() {
-                return false;
-            }
-            let is_permitted = acl.permits_call(of_call, function, &args.positional, &args.keyword);
-            if kind_of_call != Kind::Runner || function != SSH {
-                return is_permitted;
-            }
-            let called = [args.positional.get(1), args.keyword.get("fun")].into_iter().flatten();
-            let called: Vec<String> = called.map(ToString::to_string).collect();
-            !self.is_blacklisted(caller, called.iter().map(String::as_str)) && (is_permitted || permits_ssh(&acl, args))
-        });
+        let is_of_api =
+            matches!(caller, Caller::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
+        let permitted = is_of_api
+            || caller.acl().is_none_or(|acl| {
+                refused = permit_source(&acl, &self.config, source).err();
+                if refused.is_some() {
+                    return false;
+                }
+                let is_permitted = acl.permits_call(of_call, function, &args.positional, &args.keyword);
+                if kind_of_call != Kind::Runner || function != SSH {
+                    return is_permitted;
+                }
+                let called = [args.positional.get(1), args.keyword.get("fun")].into_iter().flatten();
+                let called: Vec<String> = called.map(ToString::to_string).collect();
+                !self.is_blacklisted(caller, called.iter().map(String::as_str))
+                    && (is_permitted || permits_ssh(&acl, args))
+            });
         if permitted {
             return Ok(());
         }

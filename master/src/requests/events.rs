@@ -34,6 +34,13 @@ impl Requests {
         self.services.bus.persisted(last).await.is_ok()
     }
 
+    /// Publishes the event of a webhook that the REST API has received. Returns whether it is persisted.
+    pub(super) async fn hook_event(&self, tag: &str, mut body: Map, worker: Worker) -> bool {
+        remove_reserved(&mut body);
+        let published = self.services.events.fire(tag, &body).await;
+        self.is_persisted(published, worker).await
+    }
+
     /// Publishes a minion's events. Returns the sequence number of the last one; `None` if one is refused. The sender in
     /// `_from` and, in the minion's own tags, in `id` is that of the session.
     pub(super) async fn minion_events(&self, id: &MinionId, sent: MinionEvents) -> Option<u64> {

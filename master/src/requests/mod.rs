@@ -16,7 +16,9 @@ use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::msgpack::{self, Budget};
 use brine_value::{Map, Value, map};
-use brine_wire::{Call, ClientCommand, Envelope, IGNORES_JOB_FILES, MinionCommand, PublishRequest, WireError};
+use brine_wire::{
+    Call, ClientCommand, Envelope, Forwarded, HookEvent, IGNORES_JOB_FILES, MinionCommand, PublishRequest, WireError,
+};
 use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -195,14 +197,14 @@ fn token_of(token: &Token, secret: Option<&str>) -> Map {
     let mut map = map! {
         "start" => seconds(token.start),
         "expire" => seconds(token.expire),
-        "name" => &token.identity.username,
-        "eauth" => &token.identity.eauth,
+        "name" => token.identity.username().as_str(),
+        "eauth" => token.identity.eauth(),
     };
-    if let Some(entries) = &token.identity.entries {
-        map.insert("auth_list".into(), entries.clone().into());
+    if let Some(entries) = token.identity.entries() {
+        map.insert("auth_list".into(), entries.to_vec().into());
     }
-    if !token.identity.groups.is_empty() {
-        map.insert("groups".into(), token.identity.groups.clone().into());
+    if !token.identity.groups().is_empty() {
+        map.insert("groups".into(), token.identity.groups().to_vec().into());
     }
     map.extend(secret.map(|secret| ("token".into(), secret.into())));
     map
@@ -248,6 +250,25 @@ impl Requests {
                 // As in Salt, the reply has no envelope.
                 msgpack::pack(&made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
             }
+            ClientCommand::Forwarded(forwarded) => {
+                let Forwarded { key, address, command } = *forwarded;
+                match self.services.access.admit_api(peer, &key, "forward").await {
+                    Ok(()) => Box::pin(self.client_command(&peer.forwarding(address), command, worker)).await,
+                    Err(refusal) => clear(refusal.of_call()),
+                }
+            }
+            ClientCommand::Hook(event) => {
+                let HookEvent { key, tag, data } = *event;
+                if let Err(refusal) = self.services.access.admit_api(peer, &key, "hook").await {
+                    return clear(refusal.of_call());
+                }
+                if Box::pin(self.hook_event(&tag, data, worker)).await {
+                    clear(map! {"success" => true}.into())
+                } else {
+                    let message = "publishing the event failed: see the log of the master";
+                    clear(map! {"error" => map! {"message" => message}}.into())
+                }
+            }
             ClientCommand::GetToken(secret) => {
                 let found = self.services.access.token(&secret).await;
                 msgpack::pack(&found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
@@ -286,7 +307,7 @@ impl Requests {
                 Some(Value::List(entries)) if !entries.is_empty() => (User::User { name, entries }, true),
                 _ => (User::Master(name), false),
             },
-            caller @ User::User { .. } => {
+            caller @ (User::Api | User::User { .. }) => {
                 caller.name().clone_into(&mut request.user);
                 (caller, false)
             }
@@ -322,6 +343,7 @@ impl Requests {
             Err(refusal) => return reply(refusal.of_call()),
         };
         let started = match &caller {
+            User::Api => self.calls.start_for_api(&fun, args, caller.name()).await,
             User::Master(name) if !asynchronous || jid.is_some() => {
                 self.calls.start_for_tool(kind, &fun, args, name, jid).await
             }

@@ -154,6 +154,9 @@ shared_options! {
     states_dirs: Vec<String> = Vec::new(),
     /// What calls the function of a job: the names of executors, in turn until one returns a value; a string or a list.
     module_executors: Value = Value::Nil,
+    /// Whether the minion gives up what jobs seldom need: capabilities to change mounts, networks, modules and clocks, and
+    /// set-user-ID programs such as `sudo`, also for the programs of jobs; docs/security.md lists it.
+    sandbox: bool = false,
     /// The user as which the functions of published jobs are called, by `sudo` and `salt-call`, for a minion that runs as
     /// another user; `''` for the minion's own.
     sudo_user: String = String::new(),
