@@ -6,6 +6,7 @@
 
 mod access;
 mod api;
+mod api_key;
 mod api_load;
 mod batches;
 mod beacons;
@@ -97,6 +98,7 @@ mod salt_tcp;
 #[cfg(feature = "interop")]
 mod saltext;
 mod saltgui;
+mod sandbox;
 mod schedule;
 mod sdb;
 mod secrets;

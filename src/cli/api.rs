@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_api::Server;
+use brine_sandbox::Profile;
 
-use super::daemon::{DaemonCommand, Signals};
+use super::daemon::{self, DaemonCommand, Signals};
 use super::privileges::{self, OwnedPaths};
 use super::runtime;
 
@@ -34,17 +35,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.api_pidfile, log_file)? {
         return Ok(status);
     }
+    // The master's directories keep their owner: the API's user may be another one.
     let owned = OwnedPaths {
-        directories: vec![&config.pki_dir, &config.cachedir],
-        recursive: false,
         existing: vec![log_file.to_owned()],
         pid_file: Some(arguments.daemon.pid_file(&config.api_pidfile)),
+        ..OwnedPaths::default()
     };
-    if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
+    if let Err(error) = daemon::enter(config.sandbox.then_some(Profile::API), config.user.as_deref(), &owned) {
         return Ok(error.exit(NAME));
     }
     brine_api::metrics::register();
-    let key_file = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
+    let key_file = brine_master::api_key_path(&config.cachedir);
     let runtime = runtime::multi_thread(None)?;
     runtime::block_on(&runtime, async {
         let server = Server::start(&config, key_file).await?;

@@ -188,7 +188,10 @@ impl CommonOptions {
 
     /// Works like [`CommonOptions::start_daemon_with_master`] for the API, which has its own log file.
     pub fn start_api(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
-        let loaded = sdb::master_config(self.directory()?, &of_user(user))?;
+        let mut loaded = sdb::master_config(self.directory()?, &of_user(user))?;
+        if user.is_none() && loaded.config.api_user.is_some() {
+            loaded.config.user.clone_from(&loaded.config.api_user);
+        }
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, api_logfile, "var/log/salt/api"))?;
         // The master reports options without effect.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use brine_check::Finding;
+use brine_sandbox::{Profile, SandboxError};
 use brine_system::files;
 use clap::{Args, CommandFactory, Parser};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -91,6 +92,8 @@ pub struct DaemonPaths<'a> {
     pub existing: Vec<PathBuf>,
     /// The user that the daemon runs as.
     pub user: Option<&'a str>,
+    /// The privileges that the daemon keeps; `None` for all (`sandbox: False`).
+    pub sandbox: Option<Profile>,
 }
 
 /// Returns whether this process is a daemon in the background, whose stderr has no reader.
@@ -141,7 +144,7 @@ impl DaemonOptions {
             existing: std::iter::once(paths.log_file.to_owned()).chain(more).collect(),
             pid_file: Some(self.pid_file(paths.pid_file)),
         };
-        Ok(privileges::take_user(paths.user, &owned, true).err().map(|error| error.exit(tool)))
+        Ok(enter(paths.sandbox, paths.user, &owned).err().map(|error| error.exit(tool)))
     }
 
     /// With `-d`, starts the background process and returns the exit status of this one; `None` in the process that
@@ -196,6 +199,25 @@ impl DaemonOptions {
         }
         Ok(PidFile(path))
     }
+}
+
+/// Changes to the user of the configuration, and enters the sandbox. A sandbox that the system does not offer whole is
+/// reported: the daemon is then as privileged as without it.
+pub fn enter(
+    sandbox: Option<Profile>,
+    user: Option<&str>,
+    owned: &OwnedPaths<'_>,
+) -> Result<(), privileges::PrivilegeError> {
+    let report = |done: Result<(), SandboxError>| {
+        if let Err(error) = done {
+            tracing::warn!(%error, "the sandbox is incomplete: the system refuses a part of it (option sandbox)");
+        }
+    };
+    // Root loses the right to do this with its user.
+    report(sandbox.map_or(Ok(()), |profile| profile.bound()));
+    privileges::take_user(user, owned, true)?;
+    report(sandbox.map_or(Ok(()), |profile| profile.enter()));
+    Ok(())
 }
 
 /// Creates a directory with mode 0755, less the umask.

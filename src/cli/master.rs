@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_master::{Master, StartError};
+use brine_sandbox::Profile;
 use brine_zmtp::TransportError;
 
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
@@ -58,6 +59,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
         existing: Vec::new(),
         user: config.user.as_deref(),
+        sandbox: config.sandbox.then_some(Profile::MASTER),
     };
     if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
         return Ok(status);

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use brine_sandbox::Profile;
+
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::privileges;
 use super::runtime;
@@ -34,6 +36,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
         existing: vec![config.config_dir.join("minion.d")],
         user: config.user.as_deref(),
+        sandbox: config.sandbox.then_some(Profile::MINION),
     };
     if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
         return Ok(status);

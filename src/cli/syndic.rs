@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_check::Finding;
+use brine_sandbox::Profile;
 use brine_syndic::Settings;
 
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
@@ -31,7 +32,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let (pid_file, log_file) = (master.syndic_pidfile.clone(), master.syndic_log_file.clone());
     let directories = [minion.pki_dir.clone(), master.cachedir.clone()];
-    let user = master.user.clone();
+    let (user, is_sandboxed) = (master.user.clone(), master.sandbox);
     let key_file = brine_master::root_key_path(&master.cachedir, user.as_deref());
     let settings = Settings::new(master, minion, key_file);
     let check = || settings.as_ref().err().map(Finding::refused).into_iter().collect();
@@ -45,6 +46,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         directories: directories.iter().map(AsRef::as_ref).collect(),
         existing: Vec::new(),
         user: user.as_deref(),
+        sandbox: is_sandboxed.then_some(Profile::SYNDIC),
     };
     if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
         return Ok(status);
