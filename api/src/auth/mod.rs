@@ -275,8 +275,8 @@ impl Auth {
     pub fn events_of(&self, user: &User) -> Arc<Visibility> {
         let compile = || {
             let entries = self.external.entries(&user.identity).unwrap_or_default();
-            let name = &user.identity.username;
-            let name = (!brine_auth::may_be_masters(name, self.own_user.as_deref())).then(|| name.clone());
+            let name = user.identity.username();
+            let name = (!brine_auth::may_be_masters(name, self.own_user.as_deref())).then(|| name.to_string());
             Arc::new(Visibility::new(name, &entries, &self.nodegroups, self.open_events))
         };
         Arc::clone(user.events.get_or_init(compile))

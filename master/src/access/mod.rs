@@ -3,6 +3,7 @@
 //! cause of a refusal; the log and the event `brine/access/denied` contain the cause.
 
 mod custom_auth;
+mod denials;
 mod explain;
 mod keys;
 mod login;
@@ -10,7 +11,7 @@ mod options;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brine_auth::{Acl, Blacklist, CallKind, CustomAuthModules, ExternalAuth, JobRequest, may_be_masters};
 use brine_config::MasterConfig;
@@ -23,7 +24,6 @@ use brine_target::TargetKind;
 use brine_value::{Value, map};
 use brine_wire::{Proof, PublishRequest};
 use brine_zmtp::Peer;
-use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::events::Events;
@@ -32,6 +32,7 @@ use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
 use custom_auth::CustomAuth;
+use denials::Denials;
 pub(crate) use explain::PermissionQuery;
 pub(crate) use keys::{LocalKeys, open_to_users};
 use login::Logins;
@@ -67,24 +68,6 @@ pub(crate) struct Access {
     keys: LocalKeys,
     /// The keys of other local users, by user name.
     user_keys: Vec<(String, String)>,
-}
-
-/// Limits the rate of refusal events; the log has all refusals.
-#[derive(Default)]
-struct Denials(Mutex<Option<(Instant, u32)>>);
-
-impl Denials {
-    const PER_SECOND: u32 = 10;
-
-    fn admit(&self, now: Instant) -> bool {
-        let mut state = self.0.lock();
-        let (begun, count) = match *state {
-            Some((begun, count)) if now.saturating_duration_since(begun) < Duration::from_secs(1) => (begun, count),
-            _ => (now, 0),
-        };
-        *state = Some((begun, count.saturating_add(1)));
-        count < Self::PER_SECOND
-    }
 }
 
 /// An authenticated user.
@@ -485,19 +468,5 @@ fn user_of<'a>(proof: Option<&'a Proof>, otherwise: &'a str) -> &'a str {
     match proof {
         Some(Proof::Password { username, .. }) => username,
         _ => otherwise,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_of_refusal_events_is_limited() {
-        let denials = Denials::default();
-        let begun = Instant::now();
-        let admitted = |at| (0..100).filter(|_| denials.admit(at)).count();
-        assert_eq!((admitted(begun), admitted(begun)), (10, 0));
-        assert_eq!(admitted(begun + Duration::from_secs(1)), 10);
     }
 }

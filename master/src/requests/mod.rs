@@ -1,17 +1,17 @@
 //! Handles requests on port 4506: decrypts, parses, authorises and answers them. `events.rs` processes events and
 //! returns of minions, `files.rs` answers file requests, `refusals.rs` logs refused requests, `signatures.rs` verifies the
-//! signatures of returns, and `tags/` decides which tags a minion may publish.
+//! signatures of returns, `tags/` decides which tags a minion may publish, and `tokens.rs` formats tokens.
 
 mod events;
 pub mod files;
 mod refusals;
 mod signatures;
 mod tags;
+mod tokens;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_auth::Token;
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::msgpack::{self, Budget};
@@ -21,7 +21,6 @@ use brine_wire::{
 };
 use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
-use jiff::Timestamp;
 
 use crate::access::{Caller as User, MasterCall, Refusal, SOURCE};
 use crate::admission::clear;
@@ -191,25 +190,6 @@ async fn decode<T: Send + 'static>(
     crypto.run(|_| decode()).await.ok()
 }
 
-/// Returns the fields of a token for clients, as in Salt: times are seconds since the epoch.
-fn token_of(token: &Token, secret: Option<&str>) -> Map {
-    let seconds = |time: Timestamp| time.as_millisecond() as f64 / 1000.0;
-    let mut map = map! {
-        "start" => seconds(token.start),
-        "expire" => seconds(token.expire),
-        "name" => token.identity.username().as_str(),
-        "eauth" => token.identity.eauth(),
-    };
-    if let Some(entries) = token.identity.entries() {
-        map.insert("auth_list".into(), entries.to_vec().into());
-    }
-    if !token.identity.groups().is_empty() {
-        map.insert("groups".into(), token.identity.groups().to_vec().into());
-    }
-    map.extend(secret.map(|secret| ("token".into(), secret.into())));
-    map
-}
-
 impl Requests {
     async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand, worker: Worker) -> Vec<u8> {
         match command {
@@ -248,7 +228,9 @@ impl Requests {
                 drop(worker);
                 let made = Box::pin(self.services.access.make_token(peer, *request)).await;
                 // As in Salt, the reply has no envelope.
-                msgpack::pack(&made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
+                msgpack::pack(
+                    &made.map_or_else(|| "".into(), |made| tokens::fields(&made.token, Some(&made.secret)).into()),
+                )
             }
             ClientCommand::Forwarded(forwarded) => {
                 let Forwarded { key, address, command } = *forwarded;
@@ -271,7 +253,7 @@ impl Requests {
             }
             ClientCommand::GetToken(secret) => {
                 let found = self.services.access.token(&secret).await;
-                msgpack::pack(&found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
+                msgpack::pack(&found.map_or_else(Value::map, |token| tokens::fields(&token, Some(&secret)).into()))
             }
         }
     }

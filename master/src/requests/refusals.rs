@@ -16,6 +16,9 @@ pub(super) fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error:
 
 /// Logs and counts fields of a request that have no effect.
 pub(super) fn report_unknown(peer: &Peer, id: Option<&MinionId>, load: &Map) {
+    // The REST API forwards requests whole.
+    let is_forwarded = load.get("cmd").and_then(Value::as_str) == Some("forward");
+    let load = load.get("load").and_then(Value::as_map).filter(|_| is_forwarded).unwrap_or(load);
     let command = load.get("cmd").and_then(Value::as_str).unwrap_or_default();
     let unknown = brine_job::unknown_fields(command, load.keys().filter_map(Value::as_str));
     if !unknown.is_empty() {
