@@ -232,7 +232,7 @@ impl Access {
             return Ok(());
         }
         let refusal = Refusal::Authentication { kind: "user", user: API_USER.to_owned() };
-        self.publish_refusal(peer, what, &refusal, API_USER).await;
+        self.publish_refusal(peer, what, &refusal, API_USER, None).await;
         Err(refusal)
     }
 

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use brine_value::list;
 
 use super::*;
+use crate::names::UserName;
 
 /// A store that numbers its tokens `t1`, `t2`, ...; `made` replaces the result of `mk_token`.
 #[derive(Default)]
