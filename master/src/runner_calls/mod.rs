@@ -259,14 +259,14 @@ impl RunnerCalls {
     /// Starts a runner function that a minion calls, on an executor of its own: an orchestration may be waiting for that
     /// minion.
     pub async fn start_for_peer(self: &Arc<Self>, function: &str, args: Args, user: &str) -> Started {
-        let call = NewCall::new(Kind::Runner, function, args, user, Jid::new());
+        let call = self.new_call(Kind::Runner, function, args, user, Jid::new());
         let call = self.publish_new(call, &Map::new()).await;
         self.start_call(&self.services.executors.peers, call, true)
     }
 
     /// Starts a runner function that the REST API calls on its own behalf. It does not wait for the functions of others.
     pub async fn start_for_api(self: &Arc<Self>, function: &str, args: Args, user: &str) -> Started {
-        let call = NewCall::new(Kind::Runner, function, args, user, Jid::new());
+        let call = self.new_call(Kind::Runner, function, args, user, Jid::new());
         if PAGE_FUNCTIONS.contains(&function) {
             return self.start_call(&self.services.executors.disk, call, false);
         }
