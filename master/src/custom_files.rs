@@ -4,7 +4,7 @@
 //! copy. If a backend fails, the existing copies are kept.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use brine_digest::{Digest, hex};
 use brine_fileserver::Mirror;
 use brine_function::{Args, CallError};
-use brine_system::files;
+use brine_system::{files, user_files};
 use brine_value::{FromValue, Value, map};
 use tokio_util::sync::CancellationToken;
 
@@ -151,7 +151,8 @@ impl Backend<'_> {
         }
         let failed = |error: std::io::Error| error.to_string();
         let part = mirror.directory().join(PARTIAL_COPY);
-        let mut file = File::create(&part).map_err(failed)?;
+        _ = fs::remove_file(&part);
+        let mut file = user_files::create_new(&part, 0o666).map_err(failed)?;
         let mut loc = 0u64;
         loop {
             let mut load = by_name.clone();

@@ -1,12 +1,13 @@
 //! Files that minions push to the master (`cp.push`): `minions/<id>/files` below `cachedir`.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use brine_config::MasterConfig;
 use brine_ids::MinionId;
 use brine_system::files::{self, FileError};
+use brine_system::user_files;
 use brine_wire::FilePiece;
 
 /// The reason why a chunk is not stored.
@@ -56,7 +57,10 @@ fn store(directory: &Path, piece: &FilePiece, max_mib: u64) -> Result<(), PushEr
         fs::create_dir_all(parent).map_err(FileError::at("create", parent))?;
     }
     let write = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(piece.loc == 0).open(&path)?;
+        if piece.loc == 0 {
+            return user_files::write(&path, &piece.data);
+        }
+        let mut file = user_files::open_in_place(&path)?;
         file.seek(SeekFrom::Start(piece.loc))?;
         file.write_all(&piece.data)
     };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use brine_check::Finding;
 use brine_sandbox::{Profile, SandboxError};
-use brine_system::files;
+use brine_system::{files, user_files};
 use clap::{Args, CommandFactory, Parser};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -189,7 +189,7 @@ impl DaemonOptions {
         let line = format!("{}\n", std::process::id());
         if let Err(error) = files::write_atomic(&path, line.as_bytes(), 0o644) {
             // The file may belong to the user, its directory to root.
-            if !path.exists() || std::fs::write(&path, line).is_err() {
+            if !path.exists() || user_files::write(&path, line).is_err() {
                 return Err(error.into());
             }
         }
@@ -233,7 +233,7 @@ impl Drop for PidFile {
     fn drop(&mut self) {
         // It may have been removed. In a directory of root it can only be truncated.
         if std::fs::remove_file(&self.0).is_err() && self.0.exists() {
-            _ = std::fs::write(&self.0, "");
+            _ = user_files::write(&self.0, "");
         }
     }
 }

@@ -5,11 +5,12 @@
 //! escapes untrusted parts of it.
 
 use std::fmt::Display;
-use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 pub use brine_output::{Colour, Colours};
+
+use brine_system::user_files;
 
 use crate::escape::escape_control;
 
@@ -73,7 +74,8 @@ impl Ui {
 
     /// Redirects all further output to a file (`--out-file`), which is truncated without `append`.
     pub fn redirect(&mut self, path: &Path, append: bool) -> io::Result<()> {
-        let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path)?;
+        let open = if append { user_files::open_to_append } else { user_files::open_truncated };
+        let file = open(path, 0o666)?;
         self.out = Box::new(file);
         Ok(())
     }

@@ -1,14 +1,13 @@
 //! The keys of local programs: the root key, the key of the REST API, and those of the users of `publisher_acl`; and the
 //! users' access to the master's files and sockets.
 
-use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 
 use brine_bus::SocketNames;
 use brine_config::MasterConfig;
 use brine_crypt::token;
-use brine_system::files::{self, FileError};
+use brine_system::files::{self, FileError, Links};
+use brine_system::user_files;
 use brine_value::Value;
 use brine_zmtp::Endpoint;
 use nix::unistd::User;
@@ -96,7 +95,7 @@ pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, 
 }
 
 fn chown_key(path: &Path, user: &User) {
-    if let Err(error) = chown(path, Some(user.uid.as_raw()), None) {
+    if let Err(error) = user_files::set_owner(path, Some(user.uid.as_raw()), None, Links::Keep) {
         tracing::warn!(user = user.name, path = %path.display(), %error, "publisher_acl: changing the owner of the user's key failed");
     }
 }
@@ -122,8 +121,7 @@ pub(crate) fn open_to_users(config: &MasterConfig) -> Result<(), FileError> {
         modes.push((path, 0o660));
     }
     for (path, mode) in modes {
-        std::fs::set_permissions(&path, Permissions::from_mode(mode))
-            .map_err(FileError::at("change the mode of", &path))?;
+        user_files::set_mode(&path, mode, Links::Follow).map_err(FileError::at("change the mode of", &path))?;
     }
     Ok(())
 }

@@ -2,10 +2,12 @@
 //! Salt, so that logrotate needs no signal. A write error is reported once on stderr, and each further line tries
 //! again.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use brine_system::user_files;
 
 use crate::ui::print_plain_error;
 
@@ -60,7 +62,7 @@ impl LogFile {
         if let Some(directory) = self.path.parent().filter(|_| self.is_wanted) {
             DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory)?;
         }
-        let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&self.path)?;
+        let file = user_files::open_to_append(&self.path, FILE_MODE)?;
         let identity = identity(&file.metadata()?);
         Ok((file, identity))
     }

@@ -6,14 +6,14 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use brine_system::files::{self, FileError};
-use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::{User, fchown, fchownat, geteuid, initgroups, setgid, setuid};
 
 use crate::ui::print_plain_error;
@@ -141,9 +141,8 @@ pub fn take_user(name: Option<&str>, owned: &OwnedPaths<'_>, required: bool) -> 
     for path in &owned.existing {
         if path.is_dir() {
             change_owner(path, &user, owned.recursive)?;
-        } else if path.exists() {
-            lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()))
-                .map_err(|error| owner_error(path, &user, error))?;
+        } else if path.symlink_metadata().is_ok() {
+            change_owner_of_file(path, &user).map_err(|error| owner_error(path, &user, error))?;
         }
     }
     if let Some(path) = owned.pid_file {
@@ -202,26 +201,49 @@ fn change_owner_of_open(directory: &File, user: &User, depth: u32) -> io::Result
 }
 
 fn change_owner_of_entry(directory: &File, name: &OsStr, user: &User, depth: u32) -> io::Result<()> {
-    let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-    let kind = SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits());
-    if kind == SFlag::S_IFDIR {
-        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let below = openat(directory, name, flags, Mode::empty())?;
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let entry = openat(directory, name, flags, Mode::empty())?;
+    let status = fstat(&entry)?;
+    if kind(&status) == SFlag::S_IFDIR {
+        let below = openat(&entry, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         return change_owner_of_open(&File::from(below), user, depth);
     }
     if (status.st_uid, status.st_gid) == (user.uid.as_raw(), user.gid.as_raw()) {
         return Ok(());
     }
-    if is_elsewhere(kind, &status) {
+    if is_elsewhere(&status) {
         tracing::warn!(name = %name.display(), "a file has several hard links; its owner is not changed");
         return Ok(());
     }
-    Ok(fchownat(directory, name, Some(user.uid), Some(user.gid), AtFlags::AT_SYMLINK_NOFOLLOW)?)
+    Ok(fchownat(&entry, "", Some(user.uid), Some(user.gid), AtFlags::AT_EMPTY_PATH)?)
+}
+
+/// Changes the owner of a single file, such as a log file, unless it may be another file of root: a link, or a file with
+/// several hard links.
+fn change_owner_of_file(path: &Path, user: &User) -> io::Result<()> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = open(path, flags, Mode::empty())?;
+    let status = fstat(&file)?;
+    if (status.st_uid, status.st_gid) == (user.uid.as_raw(), user.gid.as_raw()) {
+        return Ok(());
+    }
+    if kind(&status) != SFlag::S_IFREG || is_elsewhere(&status) {
+        tracing::warn!(
+            path = %path.display(),
+            "it is a link, has several hard links, or is not a regular file; its owner is not changed"
+        );
+        return Ok(());
+    }
+    Ok(fchownat(&file, "", Some(user.uid), Some(user.gid), AtFlags::AT_EMPTY_PATH)?)
+}
+
+fn kind(status: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits())
 }
 
 /// Returns whether a file may have a hard link outside of the daemon's directories.
-fn is_elsewhere(kind: SFlag, status: &FileStat) -> bool {
-    kind == SFlag::S_IFREG && status.st_nlink > 1
+fn is_elsewhere(status: &FileStat) -> bool {
+    kind(status) == SFlag::S_IFREG && status.st_nlink > 1
 }
 
 #[cfg(test)]

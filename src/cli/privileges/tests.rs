@@ -45,3 +45,20 @@ fn owners_are_changed_without_following_links() {
         assert_eq!(uid(path.clone()), 0, "{}", path.display());
     }
 }
+
+#[test]
+fn log_file_keeps_its_owner_if_it_may_be_another_file() {
+    // Requires root.
+    let Some(nobody) = nobody() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("secret"), "x").unwrap();
+    fs::hard_link(at("secret"), at("hard.log")).unwrap();
+    symlink(at("secret"), at("link.log")).unwrap();
+    fs::write(at("own.log"), "x").unwrap();
+    for (name, expected) in [("hard.log", 0), ("link.log", 0), ("own.log", nobody.uid.as_raw())] {
+        change_owner_of_file(&at(name), &nobody).unwrap();
+        assert_eq!(fs::symlink_metadata(at(name)).unwrap().uid(), expected, "{name}");
+    }
+    assert_eq!(fs::metadata(at("secret")).unwrap().uid(), 0);
+}

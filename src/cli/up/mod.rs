@@ -74,7 +74,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 /// Locks the directory, so that it has one running system. The lock ends with the process.
 fn lock(directory: &Path) -> anyhow::Result<Flock<std::fs::File>> {
     let path = directory.join("up.lock");
-    let file = std::fs::File::create(&path).with_context(|| format!("creating {} failed", path.display()))?;
+    let file = brine_system::user_files::open_truncated(&path, 0o666)
+        .with_context(|| format!("creating {} failed", path.display()))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
         anyhow::anyhow!(
             "a system is already running in {}: use it, or stop it with Ctrl-C in its terminal",

@@ -1,6 +1,5 @@
 //! The files and processes of a system below one directory.
 
-use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use brine_system::ports::free_port;
+use brine_system::user_files;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::RngExt as _;
@@ -128,7 +128,8 @@ impl System {
         let logs = self.log_dir();
         std::fs::create_dir_all(&logs).with_context(|| format!("creating {} failed", logs.display()))?;
         let path = logs.join(name);
-        let log = File::create(&path).with_context(|| format!("creating {} failed", path.display()))?;
+        let log =
+            user_files::open_truncated(&path, 0o666).with_context(|| format!("creating {} failed", path.display()))?;
         let child = Command::new(std::env::current_exe()?)
             .args(words)
             .args(["-l", "info"])
@@ -240,7 +241,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     }
-    std::fs::write(path, text).with_context(|| format!("writing {} failed", path.display()))
+    user_files::write(path, text).with_context(|| format!("writing {} failed", path.display()))
 }
 
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
