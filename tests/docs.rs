@@ -2,6 +2,7 @@
 //! writes the generated pages:
 //!
 //!     cargo test --workspace --test docs -- --ignored
+#![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used)]
 
 #[path = "docs/command_line.rs"]

@@ -1,5 +1,6 @@
 //! The crates depend on each other exactly as drawn in ARCHITECTURE.md; options are read by typed functions; packages
 //! are optimised; every file of tests is compiled.
+#![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,5 +166,16 @@ fn every_file_of_tests_belongs_to_a_program() {
             .filter(|file| !named(file.file_stem().unwrap().to_str().unwrap()))
             .collect();
         assert!(left.is_empty(), "{directory}/main.rs has no `mod` for {left:?}");
+    }
+}
+
+#[test]
+fn modules_have_the_disallowed_methods_of_the_workspace() {
+    // Clippy reads the nearest file alone.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let (all, modules) = (read("clippy.toml"), read("minion/modules/clippy.toml"));
+    for line in all.lines() {
+        assert!(modules.lines().any(|have| have == line), "minion/modules/clippy.toml lacks: {line}");
     }
 }

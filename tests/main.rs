@@ -2,6 +2,7 @@
 //!
 //! They are one program, because each program links all of Brine: a file here is a module, and `tests/run NAME` runs the
 //! tests whose path contains NAME.
+#![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod access;

@@ -8,6 +8,8 @@
 //! handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `visibility/`
 //! decides who may see them, `auth/` manages sessions.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod auth;
 mod check;
 mod console;

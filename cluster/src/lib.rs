@@ -19,6 +19,7 @@
 //!
 //! This crate does not depend on the master: it accesses one through [`Local`] and [`Table`].
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 mod clock;

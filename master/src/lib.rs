@@ -18,6 +18,8 @@
 //! | `custom` | custom runner and wheel modules |
 //! | [`requests::Requests`], `reactions` | the users of the parts: requests of minions and tools, and the reactor |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod access;
 mod admission;
 pub mod autosign;

@@ -16,6 +16,8 @@
 //! | `history.rs`, `explain.rs`, `graph.rs`, `dry_run.rs`, `check.rs` | diagnostics for operators |
 //! | `clock.rs`, `store_retry.rs` | bus time; writes that are retried until they succeed |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod check;
 mod clock;
 mod dead_letters;

@@ -1,4 +1,5 @@
 //! Returners on real servers, as one program, because each program links all clients: a file here is a module.
+#![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
 
 #[cfg(feature = "amqp")]

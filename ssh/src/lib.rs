@@ -20,6 +20,7 @@
 //! whenever the file has changed since. Everything else goes over the standard input and output of that one connection:
 //! no part of a pillar or a file appears in a command line, or in a file that others could read.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 pub mod askpass;

@@ -65,6 +65,8 @@ impl Multiplexing {
         if !tokio::fs::try_exists(&path).await? {
             // Several calls may write it at the same time: write to a temporary file and rename it.
             let new = path.with_extension(format!("{:016x}", rand::random::<u64>()));
+            // The directory is private.
+            #[allow(clippy::disallowed_methods)]
             tokio::fs::write(&new, text).await?;
             tokio::fs::rename(&new, &path).await?;
         }

@@ -15,6 +15,7 @@
 //! stored it. While an upstream master is away, its subscription waits: nothing is lost as long as the event is in the
 //! local journal.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 mod bundle;

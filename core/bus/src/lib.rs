@@ -4,6 +4,8 @@
 //! on disk and the subscribers. A subscriber that lags behind the ring reads from the journal: it never loses events.
 //! Publishers block when the journal is a full ring behind.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod health;
 mod journal;
 mod journal_writer;

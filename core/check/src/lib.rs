@@ -2,6 +2,8 @@
 //! daemons' crates decide which checks to run. This crate owns the checks that both daemons share: directories,
 //! addresses, renderers, top files, backends.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};

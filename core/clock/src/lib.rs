@@ -3,6 +3,8 @@
 //! `jiff::Zoned::now` opens the whole time zone database, some 1,500 names, to find one zone. This crate reads only the
 //! file of the local zone, named by `TZ` or /etc/localtime, and rereads it when it changes.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod zone_file;
 
 use std::ffi::OsStr;

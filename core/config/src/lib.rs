@@ -7,6 +7,8 @@
 //! from misspelt ones. `template_opts.rs` adds the defaults that templates see in `opts`. The pages
 //! docs/reference/master.md and minion.md are generated from here.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod known;
 mod load;
 mod master;

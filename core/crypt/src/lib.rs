@@ -10,6 +10,8 @@
 //! RSA's private operations take about a millisecond and key generation much longer: asynchronous callers use a
 //! blocking thread.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod algorithm;
 mod crypticle;
 mod gcm;

@@ -8,6 +8,8 @@
 //!
 //! All functions block: asynchronous callers use a blocking thread.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod git;
 mod hashes;
 mod lists;

@@ -15,6 +15,8 @@
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
 //! | `lines` | the map from lines of rendered text to lines of the template |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod behaviour;
 mod cache;
 mod call;

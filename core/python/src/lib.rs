@@ -15,6 +15,7 @@
 //! A process is started at the first call. Calls run concurrently, each in a thread of the process, and can call
 //! functions of Brine. If the process crashes, all calls in it fail.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 mod files;

@@ -5,6 +5,8 @@
 //! The only crate of Brine with `unsafe` code. It contains only calls of AWS-LC: it neither parses formats nor makes
 //! decisions.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod password;
 mod pkey;
 #[cfg(test)]

@@ -9,6 +9,8 @@
 //! | [`pillar`] | a minion's pillar, merged from SLS files and external sources |
 //! | [`gpg`] | values that are encrypted with PGP |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 pub mod compile;
 pub mod gpg;
 #[cfg(test)]

@@ -9,6 +9,8 @@
 //! | [`tabs`] | Python's `str.expandtabs` |
 //! | [`words`] | command lines into words |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 pub mod glob;
 pub mod nearest;
 pub mod network;

@@ -1,6 +1,8 @@
 //! TLS: the cryptography provider, trusted certificate authorities, the verification of servers, and their certificates;
 //! and the settings that all HTTP clients share.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod client;
 mod verifier;
 

@@ -1,5 +1,6 @@
 //! Interoperability with openssl: it reads and verifies what this crate writes, and vice versa.
 
+#![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

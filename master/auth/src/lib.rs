@@ -4,6 +4,8 @@
 //! The crate does not depend on the bus, on requests or on a running master. Authentication blocks on files, servers
 //! and programs, so it must run on threads that may block.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod acl;
 mod backends;
 mod blacklist;

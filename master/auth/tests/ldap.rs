@@ -1,4 +1,5 @@
 //! `external_auth: ldap` with a real server, OpenLDAP's slapd, which `tests/run` installs.
+#![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::Write;

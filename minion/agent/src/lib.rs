@@ -19,6 +19,7 @@
 //! | `check` | checks before the start |
 //! | [`metrics`] | the metrics of a minion |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 pub mod beacons;

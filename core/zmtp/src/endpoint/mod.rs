@@ -227,6 +227,8 @@ impl Listener {
                     _ => {}
                 }
                 let listener = UnixListener::bind(path).map_err(failed())?;
+                // The directory of the sockets is private.
+                #[allow(clippy::disallowed_methods)]
                 std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed())?;
                 let file = Some(file_of(path).map_err(failed())?);
                 tracing::debug!(%endpoint, "listening");
