@@ -60,6 +60,7 @@ fn store(directory: &Path, piece: &FilePiece, max_mib: u64) -> Result<(), PushEr
         if piece.loc == 0 {
             return user_files::write(&path, &piece.data);
         }
+        user_files::create(&path)?;
         let mut file = user_files::open_in_place(&path)?;
         file.seek(SeekFrom::Start(piece.loc))?;
         file.write_all(&piece.data)

@@ -74,8 +74,8 @@ impl Ui {
 
     /// Redirects all further output to a file (`--out-file`), which is truncated without `append`.
     pub fn redirect(&mut self, path: &Path, append: bool) -> io::Result<()> {
-        let open = if append { user_files::open_to_append } else { user_files::open_truncated };
-        let file = open(path, 0o666)?;
+        let file =
+            if append { user_files::open_to_append(path, 0o666)? } else { user_files::open_truncated(path, 0o666)? };
         self.out = Box::new(file);
         Ok(())
     }
