@@ -1,0 +1,336 @@
+//! Root works in a directory of another user, who has planted links at each name that a function uses, or exchanges the
+//! files meanwhile: root's own files are neither changed nor created, and the results have the owner and mode that Salt
+//! gives them.
+//!
+//! [`CASES`] has a call of each function that writes where its caller says; [`OTHERS`] has all other functions. A new
+//! function must be in one of them. These tests do nothing without root.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brine_config::MinionConfig;
+use brine_context::{Context, StateContext};
+use brine_function::{Args, Function};
+use brine_modules::MODULES;
+use brine_value::map;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::unistd::geteuid;
+
+#[path = "user_directories/cases.rs"]
+mod cases;
+#[path = "user_directories/others.rs"]
+mod others;
+
+use cases::{CASES, STATE_CASES};
+use others::{OTHERS, STATE_OTHERS};
+
+/// The UID and GID of nobody.
+const NOBODY: u32 = 65534;
+
+/// A call of a function: its name, its arguments in YAML, in which `DIR` is the user's directory, and the
+/// results as `name owner mode`; without results they are not checked.
+type Case = (&'static str, &'static str, &'static str);
+
+/// A directory of nobody beside a directory of root.
+struct Beside {
+    directory: tempfile::TempDir,
+}
+
+impl Beside {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        set_mode(directory.path(), 0o755);
+        let beside = Beside { directory };
+        let (root, home) = (beside.at("root"), beside.home());
+        fs::create_dir_all(root.join("deep")).unwrap();
+        fs::write(root.join("victim"), "secret\n").unwrap();
+        set_mode(&root.join("victim"), 0o600);
+        fs::write(root.join("deep/file"), "secret\n").unwrap();
+        set_mode(&root, 0o700);
+        fs::create_dir_all(home.join("d/below")).unwrap();
+        for (name, text) in [
+            ("f", "aaa\nbbb\n"),
+            ("ini", "[s]\na = 1\n"),
+            ("xml", "<r><a>1</a></r>"),
+            ("source", "source\n"),
+            ("patch", "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-aaa\n+ccc\n bbb\n"),
+            ("d/file", "x\n"),
+            ("d/below/file", "x\n"),
+            ("ak", "ssh-rsa AAAAB3NzaC1yc2E= old\n"),
+        ] {
+            fs::write(home.join(name), text).unwrap();
+            set_mode(&home.join(name), 0o640);
+        }
+        for name in ["", "f", "ini", "xml", "source", "patch", "d", "d/file", "d/below", "d/below/file", "ak"] {
+            chown(home.join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        beside
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.at("home")
+    }
+
+    fn context(&self) -> Context {
+        let files = [("src", "from the master\n"), ("tree/a", "a\n")];
+        let mut minion = brine_testing::minion(&MODULES, &files, Arc::new(brine_testing::Alone::default()));
+        let home = self.home();
+        let opts = map! {
+            "hosts.file" => home.join("f").display().to_string(),
+            "aliases.file" => home.join("f").display().to_string(),
+        };
+        let config = MinionConfig {
+            cachedir: self.at("cache"),
+            config_dir: self.at("config"),
+            opts: opts.into(),
+            ..MinionConfig::default()
+        };
+        Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+        brine_testing::context_of(minion)
+    }
+
+    /// Calls a function; its result does not matter.
+    fn run(&self, case: &Case) -> String {
+        let (name, arguments, _) = case;
+        let text = arguments.replace("DIR", &self.home().display().to_string());
+        let arguments = brine_yaml::load(&text).unwrap();
+        let positional = arguments.as_list().unwrap_or_default().to_vec();
+        let args = Args { positional, keyword: arguments.as_map().cloned().unwrap_or_default() };
+        let context = self.context();
+        let returned = if CASES.contains(case) {
+            context.minion.functions.call(&context, name, args)
+        } else {
+            let context: StateContext = brine_testing::state_context(false, context);
+            context.call.minion.states.call(&context, name, args)
+        };
+        match returned {
+            Ok(value) => brine_value::json::to_json(&value),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Puts a link of nobody, or for `Hard` a hard link, at a name.
+    fn plant(&self, name: &str, link: Link) {
+        let path = self.home().join(name);
+        _ = fs::remove_dir_all(&path);
+        _ = fs::remove_file(&path);
+        let target = match link {
+            Link::Hard => {
+                _ = fs::hard_link(self.at("root/victim"), &path);
+                return;
+            }
+            Link::Victim => "root/victim",
+            Link::Missing => "root/new",
+            Link::Directory => "root",
+        };
+        if symlink(self.at(target), &path).is_ok() {
+            _ = lchown(&path, Some(NOBODY), Some(NOBODY));
+        }
+    }
+
+    /// Returns what has changed in root's files, or has been disclosed. A hard link counts as a name of the victim.
+    fn harm(&self) -> Option<String> {
+        let root = self.at("root");
+        let status = |path: &Path| fs::symlink_metadata(path).map(|s| (s.uid(), s.gid(), s.mode() & 0o7777)).ok();
+        if fs::read(root.join("victim")).ok().as_deref() != Some(b"secret\n") {
+            return Some("the content of root's file".into());
+        }
+        if status(&root.join("victim")) != Some((0, 0, 0o600)) || status(&root) != Some((0, 0, 0o700)) {
+            return Some("the attributes of root's file or directory".into());
+        }
+        let deep = root.join("deep/file");
+        if fs::read(&deep).ok().as_deref() != Some(b"secret\n") || status(&deep).is_none_or(|status| status.0 != 0) {
+            return Some("a file in root's directory".into());
+        }
+        let names: BTreeSet<_> = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        if names.iter().ne(["deep", "victim"].iter()) {
+            return Some(format!("the names in root's directory: {names:?}"));
+        }
+        // What root reads in its own files is not handed to others.
+        for entry in fs::read_dir(self.home()).unwrap().flatten() {
+            let (path, Ok(status)) = (entry.path(), entry.metadata()) else { continue };
+            let is_open = status.uid() == NOBODY || status.mode() & 0o044 != 0;
+            if status.is_file() && status.nlink() == 1 && is_open {
+                let text = fs::read(&path).unwrap_or_default();
+                if text.windows(6).any(|part| part == b"secret") {
+                    return Some(format!("{} is disclosed", path.display()));
+                }
+            }
+        }
+        None
+    }
+
+    fn results(&self, expected: &str) -> String {
+        let shown = |name: &str| match fs::symlink_metadata(self.home().join(name)) {
+            Ok(status) => {
+                let user = if status.uid() == NOBODY { "nobody".to_owned() } else { status.uid().to_string() };
+                format!("{name} {} {:o}", user.replace('0', "root"), status.mode() & 0o7777)
+            }
+            Err(_) => format!("{name} is missing"),
+        };
+        let names = expected.split(", ").map(|result| result.split(' ').next().unwrap());
+        names.map(shown).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Link {
+    Victim,
+    Missing,
+    Directory,
+    Hard,
+}
+
+const LINKS: [Link; 4] = [Link::Victim, Link::Missing, Link::Directory, Link::Hard];
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn all_cases() -> impl Iterator<Item = &'static Case> {
+    CASES.iter().chain(STATE_CASES)
+}
+
+/// Returns the names in the user's directory that a call uses, except random ones.
+fn used_names(case: &Case) -> BTreeSet<String> {
+    let once = || {
+        let beside = Beside::new();
+        let watch = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        watch.add_watch(&beside.home(), AddWatchFlags::IN_ALL_EVENTS).unwrap();
+        beside.run(case);
+        let mut names = BTreeSet::new();
+        while let Ok(events) = watch.read_events() {
+            names.extend(events.into_iter().filter_map(|event| event.name?.into_string().ok()));
+        }
+        names
+    };
+    once().intersection(&once()).cloned().collect()
+}
+
+fn covered<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, cases: &[Case], others: &[&str]) {
+    let names: BTreeSet<String> = functions.map(Function::full_name).collect();
+    let is_other = |name: &str| {
+        let module = name.split('.').next().unwrap();
+        others.iter().any(|other| *other == name || other.strip_suffix(".*") == Some(module))
+    };
+    let has_case = |name: &str| cases.iter().any(|case| case.0 == name);
+    let missing: Vec<&String> = names.iter().filter(|name| !has_case(name) && !is_other(name)).collect();
+    assert!(
+        missing.is_empty(),
+        "{missing:?} have no case: add a call to CASES if it writes where its caller says, otherwise its name to OTHERS"
+    );
+    for (name, ..) in cases {
+        assert!(names.contains(*name), "there is no function {name}");
+    }
+    for other in others.iter().filter(|other| !other.ends_with(".*")) {
+        assert!(names.contains(*other), "there is no function {other}");
+        assert!(!has_case(other), "{other} is in both lists");
+    }
+}
+
+#[test]
+fn each_function_has_a_case_or_writes_no_file_of_a_user() {
+    let context =
+        brine_testing::context_of(brine_testing::minion(&MODULES, &[], Arc::new(brine_testing::Alone::default())));
+    covered(context.minion.functions.built_in(), CASES, OTHERS);
+    covered(context.minion.states.built_in(), STATE_CASES, STATE_OTHERS);
+}
+
+#[test]
+fn results_have_the_owner_and_mode_of_salt() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for case in all_cases().filter(|case| !case.2.is_empty()) {
+        let beside = Beside::new();
+        set_mode(&beside.home().join("f"), 0o4755);
+        let returned = beside.run(case);
+        let results = beside.results(case.2);
+        if results != case.2 {
+            wrong.push(format!("{}: expected {}, got {results}: {returned:.200}", case.0, case.2));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn planted_links_redirect_nothing() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for case in all_cases() {
+        let names = used_names(case);
+        for (name, link) in names.iter().flat_map(|name| LINKS.map(|link| (name, link))) {
+            let beside = Beside::new();
+            beside.plant(name, link);
+            let returned = beside.run(case);
+            if let Some(harm) = beside.harm() {
+                wrong.push(format!("{} with {link:?} at {name}: {harm}: {returned:.200}", case.0));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn races_redirect_nothing() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for case in all_cases() {
+        let beside = Beside::new();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let home = beside.home();
+                for round in 0.. {
+                    if is_done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    for name in ["f", "d"] {
+                        let spare = format!("spare-{name}");
+                        match round % 6 {
+                            0 => beside.plant(&spare, Link::Victim),
+                            1 => beside.plant(&spare, Link::Missing),
+                            2 => beside.plant(&spare, Link::Directory),
+                            3 => beside.plant(&spare, Link::Hard),
+                            4 => {
+                                _ = fs::remove_file(home.join(&spare));
+                                _ = fs::create_dir(home.join(&spare));
+                                _ = fs::write(home.join(&spare).join("victim"), "own\n");
+                                _ = chown(home.join(&spare), Some(NOBODY), Some(NOBODY));
+                                _ = fs::remove_file(home.join(name));
+                            }
+                            _ => {
+                                _ = fs::remove_dir_all(home.join(&spare));
+                                _ = fs::remove_file(home.join(&spare));
+                                _ = fs::write(home.join(&spare), "aaa\nbbb\n");
+                                _ = lchown(home.join(&spare), Some(NOBODY), Some(NOBODY));
+                                _ = fs::remove_dir_all(home.join(name));
+                            }
+                        }
+                        _ = fs::rename(home.join(&spare), home.join(name));
+                    }
+                }
+            });
+            for _ in 0..12 {
+                beside.run(case);
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        wrong.extend(beside.harm().map(|harm| format!("{}: {harm}", case.0)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
