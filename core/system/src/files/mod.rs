@@ -1,6 +1,6 @@
 //! Safe file operations: atomic writes, private directories, and joins of untrusted paths.
 //!
-//! All functions block: asynchronous callers use a blocking thread. [`crate::user_files`] has the operations for
+//! All functions block: asynchronous callers use a blocking thread. The module `user_files` has the operations for
 //! directories that other users can write.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};

@@ -35,9 +35,13 @@ pub fn real(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     }
 }
 
-/// Opens a file for reading. A pipe without a writer is empty.
+/// Opens a file for reading. A pipe without a writer is empty. Refuses files of which somebody may have placed another
+/// name there: what is read is often written to a file of the user.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
-    Entry::resolve(path.as_ref(), Links::Follow)?.open_to_read()
+    let entry = Entry::resolve(path.as_ref(), Links::Follow)?;
+    let file = entry.open_to_read()?;
+    entry.check_names(&fstat(&file)?)?;
+    Ok(file)
 }
 
 /// Reads a file.

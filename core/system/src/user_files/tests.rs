@@ -178,6 +178,8 @@ fn files_with_planted_names_are_not_changed_in_place() {
         fs::hard_link(beside.at("root/victim"), &path).unwrap();
         for (operation, done) in [
             ("append", append(&path, b"x")),
+            ("read", read(&path).map(|_| ())),
+            ("copy", copy(&path, beside.at("home/leaked"))),
             ("append_bytes", append_bytes(&path, b"x")),
             ("open_in_place", open_in_place(&path).map(|_| ())),
             ("set_mode", set_mode(&path, 0o666, Links::Follow)),

@@ -7,7 +7,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError};
 use brine_host::accounts::{Account, Accounts};
 use brine_host::programs::{argument, program};
-use brine_system::files::{self, FileError, Links};
+use brine_system::files::{FileError, Links};
 use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
@@ -199,7 +199,10 @@ impl File {
     fn keygen(&self, context: &Context, option: &str, host: Option<&Host>) -> Result<String, CallError> {
         let mut words = vec!["ssh-keygen".to_owned(), option.to_owned()];
         words.extend(host.map(Host::written).transpose()?);
-        words.extend(["-f".to_owned(), self.path.display().to_string()]);
+        // ssh-keygen follows the links of others.
+        let path =
+            user_files::real(&self.path).map_err(FileError::at("read", &self.path)).map_err(CallError::execution)?;
+        words.extend(["-f".to_owned(), path.display().to_string()]);
         output(context, &words)
     }
 
@@ -320,7 +323,9 @@ impl File {
             }
         } else {
             let gone = line_numbers(&self.keygen(context, "-F", Some(host))?, host.enc.as_deref());
-            let have = files::read_to_string(&self.path).map_err(CallError::execution)?;
+            let have = user_files::read_to_string(&self.path)
+                .map_err(FileError::at("read", &self.path))
+                .map_err(CallError::execution)?;
             let kept = have.split_inclusive('\n').enumerate().filter(|(at, _)| !gone.contains(&(at + 1)));
             text = kept.map(|(_, line)| line).collect();
             if !text.is_empty() && !text.ends_with('\n') {

@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_function::{Args, CallError};
 use brine_host::accounts::{Account, Accounts};
-use brine_system::files;
+use brine_system::files::FileError;
+use brine_system::user_files;
 use brine_value::{Map, map};
 use indexmap::IndexMap;
 use regex::Regex;
@@ -220,7 +221,7 @@ impl File {
         if !self.path.is_file() {
             return Ok(String::new());
         }
-        files::read_to_string(&self.path).map_err(CallError::execution)
+        user_files::read_to_string(&self.path).map_err(FileError::at("read", &self.path)).map_err(CallError::execution)
     }
 
     /// Predicts the outcome of [`File::set`].
