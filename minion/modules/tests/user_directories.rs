@@ -156,7 +156,9 @@ impl Beside {
             return Some(format!("the names in root's directory: {names:?}"));
         }
         // What root reads in its own files is not handed to others.
-        for entry in fs::read_dir(self.home()).unwrap().flatten() {
+        let read = |directory: PathBuf| fs::read_dir(directory).into_iter().flatten().flatten();
+        let below = ["d", "new"].map(|name| self.home().join(name)).into_iter().filter(|path| !path.is_symlink());
+        for entry in read(self.home()).chain(below.flat_map(read)) {
             let (path, Ok(status)) = (entry.path(), entry.metadata()) else { continue };
             let is_open = status.uid() == NOBODY || status.mode() & 0o044 != 0;
             if status.is_file() && status.nlink() == 1 && is_open {
