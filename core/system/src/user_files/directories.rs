@@ -80,7 +80,7 @@ pub fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     Ok(unlinkat(entry.directory(), entry.name(), UnlinkatFlags::RemoveDir)?)
 }
 
-/// Removes a directory with its content; of a link, the link. Links in it are not followed.
+/// Removes a directory with its content, or a file, or a link. Links in the directory are not followed.
 pub fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let entry = keep(path.as_ref())?;
     if entry.name() == "." {

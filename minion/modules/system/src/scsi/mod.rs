@@ -56,7 +56,7 @@ fn rescan(hosts: &Path, host: &str) -> CallResult {
         return Ok(format!("Host {host} does not exist").into());
     }
     // Any channel, target and unit.
-    user_files::open_in_place(directory.join("scan"))
+    user_files::open_truncated(directory.join("scan"), 0o200)
         .and_then(|mut file| file.write_all(b"- - -\n"))
         .map_err(CallError::execution)?;
     Ok(list![])

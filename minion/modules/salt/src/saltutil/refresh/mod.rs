@@ -1,5 +1,6 @@
 //! `saltutil`: refreshes pillar and grains, and clears caches.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -217,8 +218,10 @@ pub(super) fn notify_daemon(context: &Context, tag: &str) {
 
 /// Removes a directory and returns whether it is gone.
 fn remove(path: &Path) -> bool {
-    match user_files::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+    // A file in its place is not a cache.
+    let removed = if path.is_file() { Err(ErrorKind::NotADirectory.into()) } else { user_files::remove_dir_all(path) };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             tracing::error!(path = %path.display(), %error, "clearing a cache failed");
             false
         }
