@@ -1,8 +1,9 @@
 //! Values as JSON.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
@@ -36,6 +37,78 @@ pub fn sorted(value: &Value) -> Value {
 pub fn from_json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
+
+/// The error of parsing JSON within a memory limit.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// The text is not JSON.
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
+    /// The value would take more memory than is allowed.
+    #[error("the value takes more than the allowed {0} bytes of memory")]
+    TooLarge(usize),
+}
+
+/// Parses JSON of an untrusted sender. The value takes at most `memory` bytes, from which its size is subtracted
+/// (all of it if it does not suffice): a million empty lists are three megabytes of JSON, and a hundred of memory.
+///
+/// # Examples
+/// ```
+/// use brine_value::json::from_json_within;
+///
+/// let mut memory = 5000;
+/// assert!(from_json_within("[1, 2, 3]", &mut memory).is_ok());
+/// assert!(memory < 5000);
+/// assert!(from_json_within(&format!("[1{}]", ",1".repeat(1000)), &mut memory).is_err());
+/// ```
+///
+/// # Errors
+/// The text is not JSON, or the value would be too large.
+pub fn from_json_within(text: &str, memory: &mut usize) -> Result<Value, JsonError> {
+    let meter = Meter { left: Cell::new(*memory), is_exceeded: Cell::new(false) };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let read = ValueSeed(Some(&meter)).deserialize(&mut deserializer);
+    let value = read.and_then(|value| deserializer.end().map(|()| value)).map_err(|error| {
+        if !meter.is_exceeded.get() {
+            return JsonError::from(error);
+        }
+        JsonError::TooLarge(std::mem::take(memory))
+    })?;
+    *memory = meter.left.get();
+    Ok(value)
+}
+
+/// Counts the memory of a value as it is built.
+struct Meter {
+    left: Cell<usize>,
+    is_exceeded: Cell<bool>,
+}
+
+impl Meter {
+    fn take<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        match self.left.get().checked_sub(bytes) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => {
+                self.is_exceeded.set(true);
+                Err(E::custom("too large"))
+            }
+        }
+    }
+
+    fn release(&self, bytes: usize) {
+        self.left.set(self.left.get() + bytes);
+    }
+}
+
+/// The memory of an item of a list, and of an entry of a mapping with its hash and index, in bytes. The allocator rounds
+/// sizes up by at most a quarter.
+const ITEM_COST: usize = size_of::<Value>() + size_of::<Value>() / 4;
+const ENTRY_COST: usize = 2 * ITEM_COST + 32;
+/// The smallest capacities of lists and mappings.
+const MIN_CAPACITY: usize = 4;
 
 fn write(value: &Value, formatter: impl serde_json::ser::Formatter) -> String {
     let mut out = Vec::new();
@@ -112,11 +185,42 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
+        ValueSeed(None).deserialize(deserializer)
     }
 }
 
-struct ValueVisitor;
+/// Builds a value, and counts its memory if there is a limit.
+#[derive(Clone, Copy)]
+struct ValueSeed<'m>(Option<&'m Meter>);
+
+impl ValueSeed<'_> {
+    /// Counts a string or bytes.
+    fn count<E: serde::de::Error>(self, length: usize) -> Result<(), E> {
+        self.0.map_or(Ok(()), |meter| meter.take(length + length / 4 + 16))
+    }
+
+    /// Counts the growth of a collection of this capacity, and returns the new one. While the content moves, both
+    /// allocations exist: the old one is released afterwards by [`Self::moved`].
+    fn grow<E: serde::de::Error>(self, capacity: usize, cost: usize) -> Result<usize, E> {
+        let grown = MIN_CAPACITY.max(2 * capacity);
+        self.0.map_or(Ok(()), |meter| meter.take(grown.saturating_mul(cost)))?;
+        Ok(grown)
+    }
+
+    fn moved(self, capacity: usize, cost: usize) {
+        if let Some(meter) = self.0 {
+            meter.release(capacity * cost);
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 macro_rules! visit {
     ($($method:ident($type:ty)),*) => {
@@ -126,22 +230,24 @@ macro_rules! visit {
     };
 }
 
-impl<'de> Visitor<'de> for ValueVisitor {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("any value")
     }
 
-    visit!(
-        visit_bool(bool),
-        visit_i64(i64),
-        visit_u64(u64),
-        visit_f64(f64),
-        visit_str(&str),
-        visit_string(String),
-        visit_byte_buf(Vec<u8>)
-    );
+    visit!(visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_byte_buf(Vec<u8>));
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.count(value.len())?;
+        Ok(value.into())
+    }
+
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        self.count(value.len())?;
+        Ok(value.into())
+    }
 
     fn visit_bytes<E>(self, value: &[u8]) -> Result<Value, E> {
         Ok(Value::Bytes(value.to_vec()))
@@ -156,20 +262,32 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Value::deserialize(deserializer)
+        self.deserialize(deserializer)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
+        let (mut items, mut counted) = (Vec::new(), 0);
+        while let Some(item) = seq.next_element_seed(self)? {
+            if items.len() == items.capacity() {
+                let grown = self.grow::<A::Error>(counted, ITEM_COST)?;
+                items.reserve_exact(grown - items.len());
+                self.moved(counted, ITEM_COST);
+                counted = grown;
+            }
             items.push(item);
         }
         Ok(Value::List(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some((key, value)) = access.next_entry::<Value, Value>()? {
+        let (mut map, mut counted) = (Map::new(), 0);
+        while let Some((key, value)) = access.next_entry_seed(self, self)? {
+            if map.len() == map.capacity() {
+                let grown = self.grow::<A::Error>(counted, ENTRY_COST)?;
+                map.reserve_exact(grown - map.len());
+                self.moved(counted, ENTRY_COST);
+                counted = grown;
+            }
             map.insert(key, value);
         }
         Ok(Value::Map(map))
@@ -192,6 +310,38 @@ mod tests {
     fn json_round_trips() {
         let text = r#"{"z": 1, "a": [true, null, -3, 1.5, "q\n"], "big": 18446744073709551615}"#;
         assert_eq!(to_json(&from_json(text).unwrap()), text);
+    }
+
+    #[test]
+    fn counted_memory_covers_what_is_allocated() {
+        let size = 20_000;
+        let repeated = |text: &str| format!("[{}1]", text.repeat(size / text.len()));
+        for (kind, text) in [
+            ("numbers", repeated("1,")),
+            ("empty lists", repeated("[],")),
+            ("empty mappings", repeated("{},")),
+            ("lists of one", repeated("[1],")),
+            ("mappings of one", repeated(r#"{"":1},"#)),
+            ("empty strings", repeated(r#""","#)),
+            ("letters", repeated(r#""a","#)),
+            ("words", repeated(r#""web1.example.org","#)),
+            ("a string", format!("\"{}\"", "x".repeat(size))),
+            ("a mapping", format!("{{{}\"\":1}}", (0..size / 8).map(|n| format!("\"{n:x}\":1,")).collect::<String>())),
+        ] {
+            let memory = 200 * size;
+            let mut left = memory;
+            let before = brine_allocator::held();
+            let value = from_json_within(&text, &mut left).unwrap();
+            let allocated = usize::try_from(brine_allocator::held() - before).unwrap();
+            let counted = memory - left;
+            assert!(allocated <= counted + 512, "{kind}: {allocated} bytes are allocated, {counted} counted");
+            assert!(counted <= 5 * allocated, "{kind}: {allocated} bytes are allocated, {counted} counted");
+            assert_eq!(value, from_json(&text).unwrap());
+            let mut less = counted - 1;
+            assert!(matches!(from_json_within(&text, &mut less), Err(JsonError::TooLarge(_))), "{kind}");
+        }
+        assert!(matches!(from_json_within("[1] 2", &mut 1000), Err(JsonError::Syntax(_))));
+        assert!(matches!(from_json_within("[", &mut 1000), Err(JsonError::Syntax(_))));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use brine_value::Value;
 use libyaml_safer::{Encoding, ErrorKind, EventData, MappingStyle, Parser, ScalarStyle, SequenceStyle};
 
 use super::error::{Context, Origin, YamlError};
-use super::{MAX_DEPTH, NODE_COST};
+use super::{COMPOSED_COST, MAX_DEPTH, NODE_COST, text_cost};
 use crate::untrusted::{Placeholders, Scalar, ScalarContext, Style, UntrustedError};
 
 /// A position in the text, counted from 1.
@@ -36,7 +36,7 @@ pub(super) enum Content {
     List(Vec<Rc<Node>>),
     Map(Vec<Pair>),
     /// A decoded value that an encoder printed in a guarded template.
-    Given(Value),
+    Given(Box<Value>),
 }
 
 /// Builds errors that carry the source line.
@@ -68,8 +68,12 @@ pub(super) struct Composer<'a> {
     ended: bool,
     /// The end of the original text.
     end: Mark,
-    /// The cost of all nodes written in the text, without aliases.
+    /// The memory of the composed nodes.
     pub cost: usize,
+    /// The memory of the value of all nodes written in the text, without aliases.
+    pub constructed: usize,
+    /// The maximum of both together.
+    memory: usize,
     /// The placeholders for untrusted text, if a guarded template rendered the text.
     placeholders: Option<&'a Placeholders>,
     /// The number of open flow collections.
@@ -81,7 +85,13 @@ pub(super) struct Composer<'a> {
 impl<'a> Composer<'a> {
     /// Creates a composer. `written` is the text before its end was normalised for the parser. `ended` is set if a line
     /// end was added.
-    pub fn new(text: &'a str, written: &str, ended: bool, placeholders: Option<&'a Placeholders>) -> Self {
+    pub fn new(
+        text: &'a str,
+        written: &str,
+        ended: bool,
+        placeholders: Option<&'a Placeholders>,
+        memory: usize,
+    ) -> Self {
         let last = written.rsplit('\n').next().unwrap_or_default();
         let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
         let mut parser = Parser::new();
@@ -96,6 +106,8 @@ impl<'a> Composer<'a> {
             ended,
             end,
             cost: 0,
+            constructed: 0,
+            memory,
             placeholders,
             flows: 0,
             untrusted: None,
@@ -148,7 +160,7 @@ impl<'a> Composer<'a> {
         match placeholders.scalar(&text, context, tagged) {
             Ok(Scalar::Text) => Ok(Content::Scalar { text, plain: false }),
             Ok(Scalar::Resolved(text)) => Ok(Content::Scalar { text, plain }),
-            Ok(Scalar::Node(value)) => Ok(Content::Given(value)),
+            Ok(Scalar::Node(value)) => Ok(Content::Given(Box::new(value))),
             Err(error) => Err(self.refuse(error, at)),
         }
     }
@@ -175,6 +187,29 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// Counts the memory of a node before it is composed.
+    fn count(&mut self, event: &EventData, at: Mark) -> Result<(), YamlError> {
+        let (own, names) = match event {
+            // An alias is a pointer; what it repeats counts when it is constructed.
+            EventData::Alias { .. } => (2 * size_of::<Rc<Node>>(), 0),
+            EventData::Scalar { anchor, tag, value, .. } => {
+                self.constructed = self.constructed.saturating_add(NODE_COST + text_cost(value.len()));
+                (COMPOSED_COST + text_cost(value.len()), names_cost(anchor.as_deref(), tag.as_deref()))
+            }
+            EventData::SequenceStart { anchor, tag, .. } | EventData::MappingStart { anchor, tag, .. } => {
+                self.constructed = self.constructed.saturating_add(NODE_COST);
+                (COMPOSED_COST, names_cost(anchor.as_deref(), tag.as_deref()))
+            }
+            _ => (0, 0),
+        };
+        self.cost = self.cost.saturating_add(own).saturating_add(names);
+        if self.cost.saturating_add(self.constructed) <= self.memory {
+            return Ok(());
+        }
+        let message = format!("the document takes too much memory: {} bytes are allowed", self.memory);
+        Err(self.source.error(Origin::Limit, at, message))
+    }
+
     fn node(&mut self, event: EventData, span: Span) -> Result<Rc<Node>, YamlError> {
         let Span { at, several_lines } = span;
         self.refuse_names(&event, at)?;
@@ -190,7 +225,7 @@ impl<'a> Composer<'a> {
             let error = self.source.error(Origin::Parser, at, "second occurrence");
             return Err(error.within("found duplicate anchor; first occurrence", first));
         }
-        self.cost = self.cost.saturating_add(NODE_COST);
+        self.count(&event, at)?;
         self.depth += 1;
         let (anchor, tag, content) = match event {
             EventData::Alias { anchor } => {
@@ -199,7 +234,6 @@ impl<'a> Composer<'a> {
                 return self.anchors.get(&anchor).cloned().ok_or_else(undefined);
             }
             EventData::Scalar { anchor, tag, value: text, style, plain_implicit, .. } => {
-                self.cost = self.cost.saturating_add(text.len());
                 // The lone tag `!` makes a quoted scalar plain, as in PyYAML.
                 let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
                 let context = ScalarContext { style: style.into(), in_flow: self.flows > 0, several_lines };
@@ -267,6 +301,12 @@ impl<'a> Composer<'a> {
         let behind = origin == Origin::Parser || self.ended && problem == "could not find expected ':'";
         if behind && column > 1 { Mark { line: line + 1, column: 1 } } else { self.end }
     }
+}
+
+/// Returns the memory of the names of a node: its tag, and its anchor in two tables.
+fn names_cost(anchor: Option<&str>, tag: Option<&str>) -> usize {
+    let of_anchor = anchor.map_or(0, |anchor| 2 * (text_cost(anchor.len()) + 2 * size_of::<(String, Mark)>()));
+    of_anchor + tag.map_or(0, |tag| text_cost(tag.len()))
 }
 
 /// The start of a node, and whether it spans several lines.

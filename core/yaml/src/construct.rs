@@ -12,23 +12,25 @@ use brine_value::{Map, Value, python};
 use super::compose::{Content, Mark, Node, Pair, Source};
 use super::error::{Origin, YamlError};
 use super::scalar::{self, Kind};
-use super::{ALIAS_BUDGET, MAX_DEPTH, NODE_COST, NodePosition};
+use super::{MAX_DEPTH, NODE_COST, NodePosition, text_cost};
 
 const CORE: &str = "tag:yaml.org,2002:";
 const IN_MAPPING: &str = "while constructing a mapping";
 
 pub(super) struct Constructor<'a> {
     source: Source<'a>,
-    /// The remaining budget of cost, which bounds the expansion of aliases.
+    /// The memory that the value may still take, which bounds the expansion of aliases.
     budget: usize,
+    /// The memory that the value takes.
+    pub spent: usize,
 }
 
 type Constructed = Result<(Value, NodePosition), YamlError>;
 
 impl<'a> Constructor<'a> {
-    /// `cost` is the cost of the nodes that are written in the text.
-    pub fn new(source: Source<'a>, cost: usize) -> Self {
-        Constructor { source, budget: cost.saturating_add(ALIAS_BUDGET) }
+    /// Creates a constructor of values of at most `budget` bytes.
+    pub fn new(source: Source<'a>, budget: usize) -> Self {
+        Constructor { source, budget, spent: 0 }
     }
 
     pub fn value(&mut self, node: &Node, depth: usize) -> Constructed {
@@ -39,7 +41,7 @@ impl<'a> Constructor<'a> {
         let tag = node.tag.as_deref().map(|tag| (tag, tag.strip_prefix(CORE).unwrap_or_default()));
         match &node.content {
             Content::Scalar { text, plain } => {
-                self.spend(node, NODE_COST.saturating_add(text.len()))?;
+                self.spend(node, NODE_COST.saturating_add(text_cost(text.len())))?;
                 let value = match tag {
                     None => self.untagged(node, text, *plain)?,
                     Some((tag, name)) => self.tagged(node, text, tag, name)?,
@@ -49,7 +51,7 @@ impl<'a> Constructor<'a> {
             Content::Given(value) => {
                 self.spend(node, cost(value))?;
                 match tag {
-                    None => Ok((value.clone(), NodePosition::new(node.at))),
+                    None => Ok((Value::clone(value), NodePosition::new(node.at))),
                     Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
                 }
             }
@@ -77,7 +79,7 @@ impl<'a> Constructor<'a> {
     }
 
     fn list(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
-        let (mut values, mut position) = (Vec::with_capacity(items.len()), NodePosition::new(node.at));
+        let (mut values, mut position) = (Vec::with_capacity(items.len()), NodePosition::of(node.at, items.len()));
         for item in items {
             let (value, inside) = self.value(item, depth + 1)?;
             values.push(value);
@@ -108,15 +110,15 @@ impl<'a> Constructor<'a> {
         } else {
             pairs
         };
-        let (mut map, mut position) = (Map::with_capacity(pairs.len()), NodePosition::new(node.at));
+        let (mut map, mut position) = (Map::with_capacity(pairs.len()), NodePosition::of(node.at, pairs.len()));
         // Python treats `1`, `1.0` and `True` as equal keys.
         let mut numbers = HashSet::new();
         for (key_node, value_node) in pairs {
             let key = self.key(node, key_node, depth)?;
             let number = match &key {
-                Value::Bool(b) => Some(Value::from(i64::from(*b))),
-                Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => Some(Value::from(*f as i64)),
-                Value::Int(_) => Some(key.clone()),
+                Value::Bool(b) => Some(i64::from(*b)),
+                Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => Some(*f as i64),
+                Value::Int(n) => Some(*n),
                 _ => None,
             };
             // PyYAML constructs the members of a collection later.
@@ -148,7 +150,7 @@ impl<'a> Constructor<'a> {
         }
         match &node.content {
             // The key is not constructed first, because the error must show `{{ x }}` as written.
-            Content::Given(Value::List(_) | Value::Map(_)) => {
+            Content::Given(value) if matches!(**value, Value::List(_) | Value::Map(_)) => {
                 let message = "found unacceptable key: a list or mapping from the event";
                 Err(self.error(node, message).within(IN_MAPPING, map.at))
             }
@@ -192,7 +194,7 @@ impl<'a> Constructor<'a> {
                     return Err(self.error(value, message).within(IN_MAPPING, node.at));
                 }
             }
-            self.spend(node, NODE_COST.saturating_mul(merged.len()))?;
+            self.spend(node, (2 * size_of::<Pair>()).saturating_mul(merged.len()))?;
         }
         // Salt compares the source text of keys here, so `yes` does not override `true`, but conflicts with it.
         let names: HashSet<String> = own.iter().filter_map(|(key, _)| key.text().map(str::to_owned)).collect();
@@ -256,9 +258,10 @@ impl<'a> Constructor<'a> {
         match self.budget.checked_sub(cost) {
             Some(rest) => {
                 self.budget = rest;
+                self.spent += cost;
                 Ok(())
             }
-            None => Err(self.error(node, "aliases repeat too much of the text")),
+            None => Err(self.source.error(Origin::Limit, node.at, "aliases repeat too much of the text")),
         }
     }
 
@@ -267,10 +270,11 @@ impl<'a> Constructor<'a> {
     }
 }
 
-/// Returns the cost of a value: roughly its size in memory.
+/// Returns the memory of a value.
 fn cost(value: &Value) -> usize {
     let inside = match value {
-        Value::Str(text) => text.as_str().len(),
+        Value::Str(text) => text_cost(text.len()),
+        Value::Bytes(bytes) => text_cost(bytes.len()),
         Value::List(items) => items.iter().map(cost).fold(0, usize::saturating_add),
         Value::Map(map) => map.iter().map(|(k, v)| cost(k).saturating_add(cost(v))).fold(0, usize::saturating_add),
         _ => 0,
@@ -369,5 +373,10 @@ fn scalar_tag(text: &str, plain: bool) -> &'static str {
 impl NodePosition {
     fn new(at: Mark) -> Self {
         NodePosition { at, inside: Vec::new() }
+    }
+
+    /// Returns the position of a collection with room for those of its members.
+    fn of(at: Mark, members: usize) -> Self {
+        NodePosition { at, inside: Vec::with_capacity(members) }
     }
 }

@@ -46,6 +46,8 @@ pub enum Origin {
     Parser,
     /// Constructing values from nodes.
     Constructor,
+    /// Counting memory: the text or its aliases exceed the limits of a parse.
+    Limit,
 }
 
 impl YamlError {

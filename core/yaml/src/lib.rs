@@ -1,7 +1,7 @@
 //! Reads and writes YAML as Salt does: YAML 1.1 with PyYAML's behaviour and Salt's own rules.
 //!
-//! [`load`] parses a [`Value`], [`load_located`] also records positions, [`load_extended`] parses `yamlex`. [`plain`]
-//! resolves a plain scalar. [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path.
+//! [`load`] parses a [`Value`], [`load_located`] also records positions, [`load_extended`] parses `yamlex`, and
+//! [`load_untrusted`] bounds the memory of a parse. [`plain`] resolves a plain scalar. [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path.
 //! This crate is independent of Jinja and states.
 
 mod compose;
@@ -33,11 +33,38 @@ use crate::untrusted::{Placeholders, UntrustedError};
 /// The maximum depth of nested collections. Deeper input is refused as hostile.
 const MAX_DEPTH: usize = 200;
 
-/// The cost of a node without its text: roughly its size in memory, in bytes.
-const NODE_COST: usize = 64;
+/// The memory of a constructed node without its text, in bytes: its value and its position, each in the allocation of
+/// its collection.
+const NODE_COST: usize = 144;
 
-/// The maximum cost of expanded aliases, in bytes.
+/// The memory of a composed node without its text, in bytes.
+const COMPOSED_COST: usize = 176;
+
+/// The maximum memory of expanded aliases, in bytes.
 const ALIAS_BUDGET: usize = 64 << 20;
+
+/// The maximum memory of expanded aliases in an untrusted text: this much, and a multiple of the text's size.
+const UNTRUSTED_ALIASES: usize = 16 << 10;
+const UNTRUSTED_ALIASES_FACTOR: usize = 10;
+
+/// Returns the memory of a string of this length, in bytes: the allocator rounds its size up by at most a quarter.
+const fn text_cost(length: usize) -> usize {
+    length.saturating_add(length / 4).saturating_add(16)
+}
+
+/// The limits on the memory of one parse, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// The memory of expanded aliases.
+    aliases: usize,
+    /// The memory of everything: the composed nodes and the value.
+    whole: usize,
+}
+
+impl Limits {
+    /// The limits of a text of this installation: what it contains is in proportion to its size, except for aliases.
+    const TRUSTED: Limits = Limits { aliases: ALIAS_BUDGET, whole: usize::MAX };
+}
 
 /// Parses one YAML document. An empty stream is [`Value::Nil`].
 ///
@@ -52,6 +79,37 @@ const ALIAS_BUDGET: usize = 64 << 20;
 /// ```
 pub fn load(text: &str) -> Result<Value, YamlError> {
     load_located(text).map(|located| located.value)
+}
+
+/// Parses one YAML document of an untrusted sender. The parse takes at most `memory` bytes, from which the size of the
+/// value is subtracted, and what aliases repeat takes at most 16 kB and ten times the size of the
+/// text. If that does not suffice, `memory` becomes 0.
+///
+/// # Examples
+/// ```
+/// use brine_yaml::load_untrusted;
+///
+/// let mut memory = 10_000;
+/// assert!(load_untrusted("[a, b, c]", &mut memory).is_ok());
+/// assert!(memory < 10_000);
+/// let error = load_untrusted(&format!("[{}]", "a,".repeat(1000)), &mut memory).unwrap_err();
+/// assert!(error.message.starts_with("the document takes too much memory"));
+/// ```
+pub fn load_untrusted(text: &str, memory: &mut usize) -> Result<Value, YamlError> {
+    let aliases = UNTRUSTED_ALIASES.saturating_add(text.len().saturating_mul(UNTRUSTED_ALIASES_FACTOR));
+    let limits = Limits { aliases, whole: *memory };
+    let construct = |constructor: &mut Constructor<'_>, root: &Node| {
+        let (value, _) = constructor.value(root, 0)?;
+        Ok((value, constructor.spent))
+    };
+    let read = document(text, None, &mut None, limits, construct).inspect_err(|error| {
+        if error.origin == Origin::Limit {
+            *memory = 0;
+        }
+    });
+    let Some((value, spent)) = read? else { return Ok(Value::Nil) };
+    *memory = memory.saturating_sub(spent);
+    Ok(value)
 }
 
 /// Parses one YAML document and records the position of each node.
@@ -91,7 +149,7 @@ fn read(
     untrusted: &mut Option<UntrustedError>,
 ) -> Result<Located, YamlError> {
     let construct = |constructor: &mut Constructor<'_>, root: &Node| constructor.value(root, 0);
-    Ok(match document(text, placeholders, untrusted, construct)? {
+    Ok(match document(text, placeholders, untrusted, Limits::TRUSTED, construct)? {
         None => Located { value: Value::Nil, position: NodePosition::default() },
         Some((value, position)) => Located { value, position },
     })
@@ -102,6 +160,7 @@ fn document<T>(
     text: &str,
     placeholders: Option<&Placeholders>,
     untrusted: &mut Option<UntrustedError>,
+    limits: Limits,
     construct: impl FnOnce(&mut Constructor<'_>, &Node) -> Result<T, YamlError>,
 ) -> Result<Option<T>, YamlError> {
     refuse_control_characters(text, Source(text))?;
@@ -116,7 +175,7 @@ fn document<T>(
         _ => (Cow::Owned(format!("{text}\n")), true),
     };
     let source = Source(&text);
-    let mut composer = Composer::new(&text, written, ended, placeholders);
+    let mut composer = Composer::new(&text, written, ended, placeholders, limits.whole);
     // The parser panics on a tag that is directly followed by a comma in a flow collection: `[!a,b]`.
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
@@ -124,7 +183,11 @@ fn document<T>(
     *untrusted = composer.untrusted.take();
     match document.unwrap_or_else(odd_tag)? {
         None => Ok(None),
-        Some(root) => construct(&mut Constructor::new(source, composer.cost), &root).map(Some),
+        Some(root) => {
+            let whole = limits.whole.saturating_sub(composer.cost);
+            let budget = composer.constructed.saturating_add(limits.aliases).min(whole);
+            construct(&mut Constructor::new(source, budget), &root).map(Some)
+        }
     }
 }
 

@@ -33,11 +33,36 @@ pub fn parse(words: &[String], no_parse: &[String]) -> Args {
     args
 }
 
+/// One parsed argument.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Argument {
+    /// A positional argument.
+    Positional(Value),
+    /// The name and the value of a keyword argument.
+    Keyword(String, Value),
+}
+
+/// Parses one argument of an untrusted sender. Its value takes at most `memory` bytes, from which its size is
+/// subtracted; a larger one stays a string.
+pub fn parse_within(word: &str, memory: &mut usize) -> Argument {
+    match keyword(word) {
+        Some((name, text)) => Argument::Keyword(name.to_owned(), parse_value_within(text, memory)),
+        None => Argument::Positional(parse_value_within(word, memory)),
+    }
+}
+
+/// The maximum memory of the value of one argument, in bytes: arguments of programs are at most 128 kB.
+const MAX_VALUE: usize = 32 << 20;
+
 /// Parses one value as YAML, with Salt's exceptions.
 ///
 /// A mapping or list must begin with its bracket, `#` does not begin a comment, digits with underscores are a string,
 /// and invalid YAML is a string.
 pub fn parse_value(word: &str) -> Value {
+    parse_value_within(word, &mut { MAX_VALUE })
+}
+
+fn parse_value_within(word: &str, memory: &mut usize) -> Value {
     let digits_with_underscores = || word.contains('_') && word.chars().all(|c| c == '_' || c.is_numeric());
     let kept = word.trim().is_empty()
         || matches!(word, "---" | "..." | "|" | "!")
@@ -49,7 +74,7 @@ pub fn parse_value(word: &str) -> Value {
     if word == "None" {
         return Value::Nil;
     }
-    match brine_yaml::load(word) {
+    match brine_yaml::load_untrusted(word, memory) {
         Ok(Value::Map(_) | Value::List(_)) if !word.starts_with(['{', '[']) => word.into(),
         Ok(Value::Str(_) | Value::Nil) if word.contains('#') => word.into(),
         Ok(Value::Bytes(_)) | Err(_) => word.into(),

@@ -26,11 +26,13 @@ impl Budget {
 
 /// Estimated cost of a map entry beyond its key and value: hash and index.
 const ENTRY_COST: u64 = 24;
-/// Estimated allocator overhead of a string.
+/// Estimated allocator overhead of a string or list.
 const STRING_COST: u64 = 16;
+/// Estimated cost of a mapping beyond its entries: its index, and allocator overhead.
+const MAP_COST: u64 = 64;
 
-/// The maximum memory per byte of input: that of an empty string.
-const MAX_PER_BYTE: usize = size_of::<Value>() + STRING_COST as usize;
+/// The maximum memory per byte of input: that of a mapping of one entry, in three bytes.
+const MAX_PER_BYTE: usize = (3 * size_of::<Value>() + (ENTRY_COST + MAP_COST) as usize).div_ceil(3);
 
 /// The reason why bytes are not exactly one msgpack value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -331,7 +333,7 @@ impl<'a> Reader<'a> {
     /// depth is not limited.
     fn skip(&mut self, count: u64) -> Result<u64, UnpackError> {
         let mut open = count;
-        let (mut values, mut strings, mut entries) = (0u64, 0u64, 0u64);
+        let (mut values, mut strings, mut entries, mut maps) = (0u64, 0u64, 0u64, 0u64);
         while open > 0 {
             open -= 1;
             values += 1;
@@ -366,11 +368,13 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
-                    open += match marker {
+                    let len = match marker {
                         Marker::FixArray(n) => n.into(),
                         Marker::Array16 => self.number(2)?,
                         _ => self.number(4)?,
                     };
+                    strings += u64::from(len > 0);
+                    open += len;
                     0
                 }
                 Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
@@ -379,6 +383,7 @@ impl<'a> Reader<'a> {
                         Marker::Map16 => self.number(2)?,
                         _ => self.number(4)?,
                     };
+                    maps += u64::from(len > 0);
                     entries += len;
                     open += 2 * len;
                     0
@@ -391,7 +396,7 @@ impl<'a> Reader<'a> {
                 return Err(UnpackError::Truncated(self.input.len()));
             }
         }
-        Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST)
+        Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST + maps * MAP_COST)
     }
 
     /// Reads the announced length of a string, and counts the string in `strings`.

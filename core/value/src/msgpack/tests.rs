@@ -54,6 +54,36 @@ fn entries_return_packed_values() {
 }
 
 #[test]
+fn estimated_memory_covers_what_is_allocated() {
+    let count = 5000u32;
+    let list = |item: &[u8]| [&[0xdd][..], &count.to_be_bytes(), &item.repeat(count as usize)].concat();
+    let keys = (0..count).flat_map(|n| [&[0xce][..], &n.to_be_bytes(), &[0xc0]].concat()).collect::<Vec<u8>>();
+    for (kind, input) in [
+        ("nils", list(&[0xc0])),
+        ("empty strings", list(&[0xa0])),
+        ("letters", list(b"\xa1a")),
+        ("words", list(b"\xa9web1.test")),
+        ("empty lists", list(&[0x90])),
+        ("lists of one", list(&[0x91, 0xc0])),
+        ("empty mappings", list(&[0x80])),
+        ("mappings of one", list(&[0x81, 0xc0, 0xc0])),
+        ("empty bytes", list(&[0xc4, 0])),
+        ("a mapping", [&[0xdf][..], &count.to_be_bytes(), &keys].concat()),
+    ] {
+        let estimated = Reader::new(&input).skip(1).unwrap();
+        let before = brine_allocator::held();
+        let value = unpack(&input).unwrap();
+        let allocated = (brine_allocator::held() - before).cast_unsigned();
+        let strings = input.len() as u64;
+        assert!(
+            allocated <= estimated + strings + 512,
+            "{kind}: {allocated} bytes are allocated, {estimated} estimated"
+        );
+        drop(value);
+    }
+}
+
+#[test]
 fn memory_beyond_the_budget_is_refused_before_it_is_allocated() {
     let nils = |count: u32| [&[0xdd][..], &count.to_be_bytes(), &vec![0xc0; count as usize]].concat();
     let pairs = |count: u32| {
@@ -62,9 +92,9 @@ fn memory_beyond_the_budget_is_refused_before_it_is_allocated() {
     };
     let value = size_of::<Value>();
     for (packed, needed) in [
-        (nils(1000), 1001 * value),
-        (pairs(1000), 2001 * value + 24 * 1000),
-        (pack(&list!["one", "two"]), 3 * value + 2 * 16),
+        (nils(1000), 1001 * value + 16),
+        (pairs(1000), 2001 * value + 24 * 1000 + 64),
+        (pack(&list!["one", "two"]), 3 * value + 3 * 16),
         (pack(&vec![7u8; 100_000].into()), value + 16),
     ] {
         assert!(unpack_within(&packed, Budget(needed)).is_ok(), "{needed}");

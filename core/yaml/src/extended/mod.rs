@@ -19,7 +19,7 @@ use indexmap::map::Entry;
 use super::compose::{Content, Node, Pair};
 use super::construct::{Constructor, is_merge};
 use super::error::YamlError;
-use super::{MAX_DEPTH, NODE_COST, document};
+use super::{Limits, MAX_DEPTH, NODE_COST, document, text_cost};
 
 /// Parses one document of `yamlex`. An empty stream is an empty mapping.
 ///
@@ -40,7 +40,7 @@ pub fn load_extended(text: &str) -> Result<Value, YamlError> {
         // The document is an aggregate, regardless of its tag.
         Ok(part.aggregated().value())
     };
-    Ok(document(text, None, &mut None, root)?.unwrap_or_else(|| Map::new().into()))
+    Ok(document(text, None, &mut None, Limits::TRUSTED, root)?.unwrap_or_else(|| Map::new().into()))
 }
 
 type Entries = IndexMap<Value, Part>;
@@ -143,11 +143,11 @@ impl Builder<'_, '_> {
         }
         match &node.content {
             Content::Scalar { text, plain } => {
-                self.0.spend(node, NODE_COST.saturating_add(text.len()))?;
+                self.0.spend(node, NODE_COST.saturating_add(text_cost(text.len())))?;
                 // As in Salt, quotes do not affect the type of a value with a tag.
                 self.0.untagged(node, text, *plain || node.tag.is_some()).map(Part::Plain)
             }
-            Content::Given(value) => Ok(Part::Plain(value.clone())),
+            Content::Given(value) => Ok(Part::Plain(Value::clone(value))),
             Content::List(items) => {
                 self.0.spend(node, NODE_COST)?;
                 let items: Result<Vec<Value>, YamlError> =

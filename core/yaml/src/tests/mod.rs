@@ -299,6 +299,73 @@ fn aliases_and_depth_are_bounded() {
     assert!(message(&format!("- &c0 []\n{chain}")).ends_with("found more than 200 collections inside each other"));
 }
 
+/// Texts whose values are large for their size, each of about `size` bytes.
+fn dense_texts(size: usize) -> Vec<(&'static str, String)> {
+    let repeated = |text: &str| text.repeat(size / text.len());
+    let aliases = |anchored: &str| format!("- &a {anchored}\n- [{}]\n", repeated("*a,"));
+    vec![
+        ("letters", format!("[{}]", repeated("a,"))),
+        ("numbers", format!("[{}]", repeated("1,"))),
+        ("empty lists", format!("[{}]", repeated("[],"))),
+        ("empty mappings", format!("[{}]", repeated("{},"))),
+        ("pairs", format!("[{}]", repeated("a: b,"))),
+        ("a mapping", format!("{{{}}}", (0..size / 6).map(|n| format!("{n:x}: ,")).collect::<String>())),
+        ("block items", repeated("- a\n")),
+        ("nulls", repeated("- \n")),
+        ("tags", format!("[{}]", repeated("! a,"))),
+        ("anchors", format!("[{}]", (0..size / 7).map(|n| format!("&{n:x} a,")).collect::<String>())),
+        ("words", format!("[{}]", repeated("web1.example.org, "))),
+        ("aliases of a word", aliases("lol")),
+        ("aliases of a list", aliases("[a, b, {c: d}]")),
+        ("merges", format!("- &a {{x: 1, y: 2}}\n- [{}]\n", repeated("{<<: *a},"))),
+    ]
+}
+
+#[test]
+fn counted_memory_covers_what_is_allocated() {
+    let allocated = |before: i64| usize::try_from(brine_allocator::held() - before).unwrap_or(0);
+    for (kind, text) in dense_texts(20_000) {
+        let before = brine_allocator::held();
+        let mut composer = Composer::new(&text, &text, false, None, usize::MAX);
+        let root = composer.document().unwrap().unwrap();
+        let composed = allocated(before);
+        assert!(composed <= composer.cost + 4096, "{kind}: {composed} bytes are allocated, {} counted", composer.cost);
+        let before = brine_allocator::held();
+        let mut constructor = Constructor::new(Source(&text), usize::MAX);
+        let value = constructor.value(&root, 0).unwrap();
+        let constructed = allocated(before);
+        assert!(
+            constructed <= constructor.spent + 4096,
+            "{kind}: {constructed} allocated, {} counted",
+            constructor.spent
+        );
+        // The count is not far above, either, so that the limits permit what they should.
+        assert!(composer.cost <= 4 * composed && constructor.spent <= 4 * constructed, "{kind}: counted far too much");
+        drop(value);
+    }
+}
+
+#[test]
+fn untrusted_texts_are_limited_in_proportion_to_their_size() {
+    let memory = 200_000;
+    for (kind, text) in dense_texts(20_000) {
+        let mut left = memory;
+        let refused = load_untrusted(&text, &mut left).unwrap_err().message;
+        let expected = ["the document takes too much memory", "aliases repeat too much of the text"];
+        assert!(expected.iter().any(|expected| refused.starts_with(expected)), "{kind}: {refused}");
+        // The same text in small is accepted, and the value is charged.
+        let (_, small) = dense_texts(40).into_iter().find(|(other, _)| *other == kind).unwrap();
+        let mut left = memory;
+        load_untrusted(&small, &mut left).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert!(left < memory, "{kind}");
+    }
+    // Aliases are limited by the size of the text also where memory is left.
+    let list = |i: usize| format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i.max(1) - 1); 9].join(", "));
+    let laughs = format!("a0: &a0 [lol]\n{}", (1..8).map(list).collect::<String>());
+    let refused = load_untrusted(&laughs, &mut (1 << 30)).unwrap_err();
+    assert_eq!(refused.message, "aliases repeat too much of the text");
+}
+
 #[test]
 fn dump_matches_the_golden_yaml_output() {
     let value = map! {"local" => map! {
