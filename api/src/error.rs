@@ -12,12 +12,22 @@ pub struct ApiError {
     pub status: StatusCode,
     /// The message of the response. Salt's, if clients depend on it.
     pub message: String,
+    /// The header `Retry-After`, in seconds, if the request may succeed later.
+    pub retry_after: Option<u16>,
 }
+
+/// The header `Retry-After` of a request that may succeed soon, in seconds.
+const SOON: u16 = 5;
 
 impl ApiError {
     /// Creates an error.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        ApiError { status, message: message.into() }
+        ApiError { status, message: message.into(), retry_after: None }
+    }
+
+    /// Returns the error with the advice to repeat the request soon.
+    pub fn retried(self) -> Self {
+        ApiError { retry_after: Some(SOON), ..self }
     }
 
     /// Returns an error about a malformed request.
@@ -87,7 +97,7 @@ impl From<MasterError> for ApiError {
             MasterError::Refused(message) => ApiError::bad_request(message),
             MasterError::Unreachable(error) => {
                 tracing::warn!(%error, "the master does not answer");
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "Salt Master is not available.")
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "Salt Master is not available.").retried()
             }
             MasterError::TimedOut(_) => ApiError::new(StatusCode::GATEWAY_TIMEOUT, error.to_string()),
             MasterError::Reply(_) | MasterError::NoKey(_) => {

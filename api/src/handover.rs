@@ -19,8 +19,9 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::Notify;
 
+use crate::heads::Heads;
 use crate::hub::Item;
-use crate::listener::Slot;
+use crate::limits::Slot;
 use crate::peer::Peer;
 use crate::resources::events::{Next, Stream};
 use crate::slow_peers::WriteTimeout;
@@ -30,6 +31,9 @@ const RETRY_DELAY: &[u8] = b"retry: 400\n";
 /// The limits of one write: the number of events, and the size in bytes from which no further event is added.
 const MAX_BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
+
+/// The size of the kernel's buffer for sent events, in bytes: there may be thousands of streams whose clients do not read.
+const SEND_BUFFER: usize = 64 << 10;
 
 /// The last chunk of a chunked body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -45,8 +49,9 @@ pub(crate) struct EventWriter {
 }
 
 /// The meeting point of a connection that hyper releases and the stream that takes it over.
-#[derive(Default)]
 pub(crate) struct Handover {
+    /// The heads of the connection's requests.
+    pub heads: Mutex<Heads>,
     connection: Mutex<Option<Connection>>,
     writer: Mutex<Option<EventWriter>>,
     /// Whether the stream takes over after the next flush.
@@ -60,6 +65,17 @@ pub(crate) struct Handover {
 struct HandedOver;
 
 impl Handover {
+    /// Creates the meeting point of a connection whose heads have at most this size.
+    pub fn new(max_head: usize) -> Self {
+        Handover {
+            heads: Mutex::new(Heads::new(max_head)),
+            connection: Mutex::default(),
+            writer: Mutex::default(),
+            is_awaited: AtomicBool::default(),
+            flushed: Notify::default(),
+        }
+    }
+
     /// Returns the body that starts a stream and then initiates the handover of the connection.
     pub fn body(self: &Arc<Self>, stream: Stream, version: Version) -> Body {
         let writer = EventWriter { stream, is_chunked: version != Version::HTTP_10 };
@@ -106,7 +122,11 @@ impl Drop for HandoverConnection {
 
 impl AsyncRead for HandoverConnection {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.connection()?.poll_read(context, buffer)
+        let this = self.get_mut();
+        let Some(connection) = &mut this.connection else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        this.handover.heads.lock().poll_read(connection, context, buffer)
     }
 }
 
@@ -147,6 +167,7 @@ pub(crate) fn run(
     writer: EventWriter,
     slot: Arc<Slot>,
 ) -> impl Future<Output = ()> + Send + 'static {
+    connection.get_ref().limit_send_buffer(SEND_BUFFER);
     let mut parts = (connection, writer, slot);
     // By reference: a value that is moved within a future takes up its size twice.
     async move {
@@ -168,7 +189,7 @@ pub(crate) fn run(
                 None => continue,
                 Some(next) => batch(next, stream, is_chunked),
             };
-            let is_last = batch.last().is_none_or(|last| last == LAST_CHUNK);
+            let is_last = batch.last().is_none_or(|last| last.bytes == LAST_CHUNK);
             if write(connection, stream, &mut batch, is_last).await.is_err() || is_last {
                 _ = connection.shutdown().await;
                 return;
@@ -177,25 +198,34 @@ pub(crate) fn run(
     }
 }
 
+/// Bytes to send.
+#[derive(Debug, PartialEq)]
+struct Part {
+    bytes: Bytes,
+    /// The number of the event; `None` for other bytes.
+    seq: Option<u64>,
+}
+
 /// Returns the bytes to send: an event together with all further ready events, a keep-alive comment, or the last chunk.
 /// The batch is empty at the end of a body that is not chunked.
-fn batch(next: Next, stream: &mut Stream, is_chunked: bool) -> Vec<Bytes> {
+fn batch(next: Next, stream: &mut Stream, is_chunked: bool) -> Vec<Part> {
     let mut batch = Vec::new();
+    let other = |bytes: &'static [u8]| Part { bytes: Bytes::from_static(bytes), seq: None };
     match next {
         Next::Event(item) => collect(item, stream, is_chunked, &mut batch),
-        Next::Silence => batch.push(Bytes::from_static(if is_chunked { b"3\r\n:\n\n\r\n" } else { b":\n\n" })),
-        Next::End => batch.extend(is_chunked.then_some(Bytes::from_static(LAST_CHUNK))),
+        Next::Silence => batch.push(other(if is_chunked { b"3\r\n:\n\n\r\n" } else { b":\n\n" })),
+        Next::End => batch.extend(is_chunked.then(|| other(LAST_CHUNK))),
     }
     batch
 }
 
 /// Adds an event, and further ones that are ready, up to the limits of a batch.
-fn collect(first: Arc<Item>, stream: &mut Stream, is_chunked: bool, batch: &mut Vec<Bytes>) {
+fn collect(first: Arc<Item>, stream: &mut Stream, is_chunked: bool, batch: &mut Vec<Part>) {
     let (mut next, mut bytes) = (Some(first), 0);
     while let Some(item) = next {
         let text = if is_chunked { item.chunk() } else { item.server_sent() };
         bytes += text.len();
-        batch.push(text);
+        batch.push(Part { bytes: text, seq: Some(item.seq) });
         next = if batch.len() < MAX_BATCH && bytes < BATCH_BYTES { stream.ready() } else { None };
     }
 }
@@ -213,14 +243,21 @@ fn is_closed(connection: &mut Connection, context: &mut Context<'_>) -> bool {
     }
 }
 
-/// Writes a batch. If the stream ends, a blocked write is aborted, unless the batch is the last one.
-async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Bytes>, is_last: bool) -> io::Result<()> {
+/// Writes a batch. If the stream ends, a blocked write is aborted, unless the batch is the last one. A blocked write keeps
+/// one event: the others are released, and taken again later.
+async fn write(
+    connection: &mut Connection,
+    stream: &mut Stream,
+    batch: &mut Vec<Part>,
+    is_last: bool,
+) -> io::Result<()> {
+    let mut held = None;
     poll_fn(|context| {
         while !batch.is_empty() {
             let mut slices = [IoSlice::new(&[]); MAX_BATCH];
             let count = batch.len().min(MAX_BATCH);
-            for (slice, bytes) in slices.iter_mut().zip(batch.iter()) {
-                *slice = IoSlice::new(bytes);
+            for (slice, part) in slices.iter_mut().zip(batch.iter()) {
+                *slice = IoSlice::new(&part.bytes);
             }
             match Pin::new(&mut *connection).poll_write_vectored(context, &slices[..count]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -229,7 +266,18 @@ async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Byt
                 Poll::Pending if stream.is_ended(context) && !is_last => {
                     return Poll::Ready(Err(io::ErrorKind::Interrupted.into()));
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if held.is_none() {
+                        if let Some(seq) = keep_first(batch) {
+                            stream.rewind(seq);
+                        }
+                        held = stream.hold(batch.iter().map(|part| part.bytes.len()).sum());
+                        if held.is_none() {
+                            return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
+                        }
+                    }
+                    return Poll::Pending;
+                }
             }
         }
         Pin::new(&mut *connection).poll_flush(context)
@@ -237,9 +285,16 @@ async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Byt
     .await
 }
 
+/// Drops all events of a batch but the first one. Returns its number, after which the stream continues.
+fn keep_first(batch: &mut Vec<Part>) -> Option<u64> {
+    let seq = batch.first()?.seq?;
+    batch.truncate(1);
+    Some(seq)
+}
+
 /// Removes the bytes that have been written from a batch.
-fn advance(batch: &mut Vec<Bytes>, mut written: usize) {
-    let whole = batch.iter().take_while(|bytes| match written.checked_sub(bytes.len()) {
+fn advance(batch: &mut Vec<Part>, mut written: usize) {
+    let whole = batch.iter().take_while(|part| match written.checked_sub(part.bytes.len()) {
         Some(rest) => {
             written = rest;
             true
@@ -249,7 +304,7 @@ fn advance(batch: &mut Vec<Bytes>, mut written: usize) {
     let whole = whole.count();
     batch.drain(..whole);
     if let Some(first) = batch.first_mut() {
-        first.advance(written);
+        first.bytes.advance(written);
     }
 }
 
@@ -270,13 +325,22 @@ mod tests {
 
     #[test]
     fn written_bytes_leave_a_batch() {
-        let batch = || vec![Bytes::from_static(b"abc"), Bytes::from_static(b"de"), Bytes::from_static(b"f")];
+        let batch = || -> Vec<Part> {
+            let parts = [b"abc".as_slice(), b"de", b"f"].into_iter().zip(5..);
+            parts.map(|(bytes, seq)| Part { bytes: Bytes::from_static(bytes), seq: Some(seq) }).collect()
+        };
         for (written, expected) in
             [(0, &["abc", "de", "f"][..]), (2, &["c", "de", "f"]), (3, &["de", "f"]), (4, &["e", "f"]), (6, &[])]
         {
             let mut batch = batch();
             advance(&mut batch, written);
-            assert_eq!(batch, expected, "{written}");
+            assert_eq!(batch.iter().map(|part| part.bytes.clone()).collect::<Vec<_>>(), expected, "{written}");
         }
+        // A blocked write keeps the event that has begun, and continues after it.
+        let mut batch = batch();
+        advance(&mut batch, 4);
+        assert_eq!(keep_first(&mut batch), Some(6));
+        assert_eq!(batch, [Part { bytes: Bytes::from_static(b"e"), seq: Some(6) }]);
+        assert_eq!(keep_first(&mut vec![Part { bytes: Bytes::new(), seq: None }]), None);
     }
 }

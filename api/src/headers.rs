@@ -1,7 +1,9 @@
 //! Headers of all responses: cross-origin access, and restrictions for browsers.
 
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
+
+use crate::error::ApiError;
 
 /// The content security policy of data responses: nothing is loaded or framed.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
@@ -15,8 +17,13 @@ fn set(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
 }
 
 /// Adds the headers of all responses. Pages of any origin may read responses to requests with a token in the header;
-/// only pages of `allowed` origins may use the cookie.
-pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, allowed: &[String]) {
+/// only pages of `allowed` origins may use the cookie. `hsts` is the header `Strict-Transport-Security`, by TLS.
+pub(crate) fn complete(
+    response: &mut Response,
+    origin: Option<&HeaderValue>,
+    allowed: &[String],
+    hsts: Option<&HeaderValue>,
+) {
     let headers = response.headers_mut();
     let is_allowed = |origin: &HeaderValue| allowed.iter().any(|one| one == "*" || one.as_bytes() == origin.as_bytes());
     match origin.filter(|origin| is_allowed(origin)) {
@@ -29,9 +36,28 @@ pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, al
     }
     set(headers, "access-control-expose-headers", "GET, POST, X-Auth-Token");
     headers.append(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+    if let Some(hsts) = hsts {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+    }
     set(headers, "x-content-type-options", "nosniff");
     set(headers, "referrer-policy", "no-referrer");
     set(headers, "content-security-policy", DATA_POLICY);
+}
+
+/// Returns the header `Strict-Transport-Security`, unless TLS or the header is disabled.
+pub(crate) fn hsts(is_tls: bool, max_age: u64) -> Option<HeaderValue> {
+    let value = (is_tls && max_age > 0).then(|| HeaderValue::from_str(&format!("max-age={max_age}")));
+    value.and_then(Result::ok)
+}
+
+/// Returns the error of a request that names no host, or several ones: a proxy could choose another one than this server.
+pub(crate) fn wrong_host(version: Version, headers: &HeaderMap) -> Option<ApiError> {
+    match headers.get_all(header::HOST).iter().count() {
+        1 => None,
+        0 if version < Version::HTTP_11 => None,
+        0 => Some(ApiError::bad_request("The header Host is missing")),
+        _ => Some(ApiError::bad_request("The header Host is repeated")),
+    }
 }
 
 /// Returns the response to a browser's CORS preflight request; `None` for other requests.
@@ -63,8 +89,9 @@ mod tests {
         ] {
             let mut response = Response::default();
             let origin = origin.map(HeaderValue::from_static);
-            complete(&mut response, origin.as_ref(), allowed);
+            complete(&mut response, origin.as_ref(), allowed, None);
             let headers = response.headers();
+            assert!(!headers.contains_key("strict-transport-security"));
             assert_eq!(headers["access-control-allow-origin"], expected);
             assert_eq!(headers.contains_key("access-control-allow-credentials"), credentials);
             assert!(headers.contains_key("content-security-policy"));
@@ -82,5 +109,33 @@ mod tests {
         );
         assert!(preflight(&Method::GET, &headers).is_none());
         assert!(preflight(&Method::OPTIONS, &HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn responses_by_tls_ask_for_tls() {
+        let mut response = Response::default();
+        complete(&mut response, None, &[], hsts(true, 300).as_ref());
+        assert_eq!(response.headers()["strict-transport-security"], "max-age=300");
+        assert!(hsts(false, 300).is_none() && hsts(true, 0).is_none());
+    }
+
+    #[test]
+    fn requests_name_one_host() {
+        let hosts = |count: usize| -> HeaderMap {
+            let mut headers = HeaderMap::new();
+            for _ in 0..count {
+                headers.append(header::HOST, HeaderValue::from_static("a"));
+            }
+            headers
+        };
+        for (version, count, is_right) in [
+            (Version::HTTP_11, 1, true),
+            (Version::HTTP_10, 0, true),
+            (Version::HTTP_11, 0, false),
+            (Version::HTTP_11, 2, false),
+            (Version::HTTP_10, 2, false),
+        ] {
+            assert_eq!(wrong_host(version, &hosts(count)).is_none(), is_right, "{version:?} {count}");
+        }
     }
 }

@@ -4,9 +4,9 @@
 //! the master on behalf of the user; events come from the bus. With the key of the REST API, which permits nothing else,
 //! it names the addresses of users who log in, reads the journal for subscribers and revokes tokens at logout.
 //!
-//! `listener.rs` accepts connections within limits, `routes/` is the table of resources, `resources/` contains their
-//! handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `visibility/`
-//! decides who may see them, `auth/` manages sessions.
+//! `listener.rs` accepts connections within the limits of `limits/`, `heads.rs` collects heads, `routes/` is the table of
+//! resources, `resources/` contains their handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events,
+//! `handover.rs` sends them, `visibility/` decides who may see them, `auth/` manages sessions.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
@@ -16,9 +16,12 @@ mod console;
 mod context;
 mod error;
 mod format;
+pub mod fuzzing;
 mod handover;
 mod headers;
+mod heads;
 mod hub;
+mod limits;
 mod listener;
 mod local;
 mod lowstate;
@@ -33,12 +36,13 @@ mod visibility;
 mod webhook;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use brine_config::{MasterConfig, RestConfig, RestOptionError};
 use brine_runtime::supervisor::Background;
+use bytes::Bytes;
 
 pub use check::check;
 pub use listener::Server;
@@ -80,6 +84,8 @@ pub(crate) struct Api {
     pub auth: auth::Auth,
     pub hub: Arc<hub::Hub>,
     pub secrets: webhook::Secrets,
+    pub replays: webhook::replays::Replays,
+    pub limits: limits::Limits,
     /// The enabled clients (`netapi_enable_clients`).
     pub enabled: Vec<String>,
     /// Whether the client `ssh` accepts raw shell commands (`netapi_allow_raw_shell`).
@@ -92,6 +98,8 @@ pub(crate) struct Api {
     /// The maximum size of an event that the master accepts, in bytes.
     pub max_event_size: usize,
     pub is_tls: bool,
+    /// The OpenAPI description in each format.
+    pub descriptions: [OnceLock<Bytes>; 2],
     pub started: Instant,
     pub requests: AtomicU64,
     /// The tasks of connections.
@@ -101,12 +109,14 @@ pub(crate) struct Api {
 impl Api {
     fn new(config: &MasterConfig, options: RestConfig, key_file: PathBuf) -> Result<Self, StartError> {
         let master = Arc::new(master::Master::new(config, key_file));
-        let secrets = webhook::Secrets::new(&options.webhook_secrets);
+        let secrets = webhook::Secrets::new(&options.webhook_secrets, options.webhook_max_age);
         Ok(Api {
             auth: auth::Auth::new(Arc::clone(&master), config),
             hub: Arc::new(hub::Hub::new(Arc::clone(&master))),
             master,
             secrets: secrets.map_err(|reason| StartError::Invalid { name: "webhook_secrets", reason })?,
+            replays: webhook::replays::Replays::default(),
+            limits: limits::Limits::new(&options),
             enabled: config.netapi_enable_clients.clone(),
             allows_raw_shell: config.netapi_allow_raw_shell,
             timeout: Duration::from_secs(config.timeout),
@@ -114,6 +124,7 @@ impl Api {
             call_timeout: Duration::from_secs(config.rest_timeout),
             max_event_size: config.max_event_size,
             is_tls: !options.disable_ssl,
+            descriptions: Default::default(),
             options,
             started: Instant::now(),
             requests: AtomicU64::new(0),

@@ -1,6 +1,5 @@
-//! The listening socket: connection limits, TLS, and timeouts of requests.
+//! The listening socket: TLS, and the deadlines of connections.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,19 +8,24 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use brine_config::{MasterConfig, RestConfig};
 use brine_runtime::supervisor::Background;
 use futures::future::BoxFuture;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::handover::{Connection, EventWriter, Handover, HandoverConnection};
+use crate::heads::Following;
+#[cfg(test)]
+use crate::limits::Connections;
+use crate::limits::Slot;
 use crate::peer::Peer;
 use crate::slow_peers::WriteTimeout;
 use crate::{Api, StartError, handover, metrics, routes, tls};
@@ -29,7 +33,9 @@ use crate::{Api, StartError, handover, metrics, routes, tls};
 /// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of a request's head, in bytes.
-const MAX_HEAD_SIZE: usize = 64 << 10;
+pub(crate) const MAX_HEAD_SIZE: usize = 16 << 10;
+/// The size of the kernel's buffer for received data of a connection, in bytes.
+const RECEIVE_BUFFER: usize = 64 << 10;
 /// The time that open connections have to end at shutdown.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -45,61 +51,10 @@ pub(crate) struct Client {
 impl Client {
     /// Creates a client without a connection, for tests.
     pub fn testing() -> Self {
-        let slots = Arc::new(Slots { counts: Mutex::default(), max: 1, max_per_address: 1 });
+        let connections = Arc::new(Connections::new(&RestConfig::default()));
         let address = IpAddr::from([10, 0, 0, 1]);
-        let slot = slots.take(address).unwrap_or_else(|| unreachable!());
+        let slot = connections.take(address).unwrap_or_else(|| unreachable!());
         Client { address, slot: Arc::new(slot) }
-    }
-}
-
-/// The counts of open connections. The addresses of an IPv6 network count together, since one host can use all of them.
-#[derive(Default)]
-struct Counts {
-    all: usize,
-    by_network: HashMap<IpAddr, usize>,
-}
-
-/// The pool of connection slots.
-struct Slots {
-    counts: Mutex<Counts>,
-    max: usize,
-    max_per_address: usize,
-}
-
-impl Slots {
-    /// Takes a slot; `None` if there are too many connections.
-    fn take(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
-        let mut counts = self.counts.lock();
-        let of_address = counts.by_network.get(&address).copied().unwrap_or(0);
-        // Loopback is exempt from the limit per address: a local proxy uses one address for all its clients.
-        let is_full = counts.all >= self.max || (of_address >= self.max_per_address && !address.is_loopback());
-        if is_full {
-            return None;
-        }
-        counts.all += 1;
-        counts.by_network.insert(address, of_address + 1);
-        metrics::CONNECTIONS.add(1);
-        Some(Slot { slots: Arc::clone(self), address })
-    }
-}
-
-/// The slot of an open connection.
-pub(crate) struct Slot {
-    slots: Arc<Slots>,
-    address: IpAddr,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        metrics::CONNECTIONS.sub(1);
-        let mut counts = self.slots.counts.lock();
-        counts.all -= 1;
-        if let Some(count) = counts.by_network.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                counts.by_network.remove(&self.address);
-            }
-        }
     }
 }
 
@@ -125,6 +80,8 @@ impl Server {
         let host: String = options.host.clone();
         let listen = async {
             let listener = TcpListener::bind((host.trim_matches(['[', ']']), options.port)).await?;
+            // Connections inherit it. The kernel would buffer megabytes for each that nobody reads.
+            SockRef::from(&listener).set_recv_buffer_size(RECEIVE_BUFFER)?;
             let address = listener.local_addr()?;
             Ok::<_, std::io::Error>((listener, address))
         };
@@ -135,14 +92,9 @@ impl Server {
         let tasks = Background::default();
         tasks.spawn("api events", Arc::clone(&api.hub).run());
         tasks.spawn("api event streams", Arc::clone(&api.hub).pace());
-        let slots = Arc::new(Slots {
-            counts: Mutex::default(),
-            max: api.options.max_connections,
-            max_per_address: api.options.max_connections_per_address,
-        });
         let router = routes::router(&api)?;
         let entry = Entry { api: Arc::clone(&api), router, acceptor: tls.map(TlsAcceptor::from) };
-        tasks.spawn("api listener", accept(listener, entry, slots));
+        tasks.spawn("api listener", accept(listener, entry));
         tracing::info!(%address, tls = is_tls, "the API listens");
         Ok(Server { address, is_tls, api, tasks })
     }
@@ -174,7 +126,7 @@ struct Entry {
     acceptor: Option<TlsAcceptor>,
 }
 
-async fn accept(listener: TcpListener, entry: Entry, slots: Arc<Slots>) {
+async fn accept(listener: TcpListener, entry: Entry) {
     let connections = entry.api.connections.clone();
     loop {
         let (stream, peer) = match listener.accept().await {
@@ -186,7 +138,7 @@ async fn accept(listener: TcpListener, entry: Entry, slots: Arc<Slots>) {
             }
         };
         let address = peer.ip().to_canonical();
-        let Some(slot) = slots.take(brine_auth::network(address)) else {
+        let Some(slot) = entry.api.limits.connections.take(address) else {
             metrics::CONNECTIONS_REFUSED.add(1);
             tracing::debug!(%address, "a connection of the API is refused: there are too many");
             continue;
@@ -195,7 +147,11 @@ async fn accept(listener: TcpListener, entry: Entry, slots: Arc<Slots>) {
         connections.spawn("api connection", async move {
             let client = Client { address, slot: Arc::new(slot) };
             let tasks = entry.api.connections.clone();
-            match serve(stream, entry, client.clone()).await {
+            let served = tokio::select! {
+                served = serve(stream, entry, client.clone()) => served,
+                () = client.slot.evicted() => Err("it has not logged in, and others wait".to_owned()),
+            };
+            match served {
                 Ok(None) => {}
                 Ok(Some((connection, writer))) => {
                     tasks.spawn_small("api event stream", handover::run(connection, writer, client.slot));
@@ -231,17 +187,27 @@ async fn serve_http(
     client: Client,
     timeout: Duration,
 ) -> Result<Option<(Connection, EventWriter)>, String> {
-    let handover = Arc::new(Handover::default());
+    let handover = Arc::new(Handover::new(MAX_HEAD_SIZE));
     let lent = HandoverConnection::new(connection, Arc::clone(&handover));
     let service = {
         let handover = Arc::clone(&handover);
         service_fn(move |request: Request<Incoming>| {
             let (entry, client, handover) = (entry.clone(), client.clone(), Arc::clone(&handover));
+            let following = following(&request);
+            handover.heads.lock().expect(following);
+            client.slot.set_busy(true);
             async move {
+                let slot = Arc::clone(&client.slot);
                 let mut request = request.map(Body::new);
+                let is_last = following == Following::Data && !request.headers().contains_key(header::UPGRADE);
                 request.extensions_mut().insert(client);
                 request.extensions_mut().insert(handover);
-                Ok::<_, Infallible>(routes::answer(&entry.api, entry.router, request).await)
+                let mut response = routes::answer(&entry.api, entry.router, request).await;
+                if is_last {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                slot.set_busy(false);
+                Ok::<_, Infallible>(response)
             }
         })
     };
@@ -258,23 +224,10 @@ async fn serve_http(
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_limited_in_total_and_by_network() {
-        let slots = Arc::new(Slots { counts: Mutex::default(), max: 5, max_per_address: 2 });
-        let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
-        let own = IpAddr::from([127, 0, 0, 1]);
-        let mut taken = vec![slots.take(one).unwrap(), slots.take(one).unwrap()];
-        assert!(slots.take(one).is_none());
-        taken.push(slots.take(other).unwrap());
-        taken.extend([slots.take(own).unwrap(), slots.take(own).unwrap()]);
-        assert!(slots.take(other).is_none() && slots.take(own).is_none());
-        taken.remove(0);
-        assert!(slots.take(one).is_some());
-        drop(taken);
-        assert!(slots.counts.lock().by_network.is_empty());
+/// Returns what follows the head of a request.
+fn following(request: &Request<Incoming>) -> Following {
+    match request.body().size_hint().exact() {
+        Some(length) if !request.headers().contains_key(header::UPGRADE) => Following::Body(length),
+        _ => Following::Data,
     }
 }

@@ -1,6 +1,7 @@
 //! Jobs for minions: published on behalf of the user, with results in the forms of Salt's local client.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_auth::{LIST_FUNCTIONS, PING};
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use crate::Api;
 use crate::error::{ApiError, MasterError};
 use crate::hub::{Start, Subscription, WakePolicy};
+use crate::limits::Slot;
 
 /// A job of one chunk.
 pub(crate) struct LocalJob<'a> {
@@ -23,6 +25,8 @@ pub(crate) struct LocalJob<'a> {
     /// The address of the user.
     pub address: IpAddr,
     pub request: PublishRequest,
+    /// The slot of the connection that waits for the job.
+    pub slot: Arc<Slot>,
     pub times: Times,
     /// Whether results include the retcode and the jid (`full_return`).
     pub is_full: bool,
@@ -32,6 +36,7 @@ pub(crate) struct LocalJob<'a> {
 struct JobLink<'a> {
     api: &'a Api,
     address: IpAddr,
+    slot: &'a Slot,
     proof: Option<Proof>,
     events: Subscription,
 }
@@ -41,7 +46,9 @@ impl Link for JobLink<'_> {
 
     async fn publish(&mut self, request: PublishRequest) -> Result<Published, MasterError> {
         // Polls of silent minions are also published on behalf of the user.
-        self.api.master.publish(self.address, &PublishRequest { proof: self.proof.clone(), ..request }).await
+        let published = self.api.master.publish(self.address, &PublishRequest { proof: self.proof.clone(), ..request }).await?;
+        self.slot.authenticate();
+        Ok(published)
     }
 
     async fn event(&mut self) -> Result<Option<Event>, MasterError> {
@@ -53,7 +60,8 @@ impl LocalJob<'_> {
     /// Subscribes to events; called before the publish, so that no return is missed.
     fn link(&self) -> JobLink<'_> {
         let events = self.api.hub.subscribe(Start::Now, WakePolicy::Immediate);
-        JobLink { api: self.api, address: self.address, proof: self.request.proof.clone(), events }
+        let (address, slot) = (self.address, &self.slot);
+        JobLink { api: self.api, address, slot, proof: self.request.proof.clone(), events }
     }
 
     /// Publishes the job. Returns its jid and minions, or an empty mapping if no minion matches.

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -13,6 +14,19 @@ pub(crate) enum Peer {
     Plain(TcpStream),
     /// Boxed: its state has over a kilobyte.
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Peer {
+    /// Limits the kernel's buffer for sent data.
+    pub fn limit_send_buffer(&self, bytes: usize) {
+        let stream = match self {
+            Peer::Plain(stream) => stream,
+            Peer::Tls(stream) => stream.get_ref().0,
+        };
+        if let Err(error) = SockRef::from(stream).set_send_buffer_size(bytes) {
+            tracing::debug!(%error, "setting the size of a send buffer failed");
+        }
+    }
 }
 
 macro_rules! each {

@@ -25,6 +25,10 @@ impl<S> WriteTimeout<S> {
         WriteTimeout { stream, limit: WRITE_TIMEOUT, blocked: None }
     }
 
+    pub fn get_ref(&self) -> &S {
+        &self.stream
+    }
+
     /// Returns the result of a write, or an error once writes have been blocked for longer than the limit.
     fn with_timeout<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {

@@ -136,14 +136,37 @@ pub(crate) fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Rejects cross-site requests that use the cookie. `allowed` are the origins in `cors_origin`.
-fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
+/// The origins whose pages may use the cookie.
+#[derive(Clone, Copy)]
+pub(crate) struct Origins<'a> {
+    /// The origins in `cors_origin`.
+    pub allowed: &'a [String],
+    /// The schemes of this server's own pages.
+    pub schemes: &'a [&'a str],
+}
+
+impl<'a> Origins<'a> {
+    /// Returns the origins for a request. Without TLS, pages have the scheme `https` only if a proxy speaks it: on this
+    /// host, or elsewhere with the header `X-Forwarded-Proto`.
+    pub fn of(allowed: &'a [String], is_tls: bool, peer: IpAddr, headers: &HeaderMap) -> Self {
+        let is_forwarded = || headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+        let schemes: &[&str] = match is_tls {
+            true => &["https"],
+            false if peer.is_loopback() || is_forwarded() => &["http", "https"],
+            false => &["http"],
+        };
+        Origins { allowed, schemes }
+    }
+}
+
+/// Rejects cross-site requests that use the cookie.
+fn check_origin(headers: &HeaderMap, origins: Origins<'_>) -> Result<(), ApiError> {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let is_foreign = match text(ORIGIN.as_str()) {
         Some(origin) => {
-            let host = origin.split_once("://").map(|(_, host)| host);
-            let is_own = host.is_some() && host == text(HOST.as_str());
-            !is_own && !allowed.iter().any(|one| one == "*" || one == origin)
+            let (scheme, host) = origin.split_once("://").unwrap_or_default();
+            let is_own = origins.schemes.contains(&scheme) && Some(host) == text(HOST.as_str());
+            !is_own && !origins.allowed.iter().any(|one| one == "*" || one == origin)
         }
         None => matches!(text("sec-fetch-site"), Some("cross-site" | "same-site")),
     };
@@ -187,20 +210,20 @@ impl Auth {
         Some((id, user))
     }
 
-    /// Authenticates a request by its header or cookie. `allowed` are the origins of pages that may use the cookie.
+    /// Authenticates a request by its header or cookie. `origins` are those of pages that may use the cookie.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
         method: &Method,
         is_upgrade: bool,
-        allowed: &[String],
+        origins: Origins<'_>,
         peer: IpAddr,
     ) -> Result<Authenticated, ApiError> {
         let Some((secret, is_cookie)) = credential(headers) else {
             return Err(refuse(peer, "it has neither X-Auth-Token nor the cookie of a session"));
         };
         if is_cookie && (!method.is_safe() || is_upgrade) {
-            check_origin(headers, allowed)?;
+            check_origin(headers, origins)?;
         }
         self.by_secret(&secret, peer).await
     }

@@ -39,21 +39,36 @@ fn the_header_has_precedence_over_the_cookie() {
 
 #[test]
 fn cookies_are_refused_from_other_sites() {
-    for (pairs, accepted) in [
-        (&[("host", "api:8000")][..], true),
-        (&[("host", "api:8000"), ("origin", "https://api:8000")], true),
-        (&[("host", "api:8000"), ("origin", "https://evil")], false),
-        (&[("host", "api:8000"), ("origin", "null")], false),
-        (&[("origin", "https://evil")], false),
-        (&[("host", "api:8000"), ("origin", "https://gui.example")], true),
-        (&[("host", "api:8000"), ("sec-fetch-site", "cross-site")], false),
-        (&[("host", "api:8000"), ("sec-fetch-site", "same-origin")], true),
+    let allowed = ["https://gui.example".to_owned()];
+    let (far, own) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([127, 0, 0, 1]));
+    let proxied = ("x-forwarded-proto", "https");
+    for (is_tls, peer, pairs, accepted) in [
+        (true, far, &[("host", "api:8000")][..], true),
+        (true, far, &[("host", "api:8000"), ("origin", "https://api:8000")], true),
+        (true, far, &[("host", "api:8000"), ("origin", "https://evil")], false),
+        (true, far, &[("host", "api:8000"), ("origin", "null")], false),
+        (true, far, &[("origin", "https://evil")], false),
+        (true, far, &[("origin", "https://")], false),
+        (true, far, &[("host", "api:8000"), ("origin", "https://gui.example")], true),
+        (true, far, &[("host", "api:8000"), ("sec-fetch-site", "cross-site")], false),
+        (true, far, &[("host", "api:8000"), ("sec-fetch-site", "same-origin")], true),
+        // A page of the same host by another scheme is another page.
+        (true, far, &[("host", "api:8000"), ("origin", "http://api:8000")], false),
+        (true, own, &[("host", "api:8000"), ("origin", "http://api:8000"), proxied], false),
+        (false, far, &[("host", "api:8000"), ("origin", "http://api:8000")], true),
+        (false, far, &[("host", "api:8000"), ("origin", "https://api:8000")], false),
+        (false, far, &[("host", "api:8000"), ("origin", "ftp://api:8000")], false),
+        // A proxy with TLS in front.
+        (false, far, &[("host", "api:8000"), ("origin", "https://api:8000"), proxied], true),
+        (false, own, &[("host", "api:8000"), ("origin", "https://api:8000")], true),
+        (false, own, &[("host", "api:8000"), ("origin", "https://evil"), proxied], false),
     ] {
-        let checked = check_origin(&headers(pairs), &["https://gui.example".to_owned()]);
-        assert_eq!(checked.is_ok(), accepted, "{pairs:?}");
+        let headers = headers(pairs);
+        let checked = check_origin(&headers, Origins::of(&allowed, is_tls, peer, &headers));
+        assert_eq!(checked.is_ok(), accepted, "{is_tls} {peer} {pairs:?}");
     }
-    let any = check_origin(&headers(&[("host", "api:8000"), ("origin", "https://any")]), &["*".to_owned()]);
-    assert_eq!(any, Ok(()));
+    let any = headers(&[("host", "api:8000"), ("origin", "https://any")]);
+    assert_eq!(check_origin(&any, Origins::of(&["*".to_owned()], true, far, &any)), Ok(()));
 }
 
 #[tokio::test]
@@ -69,10 +84,11 @@ async fn sessions_refer_to_tokens_until_they_end() {
         assert_eq!(auth.by_secret(wrong, peer).await.unwrap_err(), ApiError::no_session(), "{wrong}");
     }
     let cookie = headers(&[("cookie", &format!("session_id={id}")), ("host", "h"), ("origin", "http://evil")]);
-    let get = auth.authenticate(&cookie, &Method::GET, false, &[], peer).await;
+    let origins = Origins { allowed: &[], schemes: &["http"] };
+    let get = auth.authenticate(&cookie, &Method::GET, false, origins, peer).await;
     assert!(get.is_ok());
     for (method, is_upgrade) in [(Method::POST, false), (Method::GET, true)] {
-        let refused = auth.authenticate(&cookie, &method, is_upgrade, &[], peer).await;
+        let refused = auth.authenticate(&cookie, &method, is_upgrade, origins, peer).await;
         assert_eq!(refused.unwrap_err().status, 403);
     }
     auth.end(&found);

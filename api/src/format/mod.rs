@@ -1,18 +1,23 @@
 //! The formats of requests and responses: JSON, YAML and forms.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, StatusCode, header};
-use brine_function::arguments::parse_value;
+use brine_function::arguments::{Argument, parse_within};
+use brine_value::json::{JsonError, from_json_within};
 use brine_value::{Map, Value, json};
 use brine_yaml::Style;
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
+use crate::limits::{Owner, Parsers};
+use crate::metrics;
 
-/// The number of large or YAML bodies parsed concurrently.
-static PARSERS: Semaphore = Semaphore::const_new(2);
-/// The size in bytes from which bodies are parsed on another thread.
-const LARGE: usize = 64 << 10;
+/// The sizes in bytes from which JSON and forms are parsed on another thread: a tenth of a millisecond of work.
+const LARGE_JSON: usize = 16 << 10;
+const LARGE_FORM: usize = 1 << 10;
+/// The maximum number of fields of a form.
+const MAX_FIELDS: usize = 1000;
 
 /// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,11 +86,15 @@ pub(crate) struct Payload {
     pub raw: Bytes,
     /// The parsed data; `None` if the body is empty.
     pub data: Option<Value>,
+    /// The memory of the data, in bytes.
+    pub memory: usize,
+    /// The further memory that values within the data may take, once they are parsed, in bytes.
+    pub left: usize,
 }
 
 /// The content type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Json,
     Form,
     Yaml,
@@ -110,22 +119,30 @@ impl Kind {
 }
 
 impl Payload {
-    /// Parses a body.
-    pub async fn parse(headers: &HeaderMap, raw: Bytes) -> Result<Self, ApiError> {
+    /// Parses a body whose value may take `limit` bytes. Work that takes long is done when it is the owner's turn.
+    pub async fn parse(
+        headers: &HeaderMap,
+        raw: Bytes,
+        parsers: &Arc<Parsers>,
+        owner: Owner,
+        limit: usize,
+    ) -> Result<Self, ApiError> {
         if raw.is_empty() {
-            return Ok(Payload::default());
+            return Ok(Payload { left: limit, ..Payload::default() });
         }
         let kind = Kind::of(headers)?;
-        if kind != Kind::Yaml && raw.len() < LARGE {
-            let data = read(kind, &raw)?;
-            return Ok(Payload { raw, data: Some(data) });
-        }
-        // Unauthenticated clients can send any body, and YAML aliases expand in memory: limit concurrent parsing.
-        let _turn = PARSERS.acquire().await.map_err(|_| ApiError::internal())?;
-        let body = raw.clone();
-        let parsed = tokio::task::spawn_blocking(move || read(kind, &body)).await;
-        let data = parsed.map_err(|_| ApiError::internal())??;
-        Ok(Payload { raw, data: Some(data) })
+        let is_quick = match kind {
+            Kind::Json | Kind::Text => raw.len() < LARGE_JSON,
+            Kind::Form => raw.len() < LARGE_FORM,
+            Kind::Yaml => false,
+        };
+        let (data, left) = if is_quick {
+            read_within(kind, &raw, limit)?
+        } else {
+            let body = raw.clone();
+            parsers.run(owner, move || read_within(kind, &body, limit)).await??
+        };
+        Ok(Payload { raw, data: Some(data), memory: limit - left, left })
     }
 
     /// Returns the chunks of a lowstate: a single mapping is a list of one.
@@ -137,59 +154,95 @@ impl Payload {
             _ => return Err(no_list()),
         };
         let chunk = |chunk: Value| match chunk {
-            Value::Map(mut chunk) => {
-                // An `arg` that is not a list becomes a list of one.
-                if let Some(arg) = chunk.get_mut("arg").filter(|arg| arg.as_list().is_none()) {
-                    *arg = if arg.is_nil() { Value::List(Vec::new()) } else { Value::List(vec![arg.clone()]) };
-                }
-                Ok(chunk)
-            }
+            Value::Map(chunk) => Ok(chunk),
             _ => Err(ApiError::bad_request("A lowstate must be a list of mappings")),
         };
         chunks.into_iter().map(chunk).collect()
     }
 }
 
-fn read(kind: Kind, raw: &[u8]) -> Result<Value, ApiError> {
+/// Parses a body. Returns the data, and the memory that is left.
+pub(crate) fn read_within(kind: Kind, raw: &[u8], limit: usize) -> Result<(Value, usize), ApiError> {
+    let mut left = limit;
+    let data = read(kind, raw, &mut left)?;
+    Ok((data, left))
+}
+
+fn read(kind: Kind, raw: &[u8], memory: &mut usize) -> Result<Value, ApiError> {
     let text = std::str::from_utf8(raw).map_err(|_| ApiError::bad_request("The body is not UTF-8"))?;
+    let limit = *memory;
     match kind {
-        Kind::Json => json::from_json(text).map_err(|error| {
-            tracing::debug!(%error, "the body of a request is not valid JSON");
-            ApiError::bad_request("Invalid JSON document")
+        Kind::Json => from_json_within(text, memory).map_err(|error| match error {
+            JsonError::TooLarge(_) => too_large(limit),
+            JsonError::Syntax(error) => {
+                tracing::debug!(%error, "the body of a request is not valid JSON");
+                ApiError::bad_request("Invalid JSON document")
+            }
         }),
-        Kind::Yaml => brine_yaml::load(text).map_err(|error| {
+        Kind::Yaml => brine_yaml::load_untrusted(text, memory).map_err(|error| {
+            if *memory == 0 {
+                return too_large(limit);
+            }
             tracing::debug!(%error, "the body of a request is not valid YAML");
             ApiError::bad_request("Invalid YAML document")
         }),
-        Kind::Text => Ok(json::from_json(text).unwrap_or_else(|_| text.into())),
-        Kind::Form => Ok(form(text).into()),
+        Kind::Text => match from_json_within(text, memory) {
+            Ok(value) => Ok(value),
+            Err(JsonError::TooLarge(_)) => Err(too_large(limit)),
+            Err(JsonError::Syntax(_)) => {
+                *memory = memory.saturating_sub(text.len());
+                Ok(text.into())
+            }
+        },
+        Kind::Form => form(text, memory).map(Value::from),
     }
 }
 
-/// Parses a form. Repeated fields become lists; `arg` and `kwarg` are parsed as on a command line.
-fn form(text: &str) -> Map {
+fn too_large(limit: usize) -> ApiError {
+    metrics::BODIES_REFUSED.with(&["memory"]).add(1);
+    let message = format!("The body takes too much memory when it is parsed: {limit} bytes are allowed for its size");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+/// The memory of a field of a form beyond its text, in bytes.
+const FIELD_COST: usize = 200;
+
+/// Parses a form. Repeated fields become lists; `arg` and `kwarg` are parsed as on a command line, except for
+/// `name=value`, which stays a string here.
+fn form(text: &str, memory: &mut usize) -> Result<Map, ApiError> {
+    let limit = *memory;
     let mut fields: Map = Map::new();
-    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+    for (number, (name, value)) in form_urlencoded::parse(text.as_bytes()).enumerate() {
+        if number >= MAX_FIELDS {
+            metrics::BODIES_REFUSED.with(&["size"]).add(1);
+            let message = format!("The form has more than {MAX_FIELDS} fields: send JSON");
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
         // As in Salt, fields without a value are skipped.
         if value.is_empty() {
             continue;
         }
-        let is_parsed = matches!(&*name, "arg" | "kwarg");
-        let value = if is_parsed && !is_keyword(&value) { parse_value(&value) } else { Value::from(&*value) };
+        let cost = FIELD_COST + 2 * (name.len() + value.len());
+        *memory = memory.checked_sub(cost).ok_or_else(|| too_large(limit))?;
+        let read = if matches!(&*name, "arg" | "kwarg") {
+            match parse_within(&value, memory) {
+                Argument::Positional(read) => read,
+                Argument::Keyword(..) => Value::from(&*value),
+            }
+        } else {
+            Value::from(&*value)
+        };
+        if *memory == 0 {
+            return Err(too_large(limit));
+        }
         match fields.get_mut(&Value::from(&*name)) {
-            Some(Value::List(all)) if all.len() > 1 || name == "arg" => all.push(value),
-            Some(first) => *first = Value::List(vec![std::mem::take(first), value]),
-            None if name == "arg" => _ = fields.insert("arg".into(), Value::List(vec![value])),
-            None => _ = fields.insert((&*name).into(), value),
+            Some(Value::List(all)) if all.len() > 1 || name == "arg" => all.push(read),
+            Some(first) => *first = Value::List(vec![std::mem::take(first), read]),
+            None if name == "arg" => _ = fields.insert("arg".into(), Value::List(vec![read])),
+            None => _ = fields.insert((&*name).into(), read),
         }
     }
-    fields
-}
-
-/// Whether an argument has the form `name=value`, which stays a string here.
-fn is_keyword(text: &str) -> bool {
-    let parsed = brine_function::arguments::parse(&[text.to_owned()], &[]);
-    !parsed.keyword.is_empty()
+    Ok(fields)
 }
 
 #[cfg(test)]

@@ -42,9 +42,11 @@ async fn bodies_are_parsed_by_their_content_type() {
         (Some("application/x-yaml"), "a: [", Err(400)),
         (Some("application/xml"), "<a/>", Err(406)),
     ] {
-        let read = Payload::parse(&headers(header::CONTENT_TYPE, kind), Bytes::from_static(body.as_bytes())).await;
+        let (headers, body) = (headers(header::CONTENT_TYPE, kind), Bytes::from_static(body.as_bytes()));
+        let owner = Owner::of_address([10, 0, 0, 1].into());
+        let read = Payload::parse(&headers, body.clone(), &Arc::default(), owner, 100_000).await;
         let read = read.map(|payload| payload.data.unwrap()).map_err(|error| error.status.as_u16());
-        assert_eq!(read, expected, "{kind:?} {body}");
+        assert_eq!(read, expected, "{kind:?} {body:?}");
     }
 }
 
@@ -62,7 +64,7 @@ fn forms_parse_arguments_like_command_lines() {
         ("tgt=a&tgt=b&tgt=c", map! {"tgt" => list!["a", "b", "c"]}),
         ("fun=", Map::new()),
     ] {
-        assert_eq!(form(text), expected, "{text}");
+        assert_eq!(form(text, &mut { 100_000 }).unwrap(), expected, "{text}");
     }
 }
 
@@ -72,14 +74,39 @@ fn a_lowstate_is_a_list_of_chunks() {
     for (data, expected) in [
         (Some(Value::from(chunk.clone())), Ok(vec![chunk.clone()])),
         (Some(list![chunk.clone(), chunk.clone()]), Ok(vec![chunk.clone(), chunk])),
-        (Some(map! {"arg" => "x"}.into()), Ok(vec![map! {"arg" => list!["x"]}])),
         (Some(list![]), Ok(vec![])),
         (None, Err("Lowstates must be a list")),
         (Some("text".into()), Err("Lowstates must be a list")),
         (Some(Value::map()), Err("Lowstates must be a list")),
         (Some(list![1]), Err("A lowstate must be a list of mappings")),
     ] {
-        let read = Payload { raw: Bytes::new(), data: data.clone() }.lowstate();
+        let read = Payload { data: data.clone(), ..Payload::default() }.lowstate();
         assert_eq!(read.map_err(|error| error.message), expected.map_err(str::to_owned), "{data:?}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_are_limited_by_the_memory_of_their_value() {
+    let size = 60_000;
+    let repeated = |text: &str| text.repeat(size / text.len());
+    let anchored = format!("- &a [x, x, x, x]\n- [{}]\n", repeated("*a,"));
+    for (kind, body) in [
+        ("application/json", format!("[{}1]", repeated("[],"))),
+        ("application/json", format!("[{}1]", repeated(r#"{"":1},"#))),
+        ("text/plain", format!("[{}1]", repeated("[],"))),
+        ("application/x-yaml", format!("[{}]", repeated("a,"))),
+        ("application/x-yaml", repeated("- \n")),
+        ("application/x-yaml", anchored),
+        ("application/x-www-form-urlencoded", repeated("arg=1&")),
+        ("application/x-www-form-urlencoded", repeated("a=b&")),
+        ("application/x-www-form-urlencoded", format!("arg=[{}]", repeated("a,"))),
+        ("application/x-www-form-urlencoded", "arg=[%26a [x,x,x,x,x,x,x],%26b [*a,*a,*a,*a,*a,*a,*a],%26c [*b,*b,*b,*b,*b,*b,*b],[*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]]".to_owned()),
+    ] {
+        let owner = Owner::of_address([10, 0, 0, 1].into());
+        let limit = crate::limits::value_limit(body.len(), false);
+        let headers = headers(header::CONTENT_TYPE, Some(kind));
+        let refused = Payload::parse(&headers, body.clone().into(), &Arc::default(), owner, limit).await;
+        let status = refused.map_err(|error| error.status.as_u16()).map(|payload| payload.memory);
+        assert_eq!(status, Err(413), "{kind} {}", &body[..30.min(body.len())]);
     }
 }

@@ -37,9 +37,14 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const TURNS: usize = 15;
 /// The length of a turn.
 pub(crate) const TURN: Duration = Duration::from_secs(1);
-/// The number of events in one request to the journal.
+/// The maximum number of events in one request to the journal.
 const PAGE: usize = 500;
-/// The maximum number of concurrent reads from the journal.
+/// The number of events in the first request, and in that of a subscriber that does not keep up.
+const FIRST_PAGE: usize = 64;
+const SMALL_PAGE: usize = 16;
+/// The size of a page in bytes at which the next one has no more events.
+const PAGE_BYTES: usize = 1 << 20;
+/// The maximum number of pages of the journal that are read, or held by streams, at a time.
 const READERS: usize = 2;
 
 /// The start of a subscription.
@@ -61,7 +66,7 @@ pub(crate) struct Hub {
     /// Notified when paced streams have new events.
     changed: Notify,
     is_ended: AtomicBool,
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
 }
 
 impl Hub {
@@ -74,7 +79,7 @@ impl Hub {
             waiting: Default::default(),
             changed: Notify::new(),
             is_ended: AtomicBool::new(false),
-            readers: Semaphore::new(READERS),
+            readers: Arc::new(Semaphore::new(READERS)),
         }
     }
 
@@ -106,7 +111,7 @@ impl Hub {
     /// Adds the events that were published during a disconnect. Subscribers read longer gaps from the journal.
     async fn catch_up(&self, mut last: u64) {
         for _ in 0..MAX_RING_EVENTS / PAGE {
-            match self.page(&Value::from(last + 1)).await {
+            match self.page(&Value::from(last + 1), PAGE).await {
                 Ok(page) if page.is_empty() => return,
                 Ok(page) => {
                     for item in page {
@@ -143,9 +148,9 @@ impl Hub {
         self.ring.read().last()
     }
 
-    /// Reads a page of the journal.
-    async fn page(&self, since: &Value) -> Result<Vec<Arc<Item>>, MasterError> {
-        let args = Args::positional([since.clone(), Value::from(PAGE as u64)]);
+    /// Reads a page of the journal, of at most this many events.
+    async fn page(&self, since: &Value, size: usize) -> Result<Vec<Arc<Item>>, MasterError> {
+        let args = Args::positional([since.clone(), Value::from(size as u64)]);
         let found = self.master.own_runner("event_bus.since", args).await?;
         let one = |event: &Value| {
             let seq = event.get("seq").and_then(u64::from_value)?;
@@ -161,13 +166,13 @@ impl Hub {
     pub fn subscribe(self: &Arc<Self>, start: Start, pace: WakePolicy) -> Subscription {
         let journal = match start {
             Start::Now => None,
-            Start::Since(since) => Some(Box::new(JournalPage::at(since))),
+            Start::Since(since) => Some(Box::new(JournalPage::at(since, false))),
         };
         let ring = self.ring.read();
         let (cursor, epoch) = (ring.last(), ring.epoch);
         drop(ring);
         let slot = self.waiting(pace).lock().add();
-        Subscription { hub: Arc::clone(self), pace, slot, cursor, epoch, journal }
+        Subscription { hub: Arc::clone(self), pace, slot, cursor, epoch, journal, is_slow: false }
     }
 
     fn waiting(&self, pace: WakePolicy) -> &Mutex<Wakers> {

@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use brine_value::{FromValue, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Hub, Item, WakePolicy};
+use super::{FIRST_PAGE, Hub, Item, PAGE, PAGE_BYTES, SMALL_PAGE, WakePolicy};
 use crate::error::MasterError;
 use crate::metrics;
 
@@ -24,6 +25,8 @@ pub(crate) struct Subscription {
     pub(super) epoch: u64,
     /// The position in the journal, set while the subscriber is behind the ring.
     pub(super) journal: Option<Box<JournalPage>>,
+    /// Whether it has not kept up with its events: then it reads small pages of the journal.
+    pub(super) is_slow: bool,
 }
 
 /// The position of a subscriber in the journal.
@@ -33,12 +36,31 @@ pub(super) struct JournalPage {
     page: VecDeque<Arc<Item>>,
     /// The start of the next page; `None` if the next events are in the ring.
     pub since: Option<Value>,
+    /// The number of events in the next page.
+    size: usize,
+    /// The turn of a stream to hold a page. Pages are held by few streams at a time, however many there are.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl JournalPage {
-    pub fn at(since: Value) -> Self {
-        JournalPage { since: Some(since), ..JournalPage::default() }
+    pub fn at(since: Value, is_slow: bool) -> Self {
+        let size = if is_slow { SMALL_PAGE } else { FIRST_PAGE };
+        JournalPage { since: Some(since), size, ..JournalPage::default() }
     }
+
+    fn pop(&mut self) -> Option<Arc<Item>> {
+        let item = self.page.pop_front();
+        if self.page.is_empty() {
+            self.turn = None;
+        }
+        item
+    }
+}
+
+/// Returns the number of events in the page after one of this many events and bytes.
+fn next_size(size: usize, events: usize, bytes: usize) -> usize {
+    let fitting = PAGE_BYTES * events / bytes.max(1);
+    (2 * size).min(fitting).clamp(1, PAGE)
 }
 
 impl Drop for Subscription {
@@ -63,7 +85,7 @@ impl Subscription {
     /// Returns the next event if it is available without waiting.
     pub fn ready(&mut self) -> Option<Arc<Item>> {
         if let Some(journal) = &mut self.journal {
-            let item = journal.page.pop_front();
+            let item = journal.pop();
             if item.is_some() || journal.since.is_some() {
                 return item;
             }
@@ -95,7 +117,7 @@ impl Subscription {
         let cursor = self.cursor.filter(|_| self.epoch == ring.epoch).unwrap_or(first.saturating_sub(1));
         self.epoch = ring.epoch;
         if cursor + 1 < first {
-            self.journal = Some(Box::new(JournalPage::at(Value::from(cursor + 1))));
+            self.journal = Some(Box::new(JournalPage::at(Value::from(cursor + 1), self.is_slow)));
             return None;
         }
         let item = ring.after(cursor).next().cloned();
@@ -103,11 +125,20 @@ impl Subscription {
         item
     }
 
+    /// Continues after the event with this number, which is the last one that the client has been sent. Releases the
+    /// page of the journal: a subscriber that waits for its client holds no events.
+    pub fn rewind(&mut self, seq: u64) {
+        self.is_slow = true;
+        self.journal = None;
+        self.cursor = Some(seq);
+    }
+
     /// Reads the next page of the journal.
     pub async fn read_journal(&mut self) {
-        let Some(since) = self.journal.as_ref().and_then(|journal| journal.since.clone()) else { return };
-        let Ok(_turn) = self.hub.readers.acquire().await else { return };
-        let page = match self.hub.page(&since).await {
+        let next = self.journal.as_ref().and_then(|journal| Some((journal.since.clone()?, journal.size)));
+        let Some((since, size)) = next else { return };
+        let Ok(turn) = Arc::clone(&self.hub.readers).acquire_owned().await else { return };
+        let page = match self.hub.page(&since, size).await {
             Ok(page) => page,
             Err(error @ MasterError::Refused(_)) => {
                 tracing::warn!(%error, "reading events from the journal failed: the subscriber continues with new ones");
@@ -135,6 +166,10 @@ impl Subscription {
         self.cursor = Some(last);
         let is_in_ring = self.hub.ring.read().first().is_some_and(|first| first <= last + 1);
         let since = (!is_in_ring).then(|| Value::from(last + 1));
-        self.journal = Some(Box::new(JournalPage { page: page.into(), since }));
+        let bytes: usize = page.iter().map(|item| item.event.frame().len()).sum();
+        let size = next_size(size, page.len(), bytes);
+        // Jobs take their events at once, and may do other things before the next one.
+        let turn = (self.pace == WakePolicy::Paced).then_some(turn);
+        self.journal = Some(Box::new(JournalPage { page: page.into(), since, size, turn }));
     }
 }

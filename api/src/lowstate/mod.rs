@@ -1,13 +1,14 @@
 //! Lowstates: chunks with a client, a function and its arguments, and their results in Salt's form.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
 use brine_client::Registry;
 use brine_event::STAMP;
 use brine_function::Args;
-use brine_function::arguments::parse;
+use brine_function::arguments::{Argument, parse_within};
 use brine_target::TargetKind;
 use brine_value::{FromValue, Map, Value, map};
 use brine_wire::{Call, Proof, PublishRequest};
@@ -15,6 +16,7 @@ use brine_wire::{Call, Proof, PublishRequest};
 use crate::Api;
 use crate::auth::is_hex;
 use crate::error::ApiError;
+use crate::limits::Slot;
 use crate::local::LocalJob;
 
 /// The retcode that the master returns for an unknown runner function.
@@ -94,17 +96,75 @@ const REQUEST_FIELDS: &[&str] = &[
     "token_expire",
 ];
 
+/// The maximum number of arguments in a lowstate.
+const MAX_ARGUMENTS: usize = 10_000;
+
+/// A chunk as received, with its arguments parsed.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct RawChunk {
+    pub fields: Map,
+    /// The items of `arg`.
+    args: Vec<Arg>,
+}
+
+/// An item of `arg`.
+#[derive(Debug, PartialEq)]
+enum Arg {
+    /// A string, and what it means as on a command line.
+    Word(String, Argument),
+    Value(Value),
+}
+
+impl RawChunk {
+    /// Creates a chunk of the API itself, without arguments.
+    pub fn own(fields: Map) -> Self {
+        RawChunk { fields, args: Vec::new() }
+    }
+
+    /// Parses the arguments of chunks. Their values take at most `memory` bytes, from which their size is subtracted.
+    pub fn parse(chunks: Vec<Map>, memory: &mut usize) -> Result<Vec<Self>, ApiError> {
+        let too_large = |message: String| ApiError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, message);
+        let mut count = 0;
+        let mut one = |mut fields: Map| {
+            let args = match fields.shift_remove("arg") {
+                Some(Value::List(args)) => args,
+                Some(Value::Nil) | None => Vec::new(),
+                Some(arg) => vec![arg],
+            };
+            count += args.len();
+            if count > MAX_ARGUMENTS {
+                return Err(too_large(format!("The request has more than {MAX_ARGUMENTS} arguments")));
+            }
+            let arg = |arg| match arg {
+                Value::Str(word) => {
+                    let read = parse_within(&word, memory);
+                    Arg::Word(word, read)
+                }
+                value => Arg::Value(value),
+            };
+            let args = args.into_iter().map(arg).collect();
+            if *memory == 0 {
+                return Err(too_large("The arguments take too much memory when they are parsed".to_owned()));
+            }
+            Ok(RawChunk { fields, args })
+        };
+        chunks.into_iter().map(&mut one).collect()
+    }
+}
+
 /// A validated chunk.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chunk {
     pub client: Client,
     pub proof: Proof,
     fields: Map,
+    args: Vec<Arg>,
 }
 
 impl Chunk {
     /// Validates a chunk. `token` is the session's token, which replaces credentials in the chunk.
-    pub fn new(mut fields: Map, token: Option<&str>, enabled: &[String]) -> Result<Self, ApiError> {
+    pub fn new(chunk: RawChunk, token: Option<&str>, enabled: &[String]) -> Result<Self, ApiError> {
+        let RawChunk { mut fields, args } = chunk;
         if let Some(token) = token {
             fields.insert("token".into(), token.into());
         }
@@ -130,7 +190,7 @@ impl Chunk {
             },
             (None, None) => return Err(ApiError::unauthorized("No authentication credentials given")),
         };
-        Ok(Chunk { client, proof, fields })
+        Ok(Chunk { client, proof, fields, args })
     }
 
     fn field(&self, name: &str) -> Option<&Value> {
@@ -177,17 +237,18 @@ impl Chunk {
             tgt => tgt.clone(),
         };
         let fun = self.fun()?.clone();
-        let mut arg = self.field("arg").and_then(Value::as_list).unwrap_or_default().to_vec();
         let keyword = match self.field("kwarg") {
             None => Map::new(),
             Some(Value::Map(keyword)) => keyword.clone(),
             Some(_) => return Err(ApiError::bad_request("'kwarg' is invalid: expected a mapping")),
         };
-        if fun.as_list().is_none() {
-            arg = wire_args(arg, keyword);
-        } else if !keyword.is_empty() {
+        let arg = if fun.as_list().is_none() {
+            wire_args(&self.args, keyword)
+        } else if keyword.is_empty() {
+            self.args.iter().map(Arg::value).collect()
+        } else {
             return Err(ApiError::bad_request("'kwarg' is invalid with several functions: put it into 'arg'"));
-        }
+        };
         let is_option = |(name, value): &(&Value, &Value)| {
             !value.is_nil() && name.as_str().is_some_and(|name| !REQUEST_FIELDS.contains(&name))
         };
@@ -213,14 +274,12 @@ impl Chunk {
     fn call(&self, asynchronous: bool) -> Result<Call, ApiError> {
         let fun = self.fun()?.to_string();
         let mut args = Args::default();
-        for value in self.field("arg").and_then(Value::as_list).unwrap_or_default() {
-            match value {
-                Value::Str(word) => {
-                    let read = parse(std::slice::from_ref(word), &[]);
-                    args.positional.extend(read.positional);
-                    args.keyword.extend(read.keyword);
+        for arg in &self.args {
+            match arg {
+                Arg::Word(_, Argument::Keyword(name, value)) => {
+                    args.keyword.insert(name.as_str().into(), value.clone());
                 }
-                value => args.positional.push(value.clone()),
+                Arg::Word(_, Argument::Positional(value)) | Arg::Value(value) => args.positional.push(value.clone()),
             }
         }
         match self.field("kwarg") {
@@ -279,23 +338,28 @@ impl Chunk {
     }
 }
 
+impl Arg {
+    /// Returns the argument as received.
+    fn value(&self) -> Value {
+        match self {
+            Arg::Word(word, _) => word.as_str().into(),
+            Arg::Value(value) => value.clone(),
+        }
+    }
+}
+
 /// Converts arguments to their wire format. As on Salt's minions, `name=value` strings are keyword arguments.
-fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
+fn wire_args(given: &[Arg], keyword: Map) -> Vec<Value> {
     let mut args = Args::from_wire(&[]);
-    for value in arg {
-        match value {
-            Value::Map(map) if map.get("__kwarg__").is_some_and(Value::is_truthy) => {
-                args.keyword.extend(Args::from_wire(&[map.into()]).keyword);
+    for arg in given {
+        match arg {
+            Arg::Value(Value::Map(map)) if map.get("__kwarg__").is_some_and(Value::is_truthy) => {
+                args.keyword.extend(Args::from_wire(&[map.clone().into()]).keyword);
             }
-            Value::Str(word) => {
-                let read = parse(std::slice::from_ref(&word), &[]);
-                if read.keyword.is_empty() {
-                    args.positional.push(word.into());
-                } else {
-                    args.keyword.extend(read.keyword);
-                }
+            Arg::Word(_, Argument::Keyword(name, value)) => {
+                args.keyword.insert(name.as_str().into(), value.clone());
             }
-            value => args.positional.push(value),
+            arg => args.positional.push(arg.value()),
         }
     }
     args.keyword.extend(keyword);
@@ -304,36 +368,43 @@ fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
 
 impl Api {
     /// Runs the chunks of a lowstate of a user at this address in sequence and returns their results. The first error
-    /// ends it, as in Salt.
+    /// ends it, as in Salt. `slot` is that of the connection, which counts as authenticated when the master has accepted
+    /// a job.
     pub(crate) async fn run(
         &self,
-        address: IpAddr,
-        lowstate: Vec<Map>,
+        (address, slot): (IpAddr, &Arc<Slot>),
+        lowstate: Vec<RawChunk>,
         token: Option<&str>,
     ) -> Result<Vec<Value>, ApiError> {
         let mut answers = Vec::with_capacity(lowstate.len());
-        for fields in lowstate {
-            let chunk = Chunk::new(fields, token, &self.enabled)?;
-            self.run_chunk(address, &chunk, &mut answers).await?;
+        for chunk in lowstate {
+            let chunk = Chunk::new(chunk, token, &self.enabled)?;
+            self.run_chunk(address, slot, &chunk, &mut answers).await?;
         }
         Ok(answers)
     }
 
-    async fn run_chunk(&self, address: IpAddr, chunk: &Chunk, answers: &mut Vec<Value>) -> Result<(), ApiError> {
+    async fn run_chunk(
+        &self,
+        address: IpAddr,
+        slot: &Arc<Slot>,
+        chunk: &Chunk,
+        answers: &mut Vec<Value>,
+    ) -> Result<(), ApiError> {
         let answer = match chunk.client {
-            Client::Local => self.local(address, chunk)?.run().await?,
-            Client::LocalAsync => self.local(address, chunk)?.publish_only().await?,
+            Client::Local => self.local(address, chunk, slot)?.run().await?,
+            Client::LocalAsync => self.local(address, chunk, slot)?.publish_only().await?,
             Client::LocalSubset => {
                 // Forms send `batch` and `sub` as strings.
                 let count = chunk.field("sub").or_else(|| chunk.field("subset")).map_or(Some(3), usize::from_value);
                 let count = count.ok_or_else(|| ApiError::bad_request("'sub' is invalid: expected a number"))?;
-                self.local(address, chunk)?.subset(count).await?
+                self.local(address, chunk, slot)?.subset(count).await?
             }
             Client::LocalBatch => {
                 let size = chunk.field("batch").map_or_else(|| "10%".to_owned(), ToString::to_string);
                 let failhard = chunk.field("failhard").is_some_and(Value::is_truthy);
                 let wait = chunk.seconds("batch_wait")?.unwrap_or_default();
-                let returned = self.local(address, chunk)?.batch(&size, wait, failhard).await?;
+                let returned = self.local(address, chunk, slot)?.batch(&size, wait, failhard).await?;
                 answers.extend(returned.into_iter().map(|(id, value)| Value::Map([(id, value)].into_iter().collect())));
                 return Ok(());
             }
@@ -347,13 +418,14 @@ impl Api {
         Ok(())
     }
 
-    fn local(&self, address: IpAddr, chunk: &Chunk) -> Result<LocalJob<'_>, ApiError> {
+    fn local(&self, address: IpAddr, chunk: &Chunk, slot: &Arc<Slot>) -> Result<LocalJob<'_>, ApiError> {
         let times = brine_job::Times {
             timeout: chunk.timeout()?.unwrap_or(self.timeout),
             gather: chunk.seconds("gather_job_timeout")?.unwrap_or(self.gather),
             find_job: FIND_JOB,
         };
-        Ok(LocalJob { api: self, address, request: chunk.request()?, times, is_full: chunk.is_full_return() })
+        let (request, slot) = (chunk.request()?, Arc::clone(slot));
+        Ok(LocalJob { api: self, address, request, slot, times, is_full: chunk.is_full_return() })
     }
 
     /// Calls a function of the master and returns the result in Salt's form.

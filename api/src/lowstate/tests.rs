@@ -5,8 +5,12 @@ fn enabled() -> Vec<String> {
     vec!["local".to_owned(), "runner".to_owned()]
 }
 
+fn raw(fields: Map) -> RawChunk {
+    RawChunk::parse(vec![fields], &mut { 1 << 20 }).unwrap().remove(0)
+}
+
 fn chunk(fields: Map) -> Chunk {
-    Chunk::new(fields, Some("abc"), &enabled()).unwrap()
+    Chunk::new(raw(fields), Some("abc"), &enabled()).unwrap()
 }
 
 #[test]
@@ -28,7 +32,7 @@ fn chunks_are_validated_in_salts_order() {
             Err((400, "Client disabled: 'wheel'. Add to 'netapi_enable_clients' master config option to enable.")),
         ),
     ] {
-        let read = Chunk::new(fields.clone(), token, &enabled());
+        let read = Chunk::new(raw(fields.clone()), token, &enabled());
         let read = read.map(|chunk| chunk.proof).map_err(|error| (error.status.as_u16(), error.message));
         assert_eq!(read, expected.map_err(|(status, text)| (status, text.to_owned())), "{fields:?}");
     }
@@ -117,5 +121,26 @@ fn timeouts_are_bounded_numbers() {
     ] {
         let chunk = chunk(map! {"client" => "local", "timeout" => value});
         assert_eq!(chunk.seconds("timeout").ok().flatten().map(|time| time.as_secs()), expected);
+    }
+}
+
+#[test]
+fn arguments_are_bounded_in_number_and_memory() {
+    let parse = |args: Vec<Value>, mut memory: usize| {
+        RawChunk::parse(vec![map! {"arg" => args}], &mut memory).map(|_| memory).map_err(|error| error.status.as_u16())
+    };
+    let dense = format!("a=[{}]", "x,".repeat(1000));
+    assert!(parse(vec!["x".into(); MAX_ARGUMENTS], 10_000_000).is_ok());
+    assert_eq!(parse(vec!["x".into(); MAX_ARGUMENTS + 1], 10_000_000), Err(413));
+    let left = parse(vec![dense.as_str().into()], 1 << 20).unwrap();
+    assert!(left < (1 << 20) - 1000 * size_of::<Value>());
+    // The limit is one for all arguments.
+    assert_eq!(parse(vec![dense.as_str().into(); 20], 1 << 20), Err(413));
+    let bomb = "a=[&a [x,x,x,x,x,x,x,x,x], &b [*a,*a,*a,*a,*a,*a,*a,*a,*a], &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]]";
+    assert_eq!(parse(vec![bomb.into()], 1 << 20), Err(413));
+    // Each form of `arg` is a list.
+    for (arg, count) in [(Value::Nil, 0), ("x".into(), 1), (5.into(), 1), (brine_value::list!["x", "y=1"], 2)] {
+        let chunks = RawChunk::parse(vec![map! {"arg" => arg}], &mut { 1 << 20 }).unwrap();
+        assert_eq!(chunks[0].args.len(), count);
     }
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use brine_value::{Map, Value, list, map};
 
 use crate::context::Context;
-use crate::lowstate::Client;
+use crate::lowstate::{Client, RawChunk};
 use crate::metrics;
 use crate::routes::Answer;
 
@@ -18,16 +18,19 @@ pub(crate) async fn welcome(context: Context) -> Answer {
 
 /// Handles `POST /`: runs a lowstate with the credentials of the session.
 pub(crate) async fn run_with_login(mut context: Context) -> Answer {
-    let lowstate = context.payload().await?.lowstate()?;
+    let lowstate = context.lowstate().await?;
     let token = context.sender()?.token.clone();
-    let answers = context.api.run(context.client.address, lowstate, Some(&token)).await?;
+    let answers = context.run(lowstate, Some(&token)).await?;
     context.reply(&map! {"return" => answers}.into())
 }
 
 /// Handles `POST /run`: runs a lowstate with the credentials in its chunks.
 pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
-    let lowstate = context.payload().await?.lowstate()?;
-    let answers = context.api.run(context.client.address, lowstate, None).await;
+    let lowstate = context.lowstate().await?;
+    let answers = context.run(lowstate, None).await;
+    if answers.is_ok() {
+        context.client.slot.authenticate();
+    }
     context.reply(&map! {"return" => answers?}.into())
 }
 
@@ -35,17 +38,17 @@ pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
 pub(crate) async fn minions(context: Context) -> Answer {
     let tgt = context.param.clone().unwrap_or_else(|| "*".to_owned());
     let chunk = map! {"client" => "local", "tgt" => tgt, "fun" => "grains.items"};
-    let answers = context.api.run(context.client.address, vec![chunk], Some(&context.sender()?.token)).await?;
+    let answers = context.run(vec![RawChunk::own(chunk)], Some(&context.sender()?.token)).await?;
     context.reply(&map! {"return" => answers}.into())
 }
 
 /// Handles `POST /minions`: publishes jobs without waiting for returns.
 pub(crate) async fn start_jobs(mut context: Context) -> Answer {
-    let mut lowstate = context.payload().await?.lowstate()?;
+    let mut lowstate = context.lowstate().await?;
     for chunk in &mut lowstate {
-        chunk.insert("client".into(), "local_async".into());
+        chunk.fields.insert("client".into(), "local_async".into());
     }
-    let answers = context.api.run(context.client.address, lowstate, Some(&context.sender()?.token)).await?;
+    let answers = context.run(lowstate, Some(&context.sender()?.token)).await?;
     let jids = answers.iter().filter_map(|answer| answer.get("jid")?.as_str());
     let links: Value = jids.map(|jid| map! {"href" => format!("/jobs/{jid}")}).collect();
     let mut response = context.reply(&map! {"return" => answers, "_links" => map! {"jobs" => links}}.into())?;

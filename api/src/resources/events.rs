@@ -11,11 +11,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::Api;
-use crate::auth::Authenticated;
+use crate::auth::{Authenticated, User};
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::handover::Handover;
 use crate::hub::{Item, KEEP_ALIVE, Start, Subscription, TURN, WakePolicy};
+use crate::limits::{Owner, Reservation};
 use crate::metrics;
 use crate::routes::{Answer, typed};
 use crate::visibility::Visibility;
@@ -126,9 +127,9 @@ pub(crate) struct Stream {
     subscription: Subscription,
     patterns: Box<[Glob]>,
     visibility: Arc<Visibility>,
+    user: Arc<User>,
     token: Arc<str>,
     ended: CancellationToken,
-    expires: Instant,
     /// The time of the next revalidation of the token.
     check: Instant,
     _counted: Counted,
@@ -141,9 +142,9 @@ impl Stream {
             subscription: api.hub.subscribe(wanted.start, WakePolicy::Paced),
             patterns: wanted.patterns.into(),
             visibility: api.auth.events_of(&sender.user),
+            user: Arc::clone(&sender.user),
             token: Arc::clone(&sender.token),
             ended: sender.ended.clone(),
-            expires: Instant::now() + sender.user.remaining(),
             // In the hub's next turn for this stream, which is within `KEEP_ALIVE`.
             check: Instant::now() + 2 * TURN,
             _counted: Counted::new(),
@@ -172,7 +173,7 @@ impl Stream {
             }
             let item = self.subscription.poll(context);
             // Checked after the poll: the end of a stream wakes only tasks that have registered a waker.
-            if self.ended.is_cancelled() || Instant::now() >= self.expires {
+            if self.ended.is_cancelled() || self.user.remaining().is_zero() {
                 return Poll::Ready(Some(Self::end("expired")));
             }
             if self.api.hub.is_ended() {
@@ -219,6 +220,36 @@ impl Stream {
     pub fn is_ended(&self, context: &mut task::Context<'_>) -> bool {
         self.subscription.register_waker(context);
         self.ended.is_cancelled() || self.api.hub.is_ended()
+    }
+
+    /// Reserves memory for bytes that the client does not read. Returns `None` if its user's streams hold too much: then
+    /// the stream ends, and the client can continue it with `Last-Event-ID`.
+    pub fn hold(&self, bytes: usize) -> Option<Box<Reservation>> {
+        let owner = Owner::User(self.user.identity.username.as_str().into());
+        let reserved = self.api.limits.unread.begin(owner);
+        reserved.arrived();
+        if reserved.try_resize(bytes) {
+            return Some(Box::new(reserved));
+        }
+        metrics::SUBSCRIBERS_CLOSED.with(&["unread"]).add(1);
+        tracing::warn!(
+            user = self.user.identity.username,
+            "an event stream is closed: the streams of its user do not read"
+        );
+        None
+    }
+
+    /// Begins the reservation of memory for the state of a subscriber.
+    pub fn state(&self) -> Reservation {
+        let reserved = self.api.limits.authenticated.begin(Owner::User(self.user.identity.username.as_str().into()));
+        reserved.arrived();
+        reserved
+    }
+
+    /// Continues after the event with this number. Call it when the client does not read: the events after it are
+    /// released.
+    pub fn rewind(&mut self, seq: u64) {
+        self.subscription.rewind(seq);
     }
 
     fn is_for_user(&self, item: &Item) -> bool {

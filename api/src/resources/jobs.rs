@@ -120,7 +120,7 @@ impl Context {
     /// Calls a runner function on behalf of the sender.
     async fn runner(&self, fun: &str, kwarg: Map) -> Result<Value, ApiError> {
         let chunk = map! {"client" => "runner", "fun" => fun, "kwarg" => kwarg};
-        let answers = self.api.run(self.client.address, vec![chunk], Some(&self.sender()?.token)).await?;
+        let answers = self.run(vec![crate::lowstate::RawChunk::own(chunk)], Some(&self.sender()?.token)).await?;
         Ok(answers.into_iter().next().unwrap_or_default())
     }
 }

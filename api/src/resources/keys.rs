@@ -7,6 +7,7 @@ use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::error::ApiError;
+use crate::lowstate::RawChunk;
 use crate::routes::{Answer, typed};
 
 /// Handles `GET /keys`.
@@ -22,7 +23,7 @@ pub(crate) async fn finger(context: Context) -> Answer {
 
 async fn wheel(context: Context, mut chunk: Map) -> Answer {
     chunk.insert("client".into(), "wheel".into());
-    let answers = context.api.run(context.client.address, vec![chunk], Some(&context.sender()?.token)).await?;
+    let answers = context.run(vec![RawChunk::own(chunk)], Some(&context.sender()?.token)).await?;
     context.reply(&map! {"return" => result(&answers)?}.into())
 }
 
@@ -39,7 +40,7 @@ fn result(answers: &[Value]) -> Result<Value, ApiError> {
 
 /// Handles `POST /keys`: generates a key pair and returns it as a tar archive.
 pub(crate) async fn generate(mut context: Context) -> Answer {
-    let mut lowstate = context.payload().await?.lowstate()?;
+    let mut lowstate = context.login_payload().await?.lowstate()?;
     let mut chunk = if lowstate.is_empty() { Map::new() } else { lowstate.swap_remove(0) };
     let id = chunk.shift_remove("mid").or_else(|| chunk.shift_remove("id_")).map(|id| id.to_string());
     let id: MinionId = id
@@ -54,7 +55,7 @@ pub(crate) async fn generate(mut context: Context) -> Answer {
             chunk.insert(name.into(), read);
         }
     }
-    let answers = context.api.run(context.client.address, vec![chunk], None).await;
+    let answers = context.run(vec![RawChunk::own(chunk)], None).await;
     let made = result(&answers?)?;
     let text = |name: &str| made.get(name).and_then(Value::as_str).unwrap_or_default();
     let (public, private) = (text("pub"), text("priv"));

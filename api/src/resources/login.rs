@@ -26,7 +26,8 @@ pub(crate) async fn ask(context: Context) -> Answer {
 
 /// Handles `POST /login`: starts a session.
 pub(crate) async fn login(mut context: Context) -> Answer {
-    let credentials = context.payload().await?.lowstate().unwrap_or_default().into_iter().next().unwrap_or_default();
+    let credentials =
+        context.login_payload().await?.lowstate().unwrap_or_default().into_iter().next().unwrap_or_default();
     let wrong = || ApiError::unauthorized(WRONG);
     let Some(proof) = password(&credentials) else { return Err(wrong()) };
     let expire = expire(&credentials)?;
@@ -90,7 +91,7 @@ pub(crate) async fn token(mut context: Context) -> Answer {
         return Err(ApiError::bad_request(message));
     }
     let mut tokens = Vec::new();
-    for credentials in context.payload().await?.lowstate()? {
+    for credentials in context.login_payload().await?.lowstate()? {
         let has_all = ["username", "password", "eauth"].iter().all(|name| credentials.contains_key(*name));
         let (user, proof) = password(&credentials).filter(|_| has_all).ok_or_else(|| ApiError::bad_request(NEEDED))?;
         let expire = expire(&credentials)?;
@@ -157,6 +158,9 @@ impl Context {
     /// Requests a new token; `None` if the credentials are wrong. The master throttles failures by user and address.
     async fn make_token(&self, proof: Proof, expire: Option<f64>) -> Result<Option<Map>, ApiError> {
         let token = self.api.master.make_token(self.client.address, proof, expire).await?;
+        if token.is_some() {
+            self.client.slot.authenticate();
+        }
         if token.is_none() {
             metrics::UNAUTHENTICATED.add(1);
             tracing::info!(peer = %self.client.address, "a login failed: the log of the master has the cause");

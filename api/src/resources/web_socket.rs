@@ -2,6 +2,7 @@
 //!
 //! As with Salt's servers, nothing is sent before the client has sent [`READY`].
 
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::extract::FromRequestParts as _;
@@ -67,7 +68,9 @@ async fn by_token(context: &Context) -> Result<Authenticated, ApiError> {
     if !is_hex(context.param()) {
         return Err(ApiError::new(StatusCode::NOT_FOUND, "The resource does not exist"));
     }
-    context.api.auth.by_secret(context.param(), context.client.address).await
+    let sender = context.api.auth.by_secret(context.param(), context.client.address).await?;
+    context.client.slot.authenticate();
+    Ok(sender)
 }
 
 async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Answer {
@@ -112,6 +115,7 @@ async fn serve(mut socket: WebSocket, mut stream: Stream, form: Form) -> Result<
         socket.send(Message::text(RECEIVED)).await?;
     }
     let mut state = Formatted::default();
+    let kept = stream.state();
     loop {
         let next = tokio::select! {
             next = stream.next() => next,
@@ -121,20 +125,47 @@ async fn serve(mut socket: WebSocket, mut stream: Stream, form: Form) -> Result<
                 _ => return Ok(()),
             },
         };
-        match next {
-            Next::Silence => socket.send(Message::Ping(Bytes::new())).await?,
+        let item = match next {
+            Next::Silence => {
+                socket.send(Message::Ping(Bytes::new())).await?;
+                continue;
+            }
             Next::End => return socket.send(Message::Close(None)).await,
-            Next::Event(item) => match form {
-                Form::Lines => socket.send(text(item.data_line())).await?,
-                Form::Plain => socket.send(text(item.json())).await?,
-                Form::State => {
-                    if let Some(changed) = state.update(&item.event) {
-                        socket.send(Message::text(changed)).await?;
-                    }
+            Next::Event(item) => item,
+        };
+        let message = match form {
+            Form::Lines => text(item.data_line()),
+            Form::Plain => text(item.json()),
+            Form::State => {
+                let Some(changed) = state.update(&item.event) else { continue };
+                if !kept.try_resize(state.memory()) {
+                    tracing::warn!("a web socket is closed: the states of its user's web sockets are too large");
+                    return socket.send(Message::Close(None)).await;
                 }
-            },
-        }
+                Message::text(changed)
+            }
+        };
+        let seq = item.seq;
+        drop(item);
+        send(&mut socket, message, seq, &mut stream).await?;
     }
+}
+
+/// Sends the message of an event. While the client does not read, later events are released.
+async fn send(socket: &mut WebSocket, message: Message, seq: u64, stream: &mut Stream) -> Result<(), axum::Error> {
+    let size = match &message {
+        Message::Text(text) => text.len(),
+        _ => 0,
+    };
+    let mut sending = std::pin::pin!(socket.send(message));
+    if let Poll::Ready(sent) = futures::poll!(&mut sending) {
+        return sent;
+    }
+    stream.rewind(seq);
+    let Some(_held) = stream.hold(size) else {
+        return Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::QuotaExceeded)));
+    };
+    sending.await
 }
 
 fn text(bytes: Bytes) -> Message {

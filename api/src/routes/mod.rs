@@ -18,6 +18,7 @@ use tower::ServiceExt as _;
 
 use crate::context::{Context, failed};
 use crate::error::ApiError;
+use crate::format::Format;
 use crate::listener::Client;
 use crate::resources::{app, commands, console, events, hook, jobs, keys, login, web_socket};
 use crate::{Api, StartError, format, headers, metrics};
@@ -186,7 +187,9 @@ pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request)
     metrics::REQUESTS.add(1);
     api.requests.fetch_add(1, Ordering::Relaxed);
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = if let Some(response) = headers::preflight(request.method(), request.headers()) {
+    let mut response = if let Some(error) = headers::wrong_host(request.version(), request.headers()) {
+        failed(request.headers(), &error)
+    } else if let Some(response) = headers::preflight(request.method(), request.headers()) {
         response
     } else if let Some(error) = bad_address(api, &request) {
         failed(request.headers(), &error)
@@ -201,7 +204,8 @@ pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request)
     if response.status().is_client_error() || response.status().is_server_error() {
         metrics::REQUESTS_FAILED.add(1);
     }
-    headers::complete(&mut response, origin.as_ref(), &api.options.cors_origin);
+    let hsts = headers::hsts(api.is_tls, api.options.hsts_max_age);
+    headers::complete(&mut response, origin.as_ref(), &api.options.cors_origin, hsts.as_ref());
     response
 }
 
@@ -241,10 +245,17 @@ fn is_for_application(api: &Api, request: &Request) -> bool {
         && !own.iter().any(|own| path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
-/// Returns the OpenAPI description of the resources.
+/// Returns the OpenAPI description of the resources. It is written once: clients without a login ask for it.
 async fn describe(context: Context) -> Answer {
+    let format = Format::accepted(context.headers())?;
+    let api = &context.api;
+    let description = api.descriptions[format as usize].get_or_init(|| format.write(&description(&api.options)).into());
+    Ok(typed(format.content_type(), description.clone()))
+}
+
+fn description(options: &RestConfig) -> Value {
     let mut paths = brine_value::Map::new();
-    for (resource, path) in resources(&context.api.options) {
+    for (resource, path) in resources(options) {
         let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let parameters: Value = names
             .map(|name| {
@@ -282,7 +293,7 @@ async fn describe(context: Context) -> Answer {
         "paths" => paths,
         "components" => map! {"securitySchemes" => schemes},
     };
-    context.reply(&document.into())
+    document.into()
 }
 
 /// Returns a response with a body of this type.

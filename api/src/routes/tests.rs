@@ -7,7 +7,7 @@ fn api(options: RestConfig) -> Arc<Api> {
 }
 
 async fn ask(api: &Arc<Api>, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response {
-    let mut request = Request::builder().method(method).uri(uri);
+    let mut request = Request::builder().method(method).uri(uri).header("host", "test");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -85,6 +85,41 @@ async fn browsers_get_the_application_for_any_page() {
         let found = response.headers()["content-type"].to_str().unwrap().to_owned();
         assert_eq!((response.status().as_u16(), found.split(';').next().unwrap()), (status, content_type), "{uri}");
     }
+}
+
+#[tokio::test]
+async fn static_files_are_those_of_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("static");
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    std::fs::write(directory.path().join("secret"), "secret").unwrap();
+    std::fs::write(root.join("sub/own"), "own").unwrap();
+    for (link, target) in [
+        ("file", "../secret"),
+        ("absolute", "/etc/passwd"),
+        ("directory", ".."),
+        ("inside", "sub/own"),
+        ("loop", "loop"),
+    ] {
+        std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+    }
+    let api = api(RestConfig { static_dir: Some(root), ..RestConfig::default() });
+    for (path, status) in [
+        ("/static/sub/own", 200),
+        ("/static/inside", 200),
+        ("/static/file", 404),
+        ("/static/absolute", 404),
+        ("/static/directory/secret", 404),
+        ("/static/loop", 404),
+        ("/static/sub", 404),
+    ] {
+        assert_eq!(ask(&api, "GET", path, &[]).await.status().as_u16(), status, "{path}");
+    }
+    // The directory itself may be a link.
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink("static", &link).unwrap();
+    let api = self::api(RestConfig { static_dir: Some(link), ..RestConfig::default() });
+    assert_eq!(ask(&api, "GET", "/static/sub/own", &[]).await.status(), 200);
 }
 
 #[test]

@@ -102,9 +102,15 @@ rest_options! {
     webhook_url: String = "/hook".into(),
     /// Whether webhooks need no login.
     webhook_disable_auth: bool = false,
-    /// Secrets of webhooks by glob of the path below `webhook_url`: a request must have the HMAC-SHA256 of its body in
-    /// `X-Hub-Signature-256` or `X-Signature`.
+    /// Secrets of webhooks by path or glob of the path below `webhook_url`: a request must have an HMAC-SHA256 of its
+    /// timestamp, path and body in `X-Brine-Signature`, or, for a single path, of its body in `X-Hub-Signature-256` or
+    /// `X-Signature`. An entry is the secret, or a mapping of `secret`, `signs` (`request` or `body`) and `repeats`.
     webhook_secrets: Map = Map::new(),
+    /// The maximum age of a signed webhook's timestamp, in seconds.
+    webhook_max_age: u64 = 300,
+    /// The time for which browsers use this host by HTTPS alone after a response by HTTPS, in seconds; 0 to not ask
+    /// them to.
+    hsts_max_age: u64 = 31_536_000,
     /// Whether `/stats` needs no login.
     stats_disable_auth: bool = false,
     /// Whether there are sessions: `/login`, `/logout`, `/minions` and `/jobs`.
@@ -123,6 +129,12 @@ rest_options! {
     max_connections: usize = 20_000,
     /// The maximum number of connections of one address, other than this host's own.
     max_connections_per_address: usize = 2_000,
+    /// The maximum number of connections of clients that have not logged in, half of it for one address other than
+    /// this host's own. When there are more, those that are idle for longest are closed, of the address with the most.
+    max_unauthenticated_connections: usize = 250,
+    /// The memory of the bodies of clients that have not logged in, in bytes, half of it for one address other than
+    /// this host's own.
+    unauthenticated_memory: usize = 8 << 20,
 }
 
 impl RestConfig {

@@ -11,9 +11,19 @@ const MAX_ENTRIES: usize = 1000;
 pub(crate) struct Formatted {
     jobs: Map,
     minions: Map,
+    /// The sizes of both as JSON, in bytes.
+    shown: [usize; 2],
 }
 
+/// The memory of a value as a multiple of its size as JSON.
+const MEMORY_OF_JSON: usize = 6;
+
 impl Formatted {
+    /// Returns the memory of the state, in bytes.
+    pub fn memory(&self) -> usize {
+        MEMORY_OF_JSON * (self.shown[0] + self.shown[1])
+    }
+
     /// Applies an event. Returns the changed part of the state as JSON, if any.
     pub fn update(&mut self, event: &Event) -> Option<String> {
         let data = event.data();
@@ -27,6 +37,7 @@ impl Formatted {
                 self.returned(jid, id, &data);
                 if data.get("fun").and_then(Value::as_str) == Some("grains.items") {
                     let grains = data.get("return").cloned().unwrap_or_default();
+                    self.shown[1] += json::to_json(&grains).len();
                     put(&mut self.minions, id, map! {"id" => id, "grains" => grains}.into());
                 }
                 Some(self.shown_jobs())
@@ -91,13 +102,17 @@ impl Formatted {
         }
     }
 
-    fn shown_jobs(&self) -> String {
-        json::to_json(&map! {"jobs" => self.jobs.clone()}.into())
+    fn shown_jobs(&mut self) -> String {
+        let shown = json::to_json(&map! {"jobs" => self.jobs.clone()}.into());
+        self.shown[0] = shown.len();
+        shown
     }
 
-    fn shown_minions(&self) -> String {
+    fn shown_minions(&mut self) -> String {
         let minions: Value = self.minions.values().cloned().collect();
-        json::to_json(&map! {"minions" => minions}.into())
+        let shown = json::to_json(&map! {"minions" => minions}.into());
+        self.shown[1] = shown.len();
+        shown
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use brine_value::{Map, Value, map};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{ALLOW, HeaderMap, HeaderValue};
+use hyper::header::{ALLOW, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
@@ -58,6 +58,9 @@ impl Hook {
         *response.status_mut() = status;
         if status == StatusCode::METHOD_NOT_ALLOWED {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
         }
         response
     }
