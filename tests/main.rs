@@ -8,7 +8,9 @@
 mod access;
 mod api;
 mod api_key;
+mod api_limits;
 mod api_load;
+mod api_webhooks;
 mod batches;
 mod beacons;
 mod blackout;
