@@ -27,7 +27,7 @@ use brine_ids::{Jid, MinionId};
 pub use brine_job::Published;
 pub(crate) use brine_job::{AUTH_LIST, MASTER_ID};
 use brine_job::{Driver, LOAD_OPTIONS, ReportingSyndics, Step, Times};
-use brine_mask::Mask;
+use brine_mask::{MASK, Mask, is_masked};
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
 use brine_value::{Map, Value, map};
@@ -79,6 +79,9 @@ pub enum PublishError {
     /// The name of a function is not a string.
     #[error("the function is invalid: expected a string such as test.ping, or a list of strings")]
     BadFunction,
+    /// The arguments were copied from a record, where secrets are masked.
+    #[error("the arguments contain '{MASK}', which stands for a secret: publish the job with its real arguments")]
+    Masked,
     /// The bus or the publish stream failed. A retry may succeed.
     #[error("{0}")]
     Failed(String),
@@ -220,6 +223,9 @@ impl Jobs {
             Value::Str(_) => {}
             Value::List(all) if !all.is_empty() && all.iter().all(|fun| fun.as_str().is_some()) => {}
             _ => return Err(PublishError::BadFunction),
+        }
+        if request.arg.iter().any(is_masked) {
+            return Err(PublishError::Masked);
         }
         let Targets { minions, missing } = self.facts.targets(&request).await?;
         let syndics = self.reporting_syndics();

@@ -142,6 +142,13 @@ async fn a_job_without_secrets_is_recorded_as_it_is() {
     }
 }
 
+#[tokio::test]
+async fn arguments_copied_from_a_record_are_not_published() {
+    let fixture = Fixture::new(&["web1"], |_| {});
+    let request = PublishRequest { arg: vec![map! {"password" => MASK}.into()], ..ping("web*") };
+    assert!(matches!(fixture.jobs().publish(request).await, Err(PublishError::Masked)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_batch_is_sealed_and_read_again() {
     let fixture = Fixture::new(&["web1"], |_| {});
