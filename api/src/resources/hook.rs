@@ -45,7 +45,10 @@ pub(crate) async fn publish(mut context: Context) -> Answer {
     let api = Arc::clone(&context.api);
     let mark = match api.secrets.check(&path, context.headers(), &body, auth::now() as u64) {
         Signature::NotNeeded => None,
-        Signature::Valid(mark) => mark,
+        Signature::Valid(mark) => {
+            context.client.slot.authenticate();
+            mark
+        }
         Signature::Invalid(reason) => {
             metrics::UNAUTHENTICATED.add(1);
             tracing::warn!(peer = %context.client.address, path, reason, "a webhook is refused");
@@ -61,7 +64,7 @@ pub(crate) async fn publish(mut context: Context) -> Answer {
             return context.reply(&map! {"success" => true, "duplicate" => true}.into());
         }
         Some(Claim::Pending) => return Err(unavailable("The same webhook is being published")),
-        Some(Claim::TooOld) => return Err(unavailable("The webhook is too old")),
+        Some(Claim::TooOld) => return Err(ApiError::unauthorized("The signature is missing, wrong or too old")),
     };
     let size = body.len();
     let payload = context.parse(body).await?;
