@@ -35,6 +35,8 @@ impl Temporary {
 
     fn within(parent: &Path) -> std::io::Result<Self> {
         let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        // The directory is private.
+        #[allow(clippy::disallowed_methods)]
         let lock = File::create_new(directory.path().join(LOCK))?;
         lock.lock()?;
         Ok(Temporary { directory, _lock: lock })

@@ -47,10 +47,12 @@ fn key(path: &Path) -> Result<String, FileError> {
 /// Makes the key readable for the user of the REST API.
 fn give_to_api(path: &Path, name: &str) {
     let given = api_user(name).and_then(|user| match user {
-        Some(user) if nix::unistd::geteuid().is_root() => chown(path, Some(user.uid.as_raw()), None),
+        Some(user) if nix::unistd::geteuid().is_root() => {
+            user_files::set_owner(path, Some(user.uid.as_raw()), None, Links::Keep)
+        }
         // A master that is not root cannot give files away, but to a group that it is a member of.
-        Some(user) => chown(path, None, Some(user.gid.as_raw()))
-            .and_then(|()| std::fs::set_permissions(path, Permissions::from_mode(0o440))),
+        Some(user) => user_files::set_owner(path, None, Some(user.gid.as_raw()), Links::Keep)
+            .and_then(|()| user_files::set_mode(path, 0o440, Links::Keep)),
         None => Ok(()),
     });
     log_not_given(path, name, given);
@@ -115,7 +117,9 @@ pub(crate) fn open_to_users(config: &MasterConfig) -> Result<(), FileError> {
             log_not_given(
                 &path,
                 name,
-                group.and_then(|group| group.map_or(Ok(()), |group| chown(&path, None, Some(group)))),
+                group.and_then(|group| {
+                    group.map_or(Ok(()), |group| user_files::set_owner(&path, None, Some(group), Links::Keep))
+                }),
             );
         }
         modes.push((path, 0o660));
