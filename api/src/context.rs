@@ -79,7 +79,7 @@ impl Context {
     /// Returns the owner of what the request occupies.
     pub fn owner(&self) -> Owner {
         match &self.authenticated {
-            Some(authenticated) => Owner::User(authenticated.user.identity.username.as_str().into()),
+            Some(authenticated) => Owner::User(authenticated.user.identity.username().as_str().into()),
             None => Owner::of_address(self.client.address),
         }
     }

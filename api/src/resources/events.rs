@@ -225,7 +225,7 @@ impl Stream {
     /// Reserves memory for bytes that the client does not read. Returns `None` if its user's streams hold too much: then
     /// the stream ends, and the client can continue it with `Last-Event-ID`.
     pub fn hold(&self, bytes: usize) -> Option<Box<Reservation>> {
-        let owner = Owner::User(self.user.identity.username.as_str().into());
+        let owner = Owner::User(self.user.identity.username().as_str().into());
         let reserved = self.api.limits.unread.begin(owner);
         reserved.arrived();
         if reserved.try_resize(bytes) {
@@ -233,7 +233,7 @@ impl Stream {
         }
         metrics::SUBSCRIBERS_CLOSED.with(&["unread"]).add(1);
         tracing::warn!(
-            user = self.user.identity.username,
+            user = self.user.identity.username().as_str(),
             "an event stream is closed: the streams of its user do not read"
         );
         None
@@ -241,7 +241,7 @@ impl Stream {
 
     /// Begins the reservation of memory for the state of a subscriber.
     pub fn state(&self) -> Reservation {
-        let reserved = self.api.limits.authenticated.begin(Owner::User(self.user.identity.username.as_str().into()));
+        let reserved = self.api.limits.authenticated.begin(Owner::User(self.user.identity.username().as_str().into()));
         reserved.arrived();
         reserved
     }
