@@ -194,7 +194,7 @@ impl<'a> Composer<'a> {
             EventData::Alias { .. } => (2 * size_of::<Rc<Node>>(), 0),
             EventData::Scalar { anchor, tag, value, .. } => {
                 self.constructed = self.constructed.saturating_add(NODE_COST + text_cost(value.len()));
-                (COMPOSED_COST + text_cost(value.len()), names_cost(anchor.as_deref(), tag.as_deref()))
+                (COMPOSED_COST + text_cost(value.capacity()), names_cost(anchor.as_deref(), tag.as_deref()))
             }
             EventData::SequenceStart { anchor, tag, .. } | EventData::MappingStart { anchor, tag, .. } => {
                 self.constructed = self.constructed.saturating_add(NODE_COST);

@@ -328,8 +328,11 @@ fn counted_memory_covers_what_is_allocated() {
         let before = brine_allocator::held();
         let mut composer = Composer::new(&text, &text, false, None, usize::MAX);
         let root = composer.document().unwrap().unwrap();
+        let cost = composer.cost;
+        // The buffers of the parser are in proportion to the text, whatever it contains.
+        drop(composer);
         let composed = allocated(before);
-        assert!(composed <= composer.cost + 4096, "{kind}: {composed} bytes are allocated, {} counted", composer.cost);
+        assert!(composed <= cost + 4096, "{kind}: {composed} bytes are allocated, {cost} counted");
         let before = brine_allocator::held();
         let mut constructor = Constructor::new(Source(&text), usize::MAX);
         let value = constructor.value(&root, 0).unwrap();
@@ -340,7 +343,8 @@ fn counted_memory_covers_what_is_allocated() {
             constructor.spent
         );
         // The count is not far above, either, so that the limits permit what they should.
-        assert!(composer.cost <= 4 * composed && constructor.spent <= 4 * constructed, "{kind}: counted far too much");
+        let is_close = cost <= 4 * composed + 4096 && constructor.spent <= 4 * constructed;
+        assert!(is_close, "{kind}: {composed} and {constructed} allocated, {cost} and {} counted", constructor.spent);
         drop(value);
     }
 }
