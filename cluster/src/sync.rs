@@ -422,8 +422,8 @@ impl Sync {
     async fn remember(&mut self, name: Name, known: Known) {
         let mut batch = Batch::new();
         batch.put(KNOWN, known_key(self.tables[name.0].name(), &name.1), pack_known(&known));
-        // If a crash loses this row, it is determined again.
-        drop(self.store.write_when_room(batch).await);
+        let what = "the state of a shared value: it is determined again after the next start";
+        self.store.write_unchecked_when_room(batch, what).await;
         self.known.insert(name, known);
     }
 

@@ -10,8 +10,8 @@ use crate::store::faults::{self, Errors};
 use crate::store::{Batch, Table, tests::damage};
 
 const ENOSPC: i32 = 28;
-const FULL: Errors = Errors { write: Some(ENOSPC), read: None, sync: None };
-const FINE: Errors = Errors { write: None, read: None, sync: None };
+const FINE: Errors = Errors { write: None, read: None, sync: None, open: None, rename: None, directory: None };
+const FULL: Errors = Errors { write: Some(ENOSPC), ..FINE };
 
 fn limits(reserve: u64) -> BusLimits {
     BusLimits { ring_events: 64, reserve, ..BusLimits::default() }
@@ -360,4 +360,46 @@ async fn disk_use_of_a_flood() {
     let (limit, total, size) = (number("LIMIT", 64) << 20, number("TOTAL", 3072) << 20, number("SIZE", 1000) as usize);
     let (most, end) = disk_use(limit, total, size).await;
     println!("{size} B: at most {} MiB on disk, {} at the end", most >> 20, end >> 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_whose_write_was_refused_is_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
+    let (store, opened, disk) = faults::open(&path, 1 << 20);
+    let bus = bus_on(store.clone(), opened, 1 << 24).await;
+    let subscription = bus.subscribe(Filter::All, Start::Durable("reader".into())).unwrap();
+    let seq = bus.fire_durably("before", &map! {}).await.unwrap();
+    let mut health = store.health();
+    disk.set(FULL);
+    bus.fire_durably("during", &map! {}).await.unwrap_err();
+    let failed = health.wait_for(|health| matches!(health, store::Health::Failed(_)));
+    tokio::time::timeout(Duration::from_secs(60), failed).await.unwrap().unwrap();
+    // Its last cursor, while the store refuses writes.
+    subscription.commit(seq);
+    drop(subscription);
+    disk.set(FINE);
+    fire_until_persisted(&bus).await;
+    bus.close().await;
+    store.close().await;
+    drop((bus, store));
+    let bus = reopen(&path, 1 << 24).await;
+    let again = bus.subscribe(Filter::All, Start::Durable("reader".into())).unwrap();
+    assert_eq!(again.position(), seq + 1);
+}
+
+#[tokio::test]
+async fn a_refused_event_counts_once_at_every_entrance() {
+    let bus = Bus::in_memory(BusLimits { event: 1000, ..BusLimits::default() });
+    let large = Event::from_map("large", &map! {"x" => "x".repeat(2000)}).unwrap();
+    let refused = || metrics::EVENTS_REFUSED.get();
+    let before = refused();
+    assert!(matches!(bus.try_fire(&large), Err(BusError::TooLarge { .. })));
+    assert_eq!(refused(), before + 1);
+    assert!(matches!(bus.fire_event(large.clone()).await, Err(BusError::TooLarge { .. })));
+    assert_eq!(refused(), before + 2);
+    sockets::publish_received(bus.clone(), vec![large.frame().clone()]).await;
+    assert_eq!(refused(), before + 3);
+    sockets::publish_received(bus.clone(), vec![bytes::Bytes::from_static(b"no event")]).await;
+    assert_eq!((refused(), bus.last_seq()), (before + 4, 0));
 }

@@ -1,6 +1,5 @@
 //! The task that writes published events into the journal, in the order of their numbers.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Weak;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::journal::Journal;
 use super::retention::Cut;
 use super::{Inner, numbers};
 use crate::metrics;
-use crate::store::{Batch, StoreError};
+use crate::store::{Batch, StoreError, panic_text};
 
 /// The maximum number of events per commit.
 const COMMIT: usize = 8192;
@@ -28,7 +27,7 @@ pub(super) async fn run(bus: Weak<Inner>) {
     while let Err(panic) = AssertUnwindSafe(write(bus.clone())).catch_unwind().await {
         metrics::JOURNAL_RESTARTS.add(1);
         let Some(inner) = bus.upgrade() else { return };
-        let reason = format!("the journal writer panicked: {}", text_of(&*panic));
+        let reason = format!("the journal writer panicked: {}", panic_text(&*panic));
         let path = inner.journal.as_ref().map(|journal| journal.store().path().to_owned()).unwrap_or_default();
         let (first, last) = {
             let mut ring = inner.ring.lock();
@@ -45,11 +44,6 @@ pub(super) async fn run(bus: Weak<Inner>) {
         drop(inner);
         tokio::time::sleep(RETRY).await;
     }
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
 }
 
 /// An outage of the journal, logged at its start and end.

@@ -141,7 +141,6 @@ impl Bus {
 
     /// Publishes an encoded event.
     pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
-        self.check_size(&event)?;
         loop {
             let room = self.inner.persisted.notified();
             let mut room = std::pin::pin!(room);
@@ -153,8 +152,9 @@ impl Bus {
         }
     }
 
-    /// Publishes an event if the ring has room; does not block.
+    /// Publishes an event if the ring has room; does not block. Counts refused events.
     pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
+        self.check_size(event)?;
         let mut ring = self.inner.ring.lock();
         if ring.closed {
             return Err(BusError::Closed);
@@ -166,7 +166,7 @@ impl Bus {
             metrics::EVENTS_REFUSED.add(1);
             return Err(BusError::NoNumbers);
         }
-        let seq = ring.push(event)?;
+        let seq = ring.push(event).inspect_err(|_| metrics::EVENTS_REFUSED.add(1))?;
         drop(ring);
         metrics::EVENTS.add(1);
         metrics::EVENT_BYTES.add(event.frame().len() as u64);

@@ -10,7 +10,9 @@ brine_metrics::metrics! {
     counter STORE_FAILURES = "brine_store_failures_total", "Transitions of the store to its failed state: disk full, read-only or broken.";
     counter STORE_REFUSED = "brine_store_refused_total", "Writes refused by the store: it had failed, or its queue was full.";
     counter STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that hit a damaged page or row of the store.";
-    counter STORE_REPLACED = "brine_store_replaced_total", "Stores damaged beyond repair at run time, moved aside and replaced by an empty one.";
+    counter STORE_REPLACED = "brine_store_replaced_total", "Stores damaged beyond repair, moved aside and replaced by an empty one, and stores found empty.";
+    counter STORE_PANICS = "brine_store_panics_total", "Panics of the store's thread, after which the store is reopened.";
+    counter STORE_UNCHECKED = "brine_store_unchecked_total", "Writes refused by the store that their callers do not repeat.";
     gauge SUBSCRIBER_LAG["subscriber"] = "brine_subscriber_lag_events", "Events that a durable subscriber has not handled yet.";
     gauge JOURNAL_BYTES = "brine_journal_bytes", "Bytes of the events in the journal.";
     gauge JOURNAL_EVENTS = "brine_journal_events", "Events in the journal.";

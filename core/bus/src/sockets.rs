@@ -85,15 +85,16 @@ impl EventSockets {
 pub(crate) async fn publish_received(bus: Bus, frames: Vec<Bytes>) {
     for frame in frames {
         let result = match Event::from_frame(frame) {
+            // The bus counts the events that it refuses.
             Ok(event) => bus.fire_event(event).await.map(|_| ()),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                metrics::EVENTS_REFUSED.add(1);
+                Err(error.into())
+            }
         };
         match result {
             Ok(()) | Err(BusError::Closed | BusError::NotPersisted(_)) => {}
-            Err(error) => {
-                metrics::EVENTS_REFUSED.add(1);
-                tracing::warn!(%error, "received event refused");
-            }
+            Err(error) => tracing::warn!(%error, "received event refused"),
         }
     }
 }

@@ -184,13 +184,12 @@ impl Process {
     }
 
     fn read(&self, mut connection: UnixStream) {
-        let reason = loop {
-            match next_frame(&mut connection, || self.is_idle()) {
-                Ok(Some(frame)) => self.take(frame),
-                Ok(None) => break None,
-                Err(error) => break Some(error.to_string()),
-            }
-        };
+        // After a panic, calls must not wait for ever.
+        let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.read_frames(&mut connection)));
+        let reason = read.unwrap_or_else(|_| {
+            tracing::error!("the reader of Python's answers panicked: this is a defect, please report it");
+            Some("the reader of its answers panicked".to_owned())
+        });
         _ = connection.shutdown(Shutdown::Both);
         self.close();
         let status = self.child.lock().wait();
@@ -202,6 +201,17 @@ impl Process {
             _ = frames.send(Err(reason.clone()));
         }
         open.ended = Some(reason);
+    }
+
+    /// Takes frames until the connection ends. Returns the error, if there is one.
+    fn read_frames(&self, connection: &mut UnixStream) -> Option<String> {
+        loop {
+            match next_frame(connection, || self.is_idle()) {
+                Ok(Some(frame)) => self.take(frame),
+                Ok(None) => return None,
+                Err(error) => return Some(error.to_string()),
+            }
+        }
     }
 
     /// Retires the process if it has no calls and leases. Returns whether that is so.

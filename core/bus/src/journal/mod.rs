@@ -362,14 +362,13 @@ impl Journal {
     }
 }
 
-/// Queues the cursors for writing, without waiting: a subscriber is being dropped.
+/// Queues the cursors for writing, without waiting: a subscriber is being dropped. They do not count as written, so that
+/// the journal writer repeats a refused write.
 pub(super) fn flush_cursors(journal: &Journal) {
     let mut batch = Batch::new();
-    let written = journal.dirty_cursors(&mut batch);
-    if !written.is_empty() {
-        // An unwritten cursor is stale: the subscriber receives some events again.
-        drop(journal.store.write(batch));
-        journal.cursors_written(written);
+    if !journal.dirty_cursors(&mut batch).is_empty() {
+        journal.store.write_unchecked(batch, "cursors of a dropped subscriber, which the journal writer writes again");
+        journal.shared.moved.notify_one();
     }
 }
 

@@ -139,16 +139,14 @@ pub(super) fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> Result
                 }
             }
             Change::DeleteFirst(_, range, limit) => {
-                let mut left = *limit;
+                // redb panics on a range whose end is before its start.
+                if *limit == 0 || range.start >= range.end {
+                    continue;
+                }
                 let within = (Bound::Included(&*range.start), Bound::Excluded(&*range.end));
-                // An iterator that is dropped leaves the rest in place.
-                let removed = open.extract_from_if::<&[u8], _>(within, |_, _| true)?;
-                for pair in removed {
+                // An iterator that is dropped leaves the rest in place; its next row would be removed already.
+                for pair in open.extract_from_if::<&[u8], _>(within, |_, _| true)?.take(*limit) {
                     pair?;
-                    left -= 1;
-                    if left == 0 {
-                        break;
-                    }
                 }
             }
         }

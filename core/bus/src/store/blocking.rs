@@ -1,6 +1,6 @@
 //! Blocking operations: reads, and writes that wait for room in the queue.
 
-use std::ops::{Bound, Deref};
+use std::ops::{Bound, Deref, Range};
 
 use redb::ReadableTable;
 
@@ -62,6 +62,18 @@ impl BlockingStore {
         })
     }
 
+    /// Returns up to `limit` pairs of a range of keys, in ascending order.
+    pub fn scan_range(&self, table: Table, range: Range<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError> {
+        // redb panics on a range whose end is before its start.
+        if range.start >= range.end {
+            return Ok(Vec::new());
+        }
+        self.read(table, |table| {
+            let pairs = table.range::<&[u8]>((Bound::Included(range.start), Bound::Excluded(range.end)))?.take(limit);
+            pairs.map(|pair| pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))).collect()
+        })
+    }
+
     /// Returns all pairs whose keys have this prefix, in ascending order.
     pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<Pair>, StoreError> {
         self.read(table, |table| {
@@ -118,9 +130,13 @@ impl BlockingStore {
         table: Table,
         read: impl FnOnce(ReadTable) -> Result<T, redb::StorageError>,
     ) -> Result<T, StoreError> {
-        self.inner.engine.read(table, read).unwrap_or_else(|(reason, generation)| {
+        let result = self.inner.engine.read(table, read).unwrap_or_else(|(reason, generation)| {
             self.inner.queue.suspect(reason.clone(), generation);
             Err(StoreError::Read(reason))
-        })
+        });
+        match result {
+            Err(StoreError::Unavailable { .. }) if self.inner.queue.is_ended() => Err(StoreError::Closed),
+            result => result,
+        }
     }
 }

@@ -26,6 +26,22 @@ pub(super) trait Disk: Send + Sync {
 
     /// Returns the disk of a file beside this one, for a copy that will replace it.
     fn copy_disk(&self) -> Box<dyn Disk>;
+
+    /// Renames a file in the same directory to the path of this one. A crash before [`Disk::sync_directory`] may bring
+    /// the old file back.
+    fn rename_from(&self, by: &Path) -> io::Result<()> {
+        std::fs::rename(by, self.path())
+    }
+
+    /// Flushes the directory of the file, so that a created or renamed file survives a crash.
+    fn sync_directory(&self) -> io::Result<()> {
+        let parent = self.path().parent().filter(|parent| !parent.as_os_str().is_empty());
+        match File::open(parent.unwrap_or(Path::new(".")))?.sync_all() {
+            // Some file systems cannot flush a directory.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+            flushed => flushed,
+        }
+    }
 }
 
 /// A file of the file system.
@@ -94,12 +110,6 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames `by` to `path`, in the same directory. After a crash, either the old or the new file exists.
-pub(super) fn replace(path: &Path, by: &Path) -> io::Result<()> {
-    std::fs::rename(by, path)?;
-    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-}
-
 /// Returns the free space of the file system of a path, in bytes.
 pub(super) fn free(path: &Path) -> io::Result<u64> {
     let status = nix::sys::statvfs::statvfs(path)?;
@@ -107,7 +117,7 @@ pub(super) fn free(path: &Path) -> io::Result<u64> {
 }
 
 /// Moves a damaged store to the first free name of `.damaged`, `.damaged.1`, ...; if all are taken, replaces the
-/// oldest. Returns the new path.
+/// oldest. Returns the new path. The caller flushes the directory.
 pub(super) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let names: Vec<PathBuf> = (0..DAMAGED)
         .map(|number| {

@@ -33,6 +33,9 @@ impl Failure {
         match error {
             redb::Error::Corrupted(_) => Failure::Damaged(text),
             redb::Error::ValueTooLarge(_) => Failure::Refused(text),
+            redb::Error::Io(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Failure::Broken(format!(
+                "{text}: it exceeds the limit of file sizes, which `ulimit -f` or LimitFSIZE= of the service sets"
+            )),
             _ => Failure::Broken(text),
         }
     }
@@ -42,7 +45,8 @@ impl Failure {
     }
 }
 
-fn text_of(panic: &(dyn Any + Send)) -> &str {
+/// Returns the message of a panic.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
 }
@@ -55,6 +59,9 @@ pub(super) struct Engine {
     /// The number of times that the database was reopened: errors of an earlier generation are stale.
     generation: AtomicU64,
     replaced: AtomicU64,
+    /// Whether a file was created or renamed and the directory is not flushed yet: no commit may be acknowledged, since
+    /// a crash might bring the old file back.
+    is_directory_dirty: AtomicBool,
     /// The last damage that was logged, to log repeated errors once.
     damage: Mutex<String>,
 }
@@ -64,9 +71,17 @@ impl Engine {
     pub fn open(disk: Box<dyn Disk>, cache: usize) -> Result<(Self, bool), (DatabaseError, Box<dyn Disk>)> {
         match open(&*disk, cache, true) {
             Ok((database, repaired)) => {
-                let database = RwLock::new(Some(database));
-                let (generation, replaced) = (AtomicU64::new(0), AtomicU64::new(0));
-                Ok((Engine { disk, cache, database, generation, replaced, damage: Mutex::default() }, repaired))
+                let engine = Engine {
+                    disk,
+                    cache,
+                    database: RwLock::new(Some(database)),
+                    generation: AtomicU64::new(0),
+                    replaced: AtomicU64::new(0),
+                    // The file may be new.
+                    is_directory_dirty: AtomicBool::new(true),
+                    damage: Mutex::default(),
+                };
+                Ok((engine, repaired))
             }
             Err(error) => Err((error, disk)),
         }
@@ -95,6 +110,7 @@ impl Engine {
     /// Moves the file aside. Returns its new path.
     pub fn move_aside(&self) -> std::io::Result<PathBuf> {
         self.close();
+        self.is_directory_dirty.store(true, Ordering::Release);
         disk::move_aside(self.disk.path())
     }
 
@@ -105,6 +121,7 @@ impl Engine {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.to_string()),
             _ => {}
         }
+        self.is_directory_dirty.store(true, Ordering::Release);
         let (database, _) = open(&*self.disk, self.cache, true).map_err(|error| error.to_string())?;
         self.put(database);
         super::check_schema(self).map_err(|error| error.to_string())?;
@@ -113,15 +130,31 @@ impl Engine {
     }
 
     /// Replaces the file by a copy with the same rows. Waits for running reads.
+    ///
+    /// # Errors
+    /// The file was not replaced. Once it is, nothing may fail before the database is replaced, too: commits would go
+    /// to a file without a name. Commits fail until the directory is flushed, see [`Engine::flush_directory`].
     pub fn swap(&self, copy: &dyn Disk) -> Result<(), String> {
         let (database, _) = open(copy, self.cache, false).map_err(|error| error.to_string())?;
         let mut slot = self.database.write();
-        disk::replace(self.disk.path(), copy.path()).map_err(|error| error.to_string())?;
+        self.disk.rename_from(copy.path()).map_err(|error| error.to_string())?;
+        self.is_directory_dirty.store(true, Ordering::Release);
         self.generation.fetch_add(1, Ordering::Relaxed);
         let old = slot.replace(database);
         drop(slot);
         _ = catch_unwind(AssertUnwindSafe(move || drop(old)));
         Ok(())
+    }
+
+    /// Flushes the directory if a file was created or renamed since it was flushed last.
+    pub fn flush_directory(&self) -> Result<(), Failure> {
+        if !self.is_directory_dirty.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.disk.sync_directory().map_err(|error| {
+            self.is_directory_dirty.store(true, Ordering::Release);
+            Failure::Broken(format!("flushing its directory failed: {error}"))
+        })
     }
 
     /// Runs an operation on the database.
@@ -131,7 +164,8 @@ impl Engine {
         guarded(|| operation(database))
     }
 
-    fn close(&self) {
+    /// Closes the database cleanly once running reads have ended; later ones fail.
+    pub fn close(&self) {
         let old = self.database.write().take();
         // A database with a damaged page may panic when it is closed.
         _ = catch_unwind(AssertUnwindSafe(move || drop(old)));
@@ -185,6 +219,11 @@ impl Engine {
     pub fn commit(&self, batches: &[Batch]) -> Result<(), Failure> {
         let guard = self.database.read();
         let Some(database) = guard.as_ref() else { return Err(Failure::Broken("opening it failed".into())) };
+        self.flush_directory()?;
+        #[cfg(test)]
+        if batches.iter().any(|batch| batch.touched().any(|(table, _)| table == super::writer::REFUSED)) {
+            return Err(Failure::Refused("requested by the test".into()));
+        }
         let attempt = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
             batch::apply(&transaction, batches)?;

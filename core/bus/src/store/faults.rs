@@ -22,6 +22,12 @@ pub struct Errors {
     pub read: Option<i32>,
     /// The error number of flushes.
     pub sync: Option<i32>,
+    /// The error number of opening a file.
+    pub open: Option<i32>,
+    /// The error number of renames.
+    pub rename: Option<i32>,
+    /// The error number of flushes of the directory.
+    pub directory: Option<i32>,
 }
 
 /// Controls the faults of a disk.
@@ -78,6 +84,7 @@ struct FaultyDisk(FileDisk, Faults);
 
 impl Disk for FaultyDisk {
     fn open(&self, builder: &Builder, create: bool) -> Result<Database, DatabaseError> {
+        self.1.check(|errors| errors.open).map_err(|error| DatabaseError::Storage(error.into()))?;
         let file = self.0.file(create).map_err(|error| DatabaseError::Storage(error.into()))?;
         builder.create_with_backend(FaultyBackend(FileBackend::new(file)?, self.1.clone()))
     }
@@ -93,6 +100,16 @@ impl Disk for FaultyDisk {
 
     fn copy_disk(&self) -> Box<dyn Disk> {
         Box::new(FaultyDisk(FileDisk(disk::copy_path(self.0.path())), self.1.clone()))
+    }
+
+    fn rename_from(&self, by: &Path) -> io::Result<()> {
+        self.1.check(|errors| errors.rename)?;
+        self.0.rename_from(by)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.1.check(|errors| errors.directory)?;
+        self.0.sync_directory()
     }
 }
 

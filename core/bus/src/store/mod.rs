@@ -29,6 +29,7 @@ pub(crate) mod tests;
 #[cfg(test)]
 mod reclaim_tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -38,17 +39,17 @@ use std::time::Duration;
 use brine_runtime::executors::MayBlock;
 use parking_lot::Mutex;
 use redb::TableDefinition;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 pub use batch::Batch;
 pub use blocking::BlockingStore;
 use disk::{Disk, FileDisk};
+pub(crate) use engine::text_of as panic_text;
 use engine::{Engine, Failure, ReadTable};
 use observers::Observers;
 pub use observers::{Observer, Touched};
 pub(crate) use pages::Pages;
-use queue::{Queue, QueueLimits};
-use reclaim::Reclaim;
+use queue::{Queue, QueueLimits, Reply, ResultReceiver};
 
 /// The version of the layout. A change of the layout increases it and adds a migration of older stores.
 pub const SCHEMA: u64 = 1;
@@ -123,6 +124,9 @@ pub enum StoreError {
         /// The error of the database.
         reason: String,
     },
+    /// The store failed while it committed the write, or was closed before it did: the write may be missing.
+    #[error("a write to the store was interrupted: it may be missing; try again")]
+    Interrupted,
     /// The queue of writes is full.
     #[error("writing to the store failed: its queue is full; try again")]
     Busy,
@@ -142,27 +146,31 @@ pub enum Health {
     Failed(StoreError),
 }
 
-/// A write in progress.
+/// A write in progress, which the store may still refuse. A caller that cannot act on a refusal uses
+/// [`Store::write_unchecked`] and states what is lost then.
 #[derive(Debug)]
-pub struct Ticket(oneshot::Receiver<Result<(), StoreError>>);
+#[must_use = "the store may refuse the write: wait for `durable`, or use `write_unchecked`"]
+pub struct Ticket(ResultReceiver);
 
 impl Ticket {
     /// Waits until the write is flushed to disk.
     pub async fn durable(self) -> Result<(), StoreError> {
-        self.0.await.unwrap_or(Err(StoreError::Closed))
+        self.0.await.unwrap_or(Err(StoreError::Interrupted))
     }
 
     /// Waits until the write is flushed to disk, on a thread that may block.
     pub fn durable_blocking(self) -> Result<(), StoreError> {
-        self.0.blocking_recv().unwrap_or(Err(StoreError::Closed))
+        self.0.blocking_recv().unwrap_or(Err(StoreError::Interrupted))
     }
 }
 
 /// The state of the store when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
-    /// The store did not exist, or was empty, and has been created.
+    /// The store did not exist and has been created.
     New,
+    /// The file was empty, which the store never leaves behind: it has been created anew.
+    Emptied,
     /// The last stop was clean.
     Clean,
     /// The last stop was not clean; the store has been repaired.
@@ -177,9 +185,11 @@ struct Inner {
     queue: Queue,
     health: watch::Sender<Health>,
     observers: Observers,
+    /// The writer thread has closed the database.
+    closed: Notify,
 }
 
-/// The open store. Clones share it; dropping the last one closes it cleanly.
+/// The open store. Clones share it; dropping the last one closes it cleanly, and so does [`Store::close`].
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -219,16 +229,19 @@ impl Store {
         let path = disk.path().to_owned();
         let failed = |reason: String| StoreError::Open { path: path.clone(), reason };
         let length = std::fs::metadata(&path).ok().map(|data| data.len());
-        if length == Some(0) {
-            tracing::warn!(path = %path.display(), "the store is an empty file: earlier events and jobs are lost");
-        }
         let (engine, opened) = match open_with_retry(disk, cache) {
-            Ok((engine, _)) if length.is_none_or(|length| length == 0) => (engine, Opened::New),
+            Ok((engine, _)) if length.is_none() => (engine, Opened::New),
+            Ok((engine, _)) if length == Some(0) => {
+                crate::metrics::STORE_REPLACED.add(1);
+                tracing::error!(path = %path.display(), "the store is an empty file: earlier events and jobs are lost, and sequence numbers begin anew");
+                (engine, Opened::Emptied)
+            }
             Ok((engine, repaired)) => (engine, if repaired { Opened::Repaired } else { Opened::Clean }),
             Err((redb::DatabaseError::DatabaseAlreadyOpen, _)) => return Err(StoreError::InUse(path)),
             Err((error, disk)) if length.is_some() && engine::is_damage(&error) => {
                 let aside = disk::move_aside(&path).map_err(|error| failed(error.to_string()))?;
                 tracing::error!(path = %path.display(), moved_to = %aside.display(), %error, "the store is damaged beyond repair: it is moved aside and an empty one takes its place");
+                crate::metrics::STORE_REPLACED.add(1);
                 let (engine, _) = Engine::open(disk, cache).map_err(|(error, _)| failed(error.to_string()))?;
                 (engine, Opened::Replaced)
             }
@@ -241,13 +254,16 @@ impl Store {
             queue: Queue::new(limits),
             health: watch::Sender::new(Health::Healthy),
             observers: Observers::default(),
+            closed: Notify::new(),
         });
         let of_thread = Arc::clone(&inner);
         let thread = std::thread::Builder::new()
             .name("store".into())
             .spawn(move || {
-                let Inner { engine, queue, health, observers } = &*of_thread;
-                writer::Writer { engine, queue, health, observers, refused: AtomicU64::new(0) }.run(Reclaim::new());
+                let Inner { engine, queue, health, observers, closed, .. } = &*of_thread;
+                let (refused, unchecked) = (AtomicU64::new(0), Mutex::new(BTreeSet::new()));
+                writer::Writer { engine, queue, health, observers, refused, unchecked }.run();
+                closed.notify_waiters();
             })
             .map_err(|error| failed(error.to_string()))?;
         let writer = Arc::new(WriterThread { inner: Arc::clone(&inner), thread: Mutex::new(Some(thread)) });
@@ -270,6 +286,11 @@ impl Store {
         Ticket(self.inner.queue.request_space())
     }
 
+    /// As [`Store::reclaim`], without waiting: a failure is logged and repeated later.
+    pub fn reclaim_soon(&self) {
+        drop(self.inner.queue.request_space());
+    }
+
     /// Watches whether the store accepts writes.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.inner.health.subscribe()
@@ -289,12 +310,38 @@ impl Store {
     /// refused with [`StoreError::Busy`]. For callers that wait for the ticket, so that the number of their writes is
     /// bounded.
     pub fn write(&self, batch: Batch) -> Ticket {
-        Ticket(self.inner.queue.try_push(batch))
+        let (sender, result) = oneshot::channel();
+        self.inner.queue.try_push(batch, Reply::Ticket(sender));
+        Ticket(result)
+    }
+
+    /// Queues changes as [`Store::write`] does, for callers that can do without them: a refusal is only logged and
+    /// counted (`brine_store_unchecked_total`). `what` is what is lost then, such as `the end of a batch`.
+    pub fn write_unchecked(&self, batch: Batch, what: &'static str) {
+        self.inner.queue.try_push(batch, Reply::Unchecked(what));
+    }
+
+    /// Commits the queued writes and closes the file cleanly, although other clones still exist: their later reads and
+    /// writes fail. Waits for running reads.
+    pub async fn close(&self) {
+        let mut closed = std::pin::pin!(self.inner.closed.notified());
+        closed.as_mut().enable();
+        self.inner.queue.close();
+        if !self.inner.queue.is_ended() {
+            closed.await;
+        }
     }
 
     /// Queues changes once the queue has room: backpressure for tasks that do not wait for the ticket.
     pub async fn write_when_room(&self, batch: Batch) -> Ticket {
-        Ticket(self.inner.queue.push_when_room(batch).await)
+        let (sender, result) = oneshot::channel();
+        self.inner.queue.push_when_room(batch, Reply::Ticket(sender)).await;
+        Ticket(result)
+    }
+
+    /// Queues changes as [`Store::write_unchecked`] does, once the queue has room.
+    pub async fn write_unchecked_when_room(&self, batch: Batch, what: &'static str) {
+        self.inner.queue.push_when_room(batch, Reply::Unchecked(what)).await;
     }
 
     /// Returns the blocking operations, for a thread that may block. Types that store them are themselves wrapped in

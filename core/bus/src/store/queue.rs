@@ -23,8 +23,19 @@ impl Default for QueueLimits {
 
 /// The sender of a result.
 pub(super) type ResultSender = oneshot::Sender<Result<(), StoreError>>;
-/// A queued batch and the sender of its result.
-pub(super) type QueuedBatch = (Batch, ResultSender);
+/// The receiver of a result.
+pub(super) type ResultReceiver = oneshot::Receiver<Result<(), StoreError>>;
+/// A queued batch and the receiver of its result.
+pub(super) type QueuedBatch = (Batch, Reply);
+
+/// The receiver of a write's result.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// The caller, by its ticket.
+    Ticket(ResultSender),
+    /// Nobody. A refusal is logged with this description.
+    Unchecked(&'static str),
+}
 
 /// The writer's next step.
 pub(super) enum Next {
@@ -42,6 +53,8 @@ struct State {
     bytes: usize,
     /// Whether batches are being refused because the queue is full. Logged once, until there is room.
     refusing: bool,
+    /// Whether the writer has ended: nothing is committed any more.
+    is_ended: bool,
     suspect: Option<(String, u64)>,
     /// The senders of results for requests to return free space to the disk.
     space: Vec<ResultSender>,
@@ -72,50 +85,65 @@ impl Queue {
         state.waiting.len() < self.limits.batches && state.bytes < self.limits.bytes
     }
 
-    fn push(&self, state: &mut State, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
-        let (done, result) = oneshot::channel();
+    fn push(&self, state: &mut State, batch: Batch, reply: Reply) {
         state.bytes += batch.bytes();
-        state.waiting.push((batch, done));
+        state.waiting.push((batch, reply));
         self.arrived.notify_one();
-        result
     }
 
-    /// Queues a batch, or refuses it if the queue is full.
-    pub fn try_push(&self, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+    /// Queues a batch, or refuses it if the queue is full or the writer has ended.
+    pub fn try_push(&self, batch: Batch, reply: Reply) {
         let mut state = self.state.lock();
-        if self.has_room(&state) {
-            return self.push(&mut state, batch);
+        if !state.is_ended && self.has_room(&state) {
+            return self.push(&mut state, batch, reply);
         }
+        let error = if state.is_ended { StoreError::Closed } else { StoreError::Busy };
         metrics::STORE_REFUSED.add(1);
-        if !std::mem::replace(&mut state.refusing, true) {
+        if !state.is_ended && !std::mem::replace(&mut state.refusing, true) {
             let (batches, bytes) = (state.waiting.len(), state.bytes);
             tracing::error!(batches, bytes, "writes refused: the queue of the store is full; the disk is too slow");
         }
-        let (done, result) = oneshot::channel();
-        // The receiver is still alive.
-        _ = done.send(Err(StoreError::Busy));
-        result
+        drop(state);
+        match reply {
+            // The caller may ignore the result.
+            Reply::Ticket(sender) => _ = sender.send(Err(error)),
+            Reply::Unchecked(what) => {
+                metrics::STORE_UNCHECKED.add(1);
+                tracing::error!(what, %error, "a write to the store was refused and is not repeated");
+            }
+        }
     }
 
     /// Queues a batch when there is room; blocks this thread until then.
-    pub fn push_blocking(&self, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+    pub fn push_blocking(&self, batch: Batch) -> ResultReceiver {
+        let (sender, result) = oneshot::channel();
         let mut state = self.state.lock();
-        while !self.has_room(&state) {
+        while !self.has_room(&state) && !state.is_ended {
             self.room.wait(&mut state);
         }
-        self.push(&mut state, batch)
+        if state.is_ended {
+            drop(state);
+            self.try_push(batch, Reply::Ticket(sender));
+        } else {
+            self.push(&mut state, batch, Reply::Ticket(sender));
+        }
+        result
     }
 
     /// Queues a batch when there is room.
-    pub async fn push_when_room(&self, batch: Batch) -> oneshot::Receiver<Result<(), StoreError>> {
+    pub async fn push_when_room(&self, batch: Batch, reply: Reply) {
         loop {
             let room = self.room_async.notified();
             let mut room = std::pin::pin!(room);
             room.as_mut().enable();
             {
                 let mut state = self.state.lock();
+                if state.is_ended {
+                    drop(state);
+                    return self.try_push(batch, reply);
+                }
                 if self.has_room(&state) {
-                    return self.push(&mut state, batch);
+                    return self.push(&mut state, batch, reply);
                 }
             }
             room.await;
@@ -134,9 +162,16 @@ impl Queue {
     }
 
     /// Requests that the writer return free space to the disk.
-    pub fn request_space(&self) -> oneshot::Receiver<Result<(), StoreError>> {
+    pub fn request_space(&self) -> ResultReceiver {
         let (done, result) = oneshot::channel();
-        self.state.lock().space.push(done);
+        let mut state = self.state.lock();
+        if state.is_ended {
+            // The caller may ignore the result.
+            _ = done.send(Err(StoreError::Closed));
+        } else {
+            state.space.push(done);
+        }
+        drop(state);
         self.arrived.notify_one();
         result
     }
@@ -150,6 +185,26 @@ impl Queue {
     pub fn close(&self) {
         self.state.lock().closing = true;
         self.arrived.notify_all();
+    }
+
+    /// Whether the writer has ended.
+    pub fn is_ended(&self) -> bool {
+        self.state.lock().is_ended
+    }
+
+    /// Records that the writer has ended: refuses all further batches.
+    pub fn end(&self) {
+        let waiting = {
+            let mut state = self.state.lock();
+            state.is_ended = true;
+            state.space.clear();
+            std::mem::take(&mut state.waiting)
+        };
+        self.room.notify_all();
+        self.room_async.notify_waiters();
+        for (batch, reply) in waiting {
+            self.try_push(batch, reply);
+        }
     }
 
     /// Waits for the writer's next step, until this deadline.

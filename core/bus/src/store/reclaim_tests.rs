@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::reclaim::Reclaim;
 use super::*;
 
 const THINGS: Table = Table("things");
@@ -166,6 +167,60 @@ fn a_disk_that_fills_up_during_a_copy_leaves_the_store_as_it_is() {
     assert!(store.disk_bytes() < 16 << 20, "{}", store.disk_bytes());
     drop(store);
     assert_eq!(rows(&open(&path), THINGS).len(), 1010);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_whichever_step_of_a_replacement_fails() {
+    const EIO: i32 = 5;
+    const EMFILE: i32 = 24;
+    let none = faults::Errors::default();
+    for (step, errors) in [
+        ("opening the copy", faults::Errors { open: Some(EMFILE), ..none }),
+        ("the rename", faults::Errors { rename: Some(EIO), ..none }),
+        ("flushing the directory", faults::Errors { directory: Some(EMFILE), ..none }),
+        ("the rename and all after it", faults::Errors { rename: Some(EIO), directory: Some(EIO), ..none }),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("brine.redb");
+        let (store, _, faults) = faults::open(&path, 1 << 20);
+        let store = BlockingStore(store);
+        fill(&store, THINGS, 0..30_000);
+        remove(&store, THINGS, 29_000);
+        let mut health = store.health();
+        // The first flush is that of the copy, which has been opened then.
+        let stalled = faults.stall();
+        let ticket = store.reclaim();
+        faults.wait_for_stall();
+        faults.set(errors);
+        drop(stalled);
+        let reclaimed = ticket.durable_blocking();
+        // While the directory cannot be flushed, a crash may bring the old file back: nothing is acknowledged.
+        let acknowledged: Vec<u32> = (30_000..30_050)
+            .filter(|number| {
+                let mut batch = Batch::new();
+                batch.put(THINGS, key(*number), vec![1; 10]);
+                store.write(batch).durable_blocking().is_ok()
+            })
+            .collect();
+        if errors.rename.is_none() && errors.directory.is_some() {
+            assert!(acknowledged.is_empty(), "{step}: {acknowledged:?} {reclaimed:?}");
+            assert!(matches!(*health.borrow_and_update(), Health::Failed(_)), "{step}");
+        } else {
+            assert_eq!((reclaimed.is_err(), acknowledged.len()), (true, 50), "{step}");
+        }
+        faults.set(none);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let healthy = health.wait_for(|health| matches!(health, Health::Healthy));
+            tokio::time::timeout(Duration::from_secs(60), healthy).await.unwrap().unwrap();
+        });
+        fill(&store, OTHERS, 0..10);
+        drop((store, faults));
+        let store = open(&path);
+        let rows = rows(&store, THINGS);
+        assert!(acknowledged.iter().all(|number| rows.contains_key(&key(*number))), "{step}");
+        assert_eq!((rows.len(), store.scan(OTHERS, b"", 99).unwrap().len()), (1000 + acknowledged.len(), 10), "{step}");
+    }
 }
 
 #[test]

@@ -314,11 +314,118 @@ fn the_file_is_accessible_to_its_owner_alone() {
 }
 
 #[test]
-fn an_empty_file_becomes_a_new_store() {
+fn an_empty_file_is_counted_as_a_loss_and_becomes_a_new_store() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     std::fs::write(&path, b"").unwrap();
-    assert_eq!(open(&path).1, Opened::New);
+    let before = crate::metrics::STORE_REPLACED.get();
+    let (store, opened) = open(&path);
+    assert_eq!(opened, Opened::Emptied);
+    assert!(crate::metrics::STORE_REPLACED.get() > before);
+    put(&store, &[("a", "1")]);
+    drop(store);
+    assert_eq!(open(&path).1, Opened::Clean);
+}
+
+#[test]
+fn a_store_is_closed_cleanly_although_clones_exist() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
+    let (store, _) = open(&path);
+    let clone = store.clone();
+    let queued: Vec<Ticket> = (0..100).map(|n| store.write(one(&n.to_string(), b"1"))).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(store.close());
+    for ticket in queued {
+        ticket.durable_blocking().unwrap();
+    }
+    // A closed store neither blocks nor accepts anything.
+    runtime.block_on(async {
+        clone.close().await;
+        let write = clone.write_when_room(one("late", b"1")).await;
+        assert!(matches!(write.durable().await, Err(StoreError::Closed)));
+    });
+    let errors = [
+        clone.write(one("late", b"1")).durable_blocking(),
+        clone.write_blocking(one("late", b"1")).durable_blocking(),
+        clone.reclaim().durable_blocking(),
+        clone.get(THINGS, b"1").map(drop),
+    ];
+    assert!(errors.iter().all(|error| matches!(error, Err(StoreError::Closed))), "{errors:?}");
+    let before = crate::metrics::STORE_UNCHECKED.get();
+    clone.write_unchecked(one("late", b"1"), "a write of a test");
+    assert!(crate::metrics::STORE_UNCHECKED.get() > before);
+    let (reopened, opened) = open(&path);
+    assert_eq!((opened, reopened.scan(THINGS, b"", 1000).unwrap().len()), (Opened::Clean, 100));
+}
+
+#[test]
+fn a_panic_of_the_stores_thread_is_a_failure_from_which_it_recovers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
+    let (store, _) = open(&path);
+    put(&store, &[("before", "1")]);
+    let (panics, mut health) = (crate::metrics::STORE_PANICS.get(), store.health());
+    let mut batch = Batch::new();
+    batch.put(writer::PANICS, *b"now", &b"1"[..]);
+    let error = store.write(batch).durable_blocking().unwrap_err();
+    assert!(matches!(error, StoreError::Interrupted), "{error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let failed = runtime.block_on(async {
+        let failed = health.wait_for(|health| matches!(health, Health::Failed(_)));
+        tokio::time::timeout(Duration::from_secs(60), failed).await.unwrap().unwrap().clone()
+    });
+    let Health::Failed(error) = failed else { unreachable!() };
+    assert!(error.to_string().contains("panicked: requested by the test"), "{error}");
+    assert!(crate::metrics::STORE_PANICS.get() > panics);
+    wait_for_health(&store, true);
+    put(&store, &[("after", "1")]);
+    store.reclaim().durable_blocking().unwrap();
+    drop(store);
+    let (store, opened) = open(&path);
+    assert_eq!((opened, store.scan(THINGS, b"", 9).unwrap().len()), (Opened::Clean, 2));
+}
+
+#[test]
+fn refused_writes_without_a_waiting_caller_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _, faults) = faults::open(&directory.path().join("brine.redb"), 1 << 20);
+    faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
+    store.write(one("a", b"1")).durable_blocking().unwrap_err();
+    for refused in [&(|| store.write_unchecked(one("b", b"1"), "a write of a test")) as &dyn Fn(), &|| {
+        drop(store.write(one("c", b"1")))
+    }] {
+        let before = crate::metrics::STORE_UNCHECKED.get();
+        refused();
+        store.write(one("d", b"1")).durable_blocking().unwrap_err();
+        assert!(crate::metrics::STORE_UNCHECKED.get() > before);
+    }
+}
+
+#[test]
+fn ranges_without_keys_and_limits_of_zero_remove_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory.path().join("brine.redb"));
+    put(&store, &[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")]);
+    for (range, limit, left) in [
+        ("a".."z", 0, 4),
+        ("z".."a", 9, 4),
+        ("b".."b", 9, 4),
+        ("e".."z", 9, 4),
+        ("b".."z", 1, 3),
+        ("a".."d", 9, 1),
+        ("a".."z", usize::MAX, 0),
+    ] {
+        let mut batch = Batch::new();
+        batch.delete_first(THINGS, range.start..range.end, limit);
+        store.write(batch).durable_blocking().unwrap();
+        assert_eq!(store.scan(THINGS, b"", 9).unwrap().len(), left, "{range:?} {limit}");
+    }
+    for prefix in ["", "x"] {
+        let mut batch = Batch::new();
+        batch.delete_prefix(THINGS, prefix).delete_below(THINGS, prefix);
+        store.write(batch).durable_blocking().unwrap();
+    }
 }
 
 #[test]
@@ -337,4 +444,24 @@ fn pages_are_bounded_by_bytes() {
         let (pairs, rest) = store.scan_page(THINGS, start.as_bytes(), limit, bytes).unwrap();
         assert_eq!((keys(pairs), rest), (expected.iter().map(ToString::to_string).collect(), more), "{start}");
     }
+}
+
+#[test]
+fn an_invalid_write_is_refused_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _, faults) = faults::open(&directory.path().join("brine.redb"), 1 << 20);
+    let store = BlockingStore(store);
+    // All of them wait for one commit.
+    let stalled = faults.stall();
+    let first = store.write(one("first", b"1"));
+    faults.wait_for_stall();
+    let mut invalid = Batch::new();
+    invalid.put(writer::REFUSED, *b"x", &b"1"[..]);
+    let tickets = [store.write(one("a", b"1")), store.write(invalid), store.write(one("b", b"1"))];
+    drop(stalled);
+    first.durable_blocking().unwrap();
+    let results = tickets.map(|ticket| ticket.durable_blocking().is_ok());
+    assert_eq!(results, [true, false, true]);
+    assert_eq!(keys(store.scan(THINGS, b"", 9).unwrap()), ["a", "b", "first"]);
+    assert!(matches!(*store.health().borrow(), Health::Healthy));
 }

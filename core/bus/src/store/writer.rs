@@ -1,19 +1,23 @@
 //! The writer thread: commits the queue, and recovers the store after an I/O error.
 //!
 //! After an error, all writes are refused at once. The database is reopened, so that reads work again, and writing is
-//! retried with growing pauses until the disk accepts writes; the process need not be restarted. After a write that met
-//! a damaged page, all pages are checked; a file that cannot be repaired is moved aside, as at the start. Between
-//! commits, the thread returns free space to the disk (`reclaim`).
+//! retried with growing pauses until the disk accepts writes; the process need not be restarted. After a write that met a
+//! damaged page, all pages are checked; a file that cannot be repaired is moved aside, as at the start. Between commits,
+//! the thread returns free space to the disk (`reclaim`). A panic of the thread is such an error, too: its state is
+//! built anew, and the database is reopened.
 
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::engine::{self, Engine, Failure};
 use super::observers::Observers;
-use super::queue::{Next, Queue, QueuedBatch};
+use super::queue::{Next, Queue, QueuedBatch, Reply};
 use super::reclaim::Reclaim;
 use super::{Batch, Health, META, StoreError};
 use crate::metrics;
@@ -31,6 +35,26 @@ pub(super) struct Writer<'a> {
     pub observers: &'a Observers,
     /// The number of batches refused since the store failed.
     pub refused: AtomicU64,
+    /// The descriptions of refused writes without a caller that waits, each logged once until the store works again.
+    pub unchecked: Mutex<BTreeSet<&'static str>>,
+}
+
+/// The table whose changes panic in tests.
+#[cfg(test)]
+pub(super) const PANICS: super::Table = super::Table("test panics");
+
+/// The table whose changes are invalid in tests.
+#[cfg(test)]
+pub(super) const REFUSED: super::Table = super::Table("test refused");
+
+/// The description of a refused write whose caller has stopped waiting.
+const ABANDONED: &str = "a write whose caller no longer waits";
+
+/// The state between two commits.
+struct Work {
+    reclaim: Reclaim,
+    fault: Option<Fault>,
+    pauses: Pauses,
 }
 
 /// The state of a failed store.
@@ -59,6 +83,11 @@ struct Pauses {
 }
 
 impl Pauses {
+    /// Whether the store has recently recovered from damage that the check of the pages did not find.
+    fn is_unexplained(&self) -> bool {
+        self.unexplained.is_some_and(|at| at.elapsed() < STABLE_AFTER)
+    }
+
     fn take(&mut self) -> Duration {
         if self.recovered.is_some_and(|at| at.elapsed() > STABLE_AFTER) {
             self.next = FIRST_PAUSE;
@@ -70,61 +99,104 @@ impl Pauses {
 }
 
 impl Writer<'_> {
-    /// Commits batches until the queue is closed.
-    pub fn run(&self, mut reclaim: Reclaim) {
-        let mut fault: Option<Fault> = None;
-        let mut pauses = Pauses { next: FIRST_PAUSE, recovered: None, unexplained: None };
+    /// Commits batches until the queue is closed, then closes the database.
+    pub fn run(&self) {
+        let pauses = Pauses { next: FIRST_PAUSE, recovered: None, unexplained: None };
+        let mut work = Work { reclaim: Reclaim::new(), fault: None, pauses };
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.serve(&mut work))) {
+            let reason = format!("the thread of the store panicked: {}", engine::text_of(&*panic));
+            metrics::STORE_PANICS.add(1);
+            tracing::error!(reason, "the thread of the store continues; this is a defect, please report it");
+            let Work { reclaim, fault, pauses } = &mut work;
+            let abandoned = std::mem::replace(reclaim, Reclaim::new());
+            // A copy of the store may be in the state that panicked.
+            _ = catch_unwind(AssertUnwindSafe(move || drop(abandoned)));
+            match fault {
+                Some(fault) => (fault.broken, fault.next_try) = (true, Instant::now() + pauses.take()),
+                None => *fault = Some(self.fail(&Failure::Broken(reason), pauses)),
+            }
+        }
+        // A copy in progress reads from the database.
+        drop(work);
+        self.engine.close();
+        self.queue.end();
+    }
+
+    fn serve(&self, work: &mut Work) {
+        let Work { reclaim, fault, pauses } = work;
         loop {
             let wake = fault.as_ref().map_or_else(|| reclaim.next(), |fault| fault.next_try);
             match self.queue.next(Some(wake)) {
                 Next::Closed => return,
                 Next::Batches(waiting) => match &fault {
                     Some(fault) => self.refuse(waiting, &fault.error),
-                    None => fault = self.commit(waiting, &mut reclaim).map(|failure| self.fail(&failure, &mut pauses)),
+                    None => *fault = self.commit(waiting, reclaim).map(|failure| self.fail(&failure, pauses)),
                 },
                 Next::Check => {}
             }
             if let Some((reason, generation)) = self.queue.take_suspect()
                 && generation == self.engine.generation()
             {
-                match &mut fault {
+                match fault {
                     Some(fault) => fault.broken = true,
-                    None => fault = Some(self.fail(&Failure::Broken(reason), &mut pauses)),
+                    None => *fault = Some(self.fail(&Failure::Broken(reason), pauses)),
                 }
             }
             if let Some(failed) = fault.take_if(|fault| Instant::now() >= fault.next_try) {
-                fault = self.recover(failed, &mut pauses);
+                *fault = self.recover(failed, pauses);
             }
             reclaim.request(self.queue.take_space_requests());
             match &fault {
                 Some(fault) => reclaim.abandon(&fault.error),
-                None => reclaim.step(self.engine),
+                None => {
+                    reclaim.step(self.engine);
+                    // A step may have replaced the file.
+                    if let Err(failure) = self.engine.flush_directory() {
+                        *fault = Some(self.fail(&failure, pauses));
+                    }
+                }
             }
         }
     }
 
     /// Commits batches together. Returns the failure that makes the store unusable.
     fn commit(&self, waiting: Vec<QueuedBatch>, reclaim: &mut Reclaim) -> Option<Failure> {
-        let (batches, done): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+        let (batches, replies): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+        #[cfg(test)]
+        assert!(batches.iter().all(|batch| batch.touched().all(|(table, _)| table != PANICS)), "requested by the test");
         let failure = match self.engine.commit(&batches) {
             Ok(()) => {
                 reclaim.committed(&batches);
                 self.observers.committed(&batches);
-                for sender in done {
-                    // The caller may ignore the result.
-                    _ = sender.send(Ok(()));
+                for reply in replies {
+                    if let Reply::Ticket(sender) = reply {
+                        // The caller may ignore the result.
+                        _ = sender.send(Ok(()));
+                    }
                 }
                 return None;
             }
             Err(failure) => failure,
         };
-        let error = self.error(&failure);
-        self.refuse(batches.into_iter().zip(done).collect(), &error);
-        if let Failure::Refused(reason) = &failure {
-            tracing::error!(reason, "writes refused: one of them is invalid");
+        let waiting: Vec<QueuedBatch> = batches.into_iter().zip(replies).collect();
+        if !matches!(failure, Failure::Refused(_)) {
+            self.refuse(waiting, &self.error(&failure));
+            return Some(failure);
+        }
+        if waiting.len() == 1 {
+            tracing::error!(error = %self.error(&failure), "a write is invalid and is refused");
+            self.refuse(waiting, &self.error(&failure));
             return None;
         }
-        Some(failure)
+        // The invalid batch must not have the others refused.
+        let mut waiting = waiting.into_iter();
+        while let Some(batch) = waiting.next() {
+            if let Some(failure) = self.commit(vec![batch], reclaim) {
+                self.refuse(waiting.collect(), &self.error(&failure));
+                return Some(failure);
+            }
+        }
+        None
     }
 
     fn error(&self, failure: &Failure) -> StoreError {
@@ -138,9 +210,18 @@ impl Writer<'_> {
     fn refuse(&self, waiting: Vec<QueuedBatch>, error: &StoreError) {
         metrics::STORE_REFUSED.add(waiting.len() as u64);
         self.refused.fetch_add(waiting.len() as u64, Ordering::Relaxed);
-        for (_, sender) in waiting {
-            // If the caller ignores the result, the counter and the log line of the failure cover it.
-            _ = sender.send(Err(error.clone()));
+        for (_, reply) in waiting {
+            let what = match reply {
+                Reply::Ticket(sender) => match sender.send(Err(error.clone())) {
+                    Ok(()) => continue,
+                    Err(_) => ABANDONED,
+                },
+                Reply::Unchecked(what) => what,
+            };
+            metrics::STORE_UNCHECKED.add(1);
+            if self.unchecked.lock().insert(what) {
+                tracing::error!(what, %error, "a write to the store was refused and is not repeated");
+            }
         }
     }
 
@@ -156,7 +237,7 @@ impl Writer<'_> {
         self.health.send_replace(Health::Failed(error.clone()));
         let since = Instant::now();
         let damaged = matches!(failure, Failure::Damaged(_));
-        let hopeless = damaged && pauses.unexplained.is_some_and(|at| at.elapsed() < STABLE_AFTER);
+        let hopeless = damaged && pauses.is_unexplained();
         Fault {
             error,
             since,
@@ -174,6 +255,7 @@ impl Writer<'_> {
         match self.attempt(&mut fault) {
             Ok(()) => {
                 let refused = self.refused.swap(0, Ordering::Relaxed);
+                self.unchecked.lock().clear();
                 let seconds = fault.since.elapsed().as_secs();
                 let path = self.engine.disk.path().display();
                 metrics::STORE_FAILED.set(0);
