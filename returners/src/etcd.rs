@@ -345,7 +345,9 @@ impl Returner for Etcd {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now_for_age(older_than), older_than.as_secs()) else {
+            return Ok(());
+        };
         for directory in ["jobs", "expected"] {
             self.writer
                 .delete(&format!("{}/{directory}/", self.root), &format!("{}/{directory}/{oldest}", self.root))?;

@@ -240,7 +240,9 @@ impl Returner for Influxdb {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now_for_age(older_than), older_than.as_secs()) else {
+            return Ok(());
+        };
         for measurement in ["jids", "returns", "jid_minions"] {
             let jids = self.tag_values(measurement, "jid")?;
             let is_old = |jid: &&String| jid.parse::<Jid>().is_ok_and(|jid| jid < oldest);

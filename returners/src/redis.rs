@@ -233,7 +233,9 @@ impl Returner for Redis {
 
     /// Redis expires keys itself; this removes those that were stored with a longer expiry.
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now_for_age(older_than), older_than.as_secs()) else {
+            return Ok(());
+        };
         for prefix in ["load:", "ret:", "minions:"] {
             let old: Vec<String> = self
                 .jids(prefix)?

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
+mod history;
 mod zone_file;
 
 use std::ffi::OsStr;
@@ -13,9 +14,10 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use parking_lot::Mutex;
 
+use history::History;
 use zone_file::ZoneFile;
 
 /// The zone of a host whose `TZ` is not set.
@@ -34,9 +36,29 @@ static LOCAL: LazyLock<Mutex<LocalZone>> = LazyLock::new(|| {
     Mutex::new(LocalZone::new(setting.as_deref(), Path::new(LOCALTIME), &directories))
 });
 
+/// The readings of the wall clock, and the point from which the monotonic clock counts.
+static HISTORY: LazyLock<(Instant, Mutex<History>)> = LazyLock::new(|| (Instant::now(), Mutex::default()));
+
 /// Returns the current time in the local time zone.
 pub fn now() -> Zoned {
     Timestamp::now().to_zoned(zone())
+}
+
+/// Returns the time from which `age` is subtracted to find what is older: the reading of the wall clock when `age` ago
+/// by the monotonic clock, plus `age`. While the clock is not set, this is [`now`]. If it is set forward while the
+/// process runs, what was stored before does not age at once. A process that removes old data calls this regularly, and
+/// once at its start.
+pub fn now_for_age(age: Duration) -> Zoned {
+    let (start, history) = &*HISTORY;
+    let (monotonic, wall) =
+        (SignedDuration::try_from(start.elapsed()).unwrap_or(SignedDuration::MAX), Timestamp::now());
+    let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
+    let reading = {
+        let mut history = history.lock();
+        history.observe(monotonic, wall);
+        history.reading(monotonic.saturating_sub(age))
+    };
+    reading.and_then(|reading| reading.checked_add(age).ok()).unwrap_or(wall).to_zoned(zone())
 }
 
 /// Returns the local time zone: that of `TZ`, or else of /etc/localtime; UTC if neither can be read.

@@ -276,7 +276,9 @@ impl Returner for Mongo {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now_for_age(older_than), older_than.as_secs()) else {
+            return Ok(());
+        };
         self.run(|database| {
             ["jobs", "saltReturns", "jobMinions"].iter().try_for_each(|name| {
                 let collection: Collection<Document> = database.collection(name);

@@ -283,7 +283,9 @@ impl Returner for Sql {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now_for_age(older_than), older_than.as_secs()) else {
+            return Ok(());
+        };
         let within = |statement: &str| statement.replace("SECONDS", &older_than.as_secs().to_string());
         let (since, events) = (within(self.layout.returned_since), within(self.layout.old_events));
         self.change(|client| {

@@ -309,7 +309,7 @@ impl Returner for Sqlite {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let now = brine_clock::now();
+        let now = brine_clock::now_for_age(older_than);
         let Some(oldest) = oldest_kept(&now, older_than.as_secs()) else { return Ok(()) };
         let age = SignedDuration::try_from(older_than).unwrap_or(SignedDuration::MAX);
         let oldest_event = brine_event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));

@@ -48,7 +48,7 @@ impl LocalCache {
 
     /// Removes the jobs that are older than `older_than` and have no younger return.
     pub(super) fn remove_old(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let now = brine_clock::now();
+        let now = brine_clock::now_for_age(older_than);
         let of = |seconds| oldest_kept(&now, seconds);
         let Some((young, end)) = of(older_than.as_secs()).zip(of(older_than.as_secs().saturating_add(LATE_AFTER)))
         else {
@@ -62,8 +62,7 @@ impl LocalCache {
             start = next;
         }
         if self.remove(start..end.as_str().into())? || is_removed {
-            // The store logs a failure, and no caller waits for the end.
-            drop(self.settle()?.reclaim());
+            self.settle()?.reclaim_soon();
         }
         Ok(())
     }
