@@ -179,3 +179,33 @@ fn modules_have_the_disallowed_methods_of_the_workspace() {
         assert!(modules.lines().any(|have| have == line), "minion/modules/clippy.toml lacks: {line}");
     }
 }
+
+/// A write that the store refuses is handled, or its loss is named: `write_unchecked` takes what is lost.
+#[test]
+fn refused_writes_of_the_store_are_not_silenced() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let writes = [
+        "store.write(",
+        "table.write(",
+        ".write(batch",
+        ".write_when_room(",
+        ".write_blocking(",
+        ".durable()",
+        ".durable_blocking()",
+    ];
+    let mut found = Vec::new();
+    for directory in ["api", "cluster", "core", "master", "minion", "reactor", "returners", "src", "syndic"] {
+        for file in sources(&root.join(directory)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            for statement in code.split([';', '{', '}']) {
+                let statement: String = statement.split_whitespace().collect();
+                let is_silenced = ["drop(", "_=", "let_="].iter().any(|form| statement.starts_with(form));
+                if is_silenced && writes.iter().any(|write| statement.contains(write)) {
+                    found.push(format!("{}: {statement}", file.strip_prefix(root).unwrap().display()));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "handle the error, or use `write_unchecked`: {found:#?}");
+}

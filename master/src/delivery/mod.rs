@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use brine_bus::{Bus, Subscription};
 use brine_event::Event;
 use brine_returners::ReturnerError;
-use brine_runtime::executors::Executor;
+use brine_runtime::executors::{Executor, ExecutorError};
 use brine_value::{Map, map};
 use tokio_util::sync::CancellationToken;
 
@@ -141,24 +141,37 @@ pub(crate) async fn deliver_queued(
         let batch = queue.take();
         let last = batch.last().map_or(0, Event::seq);
         let mut rest: Arc<[Event]> = batch.into();
-        let mut tries = 0;
+        let (mut tries, mut at_once) = (0, usize::MAX);
         while !rest.is_empty() {
             let (run, events) = (Arc::clone(&take), Arc::clone(&rest));
-            let Unstored { handled, count, error } = match disk.run(move |_| run(&events)).await {
+            let passed = at_once.min(rest.len());
+            let Unstored { handled, count, error } = match disk.run(move |_| run(&events[..passed])).await {
                 Ok(Ok(())) => {
                     outages.end(&shutdown).await;
-                    break;
+                    (tries, rest) = (0, rest[passed..].into());
+                    continue;
                 }
                 Ok(Err(unstored)) => unstored,
-                // Either the executor stops with the master, or the call has panicked, which is logged and which a
-                // retry would repeat.
-                Err(error) => {
-                    tracing::error!(first = rest[0].seq(), last, %error, "storing events failed");
-                    if shutdown.is_cancelled() {
-                        return;
+                // The executor stops with the master: the events are delivered after the next start.
+                Err(ExecutorError::Stopped(_)) => return,
+                // An event with which the call panics must not have the others dropped.
+                Err(ExecutorError::Panicked(_)) if passed > 1 => {
+                    at_once = 1;
+                    continue;
+                }
+                // A retry would repeat the panic.
+                Err(error @ ExecutorError::Panicked(_)) => {
+                    tracing::error!(returner = name, tag = rest[0].tag(), seq = rest[0].seq(), %error, "storing an event failed: it is dropped");
+                    brine_job::metrics::RETURNS_LOST.add(1);
+                    (tries, rest) = (0, rest[1..].into());
+                    continue;
+                }
+                // No thread can be started at present.
+                Err(ExecutorError::Full(_)) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(MAX_PAUSE) => continue,
+                        () = shutdown.cancelled() => return,
                     }
-                    brine_job::metrics::RETURNS_LOST.add(rest.len() as u64);
-                    break;
                 }
             };
             tries = if handled > 0 { 1 } else { tries + 1 };

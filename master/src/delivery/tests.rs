@@ -132,3 +132,27 @@ async fn queued_events_are_delivered_by_number_or_by_age() {
     assert_eq!(batch, ["a"]);
     assert!(after >= time, "{after:?}");
 }
+
+#[tokio::test]
+async fn an_event_that_panics_is_dropped_alone() {
+    let (_folder, bus) = journalled().await;
+    let mut events = bus.subscribe(Filter::All, Start::Durable("panics".into())).unwrap();
+    let (shutdown, (stored, mut seen)) = (CancellationToken::new(), tokio::sync::mpsc::unbounded_channel());
+    for tag in ["a", "b", "bad", "c", "d"] {
+        bus.fire(tag, &map! {}).await.unwrap();
+    }
+    let (stop, of) = (shutdown.clone(), bus.clone());
+    let task = tokio::spawn(async move {
+        let take = move |batch: &[Event]| {
+            assert!(batch.iter().all(|event| event.tag() != "bad"), "requested by the test");
+            batch.iter().for_each(|event| stored.send(event.tag().to_owned()).unwrap());
+            Ok(())
+        };
+        deliver(&of, "test", &mut events, &Executor::new("disk", 1, 1), stop, take).await;
+    });
+    for tag in ["a", "b", "c", "d"] {
+        assert_eq!(seen.recv().await.unwrap(), tag);
+    }
+    shutdown.cancel();
+    task.await.unwrap();
+}

@@ -74,15 +74,20 @@ pub(crate) async fn cache_loads(
 ) {
     let name = returner.name();
     deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
+        let mut queued = Ok(());
         for (handled, event) in batch.iter().enumerate() {
             let jid = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/new"));
             match jid.map(|jid| store_load(&*returner, jid, event.data())) {
                 None | Some(Ok(())) => {}
-                Some(Err(CacheError::Returner(error))) => return Err(Unstored { handled, count: 1, error }),
+                Some(Err(CacheError::Returner(error))) => {
+                    queued = Err(Unstored { handled, count: 1, error });
+                    break;
+                }
                 Some(Err(error)) => tracing::debug!(tag = event.tag(), %error, "job event not stored"),
             }
         }
-        Ok(())
+        returner.flush().map_err(|error| Unstored { handled: 0, count: 1, error })?;
+        queued
     })
     .await;
 }
@@ -105,32 +110,39 @@ enum CacheError {
 }
 
 impl JobCache {
-    /// Stores job events: returns, and calls of the master's own functions, each kind in one operation.
+    /// Stores job events and waits until they are on disk: the cache may refuse what it has queued, and the cursor must
+    /// not pass it.
     fn store_all(&self, events: &[Event]) -> Result<(), Unstored> {
+        let queued = self.queue_all(events);
+        self.cache.flush().map_err(|error| Unstored { handled: 0, count: 1, error })?;
+        queued
+    }
+
+    /// Stores job events: returns, and calls of the master's own functions, each kind in one operation.
+    fn queue_all(&self, events: &[Event]) -> Result<(), Unstored> {
         let mut batch = JobBatch::default();
         for (index, event) in events.iter().enumerate() {
             match self.store(event) {
                 Ok(None) => {}
                 Ok(Some(Stored::Call(call))) => {
-                    batch.end_times.extend(self.end_time(call.jid(), event));
-                    batch.calls.push(call);
+                    let end_time = self.end_time(call.jid(), event);
+                    batch.calls.push(call, index, end_time);
                 }
                 Ok(Some(Stored::Return(one))) => {
-                    batch.end_times.extend(self.end_time(one.jid(), event));
-                    batch.returns.push(one);
-                    batch.of_returns.push(index);
+                    let end_time = self.end_time(one.jid(), event);
+                    batch.returns.push(one, index, end_time);
                     batch.bytes += event.body().len();
                 }
                 Err(error) => {
-                    batch.store(&*self.cache, index)?;
+                    batch.store(&*self.cache)?;
                     return Err(Unstored { handled: index, count: 1, error });
                 }
             }
-            if batch.returns.len() >= MAX_RETURNS || batch.bytes >= MAX_RETURN_BYTES {
-                batch.store(&*self.cache, index + 1)?;
+            if batch.returns.what.len() >= MAX_RETURNS || batch.bytes >= MAX_RETURN_BYTES {
+                batch.store(&*self.cache)?;
             }
         }
-        batch.store(&*self.cache, events.len())
+        batch.store(&*self.cache)
     }
 
     /// Returns the time of a return, if it is to be stored.
@@ -240,42 +252,79 @@ enum Stored {
     Call(Call),
 }
 
+/// Returns or calls, each with its event.
+struct Records<T> {
+    what: Vec<T>,
+    of_event: Vec<RecordedEvent>,
+}
+
+/// The index of an event in its batch, and the time of its return, in microseconds since 1970, if that is stored.
+struct RecordedEvent {
+    index: usize,
+    end_time: Option<(Jid, u64)>,
+}
+
+impl<T> Default for Records<T> {
+    fn default() -> Self {
+        Records { what: Vec::new(), of_event: Vec::new() }
+    }
+}
+
+impl<T> Records<T> {
+    fn push(&mut self, what: T, index: usize, end_time: Option<(Jid, u64)>) {
+        self.what.push(what);
+        self.of_event.push(RecordedEvent { index, end_time });
+    }
+}
+
 /// Returns and calls that are stored together.
 #[derive(Default)]
 struct JobBatch {
-    calls: Vec<Call>,
-    returns: Vec<Return>,
-    /// The times of the last returns, in microseconds since 1970, by job.
-    end_times: BTreeMap<Jid, u64>,
-    /// For each return, the index of its event in the batch of events.
-    of_returns: Vec<usize>,
+    calls: Records<Call>,
+    returns: Records<Return>,
     /// The total size of the returns' events, in bytes.
     bytes: usize,
 }
 
 impl JobBatch {
-    /// Stores all records and empties the batch. `handled` is the number of events up to the last one of the batch. A
-    /// retry after an error stores some records again, which is idempotent.
-    fn store(&mut self, cache: &dyn Returner, handled: usize) -> Result<(), Unstored> {
-        let JobBatch { calls, returns, end_times, of_returns, .. } = std::mem::take(self);
-        if !end_times.is_empty() {
-            cache.save_end_times(&end_times).map_err(|error| Unstored { handled: 0, count: handled, error })?;
-        }
-        if !calls.is_empty() {
-            cache.save_calls(&calls).map_err(|error| Unstored { handled: 0, count: handled, error })?;
-        }
-        let Some(&first) = of_returns.first() else { return Ok(()) };
-        match cache.save_returns(&returns) {
-            Err(error) if returns.len() == 1 || !is_refused(&error) => {
-                Err(Unstored { handled: first, count: 1, error })
-            }
-            // A rejected return must not block the others.
-            Err(_) => returns.iter().zip(of_returns).try_for_each(|(one, handled)| {
-                cache.returner(one).map_err(|error| Unstored { handled, count: 1, error })
-            }),
-            Ok(()) => Ok(()),
+    /// Stores all records and empties the batch. A retry after an error stores some records again, which is idempotent.
+    fn store(&mut self, cache: &dyn Returner) -> Result<(), Unstored> {
+        let JobBatch { calls, returns, .. } = std::mem::take(self);
+        let events = calls.of_event.iter().chain(&returns.of_event);
+        match store_together(cache, &calls.what, &returns.what, events) {
+            // A rejected record must not have the others dropped.
+            Err(error) if is_refused(&error) => store_one_by_one(cache, &calls, &returns),
+            stored => stored.map_err(|error| Unstored { handled: 0, count: 1, error }),
         }
     }
+}
+
+fn store_together<'a>(
+    cache: &dyn Returner,
+    calls: &[Call],
+    returns: &[Return],
+    events: impl Iterator<Item = &'a RecordedEvent>,
+) -> Result<(), ReturnerError> {
+    let end_times: BTreeMap<Jid, u64> = events.filter_map(|event| event.end_time.clone()).collect();
+    if !end_times.is_empty() {
+        cache.save_end_times(&end_times)?;
+    }
+    if !calls.is_empty() {
+        cache.save_calls(calls)?;
+    }
+    if returns.is_empty() { Ok(()) } else { cache.save_returns(returns) }
+}
+
+/// Stores records in the order of their events, up to the first one that cannot be stored.
+fn store_one_by_one(cache: &dyn Returner, calls: &Records<Call>, returns: &Records<Return>) -> Result<(), Unstored> {
+    let calls_of = calls.of_event.iter().zip(calls.what.chunks(1)).map(|(event, call)| (event, call, &[][..]));
+    let returns_of = returns.of_event.iter().zip(returns.what.chunks(1)).map(|(event, one)| (event, &[][..], one));
+    let mut records: Vec<(&RecordedEvent, &[Call], &[Return])> = calls_of.chain(returns_of).collect();
+    records.sort_by_key(|(event, ..)| event.index);
+    records.into_iter().try_for_each(|(event, call, one)| {
+        let stored = store_together(cache, call, one, std::iter::once(event));
+        stored.map_err(|error| Unstored { handled: event.index, count: 1, error })
+    })
 }
 
 /// Whether a returner has rejected the data; otherwise it is currently unable to store anything.

@@ -55,6 +55,10 @@ fn master_calls_are_stored_as_jobs_of_the_master() {
 struct RefusingReturner {
     stored: parking_lot::Mutex<Vec<String>>,
     batches: bool,
+    /// Whether end times and calls are refused, too, whatever they are of.
+    refuses_all: bool,
+    /// The number of flushes that fail because the store does.
+    failing: std::sync::atomic::AtomicUsize,
 }
 
 impl RefusingReturner {
@@ -74,6 +78,17 @@ impl Returner for RefusingReturner {
 
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         self.take(&returns.iter().map(|one| one.id().to_string()).collect::<Vec<_>>())
+    }
+
+    fn save_calls(&self, calls: &[Call]) -> Result<(), ReturnerError> {
+        let jids: Vec<_> = calls.iter().map(|call| call.jid().to_string()).collect();
+        if self.refuses_all { Err(ReturnerError::NoStore) } else { self.take(&jids) }
+    }
+
+    fn flush(&self) -> Result<(), ReturnerError> {
+        use std::sync::atomic::Ordering;
+        let failing = self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if failing.is_ok() { Err(ReturnerError::Store(brine_bus::store::StoreError::Busy)) } else { Ok(()) }
     }
 
     fn stores_events_together(&self) -> bool {
@@ -125,4 +140,51 @@ fn loads_are_stored_whole_and_without_message_fields() {
     assert_eq!(load_of_standalone(&Return::from_map(published).unwrap()), None);
     let one = map! {"jid" => "1", "cmd" => "_return", "ts" => 5, "return" => true};
     assert_eq!(without_envelope(one), map! {"jid" => "1", "return" => true});
+}
+
+/// Delivers events as the subscriber does: a record that is refused is dropped with its event. Returns the indices of the
+/// dropped events.
+fn deliver_all(cache: &JobCache, events: &[Event]) -> Vec<usize> {
+    let (mut at, mut dropped) = (0, Vec::new());
+    while at < events.len() {
+        match cache.store_all(&events[at..]) {
+            Ok(()) => return dropped,
+            Err(unstored) => {
+                assert_eq!(unstored.count, 1);
+                at += unstored.handled;
+                if is_refused(&unstored.error) {
+                    dropped.push(at);
+                    at += 1;
+                }
+            }
+        }
+    }
+    dropped
+}
+
+#[test]
+fn a_refused_record_drops_one_event_and_a_refused_write_none() {
+    let jid = Jid::new();
+    let ret = |id: &str| (format!("salt/job/{jid}/ret/{id}"), map! {"fun" => "test.ping", "return" => true});
+    let call = || (format!("salt/run/{}/ret", Jid::new()), map! {"fun" => "runner.test.arg", "user" => "root"});
+    let events: Vec<Event> = [ret("a"), call(), ret("bad"), ret("b"), call(), ret("c")]
+        .into_iter()
+        .map(|(tag, body)| Event::from_map(&tag, &body).unwrap())
+        .collect();
+    for (name, returner, dropped, stored) in [
+        ("a return", RefusingReturner::default(), &[2][..], 5),
+        ("calls", RefusingReturner { refuses_all: true, ..RefusingReturner::default() }, &[1, 2, 4], 3),
+        ("flushes", RefusingReturner { failing: 3.into(), ..RefusingReturner::default() }, &[2], 5),
+    ] {
+        let returner = Arc::new(returner);
+        let cache = JobCache {
+            cache: returner.clone(),
+            id: "host_master".parse().unwrap(),
+            runner_returns: true,
+            end_times: false,
+        };
+        assert_eq!(deliver_all(&cache, &events), dropped, "{name}");
+        let kept: std::collections::BTreeSet<String> = returner.stored.lock().iter().cloned().collect();
+        assert_eq!(kept.len(), stored, "{name}: {kept:?}");
+    }
 }

@@ -57,34 +57,45 @@ impl LargeReturns {
         Ok(LargeReturns { store: store.clone(), limit, is_shared, sizes: Mutex::new(sizes) })
     }
 
-    /// Reserves space for a return, once for each job and minion. Returns false if there is not enough.
-    fn reserve(&self, jid: &Jid, id: &MinionId, size: u64) -> bool {
-        let mut sizes = self.sizes.lock();
+    /// Reserves space for a return, once for each job and minion, and waits until that is on disk. Returns false if
+    /// there is not enough.
+    ///
+    /// # Errors
+    /// The store has refused the write: no space is reserved.
+    fn reserve(&self, jid: &Jid, id: &MinionId, size: u64) -> Result<bool, StoreError> {
         let key = (jid.to_string(), id.to_string());
-        if sizes.contains_key(&key) {
-            return true;
-        }
-        let all: u64 = sizes.values().sum();
-        let own: u64 = sizes.iter().filter(|((_, of), _)| *of == key.1).map(|(_, size)| size).sum();
-        if all.saturating_add(size) > self.limit || own.saturating_add(size) > self.limit / MINION_DIVISOR {
-            return false;
+        {
+            let mut sizes = self.sizes.lock();
+            if sizes.contains_key(&key) {
+                return Ok(true);
+            }
+            let all: u64 = sizes.values().sum();
+            let own: u64 = sizes.iter().filter(|((_, of), _)| *of == key.1).map(|(_, size)| size).sum();
+            if all.saturating_add(size) > self.limit || own.saturating_add(size) > self.limit / MINION_DIVISOR {
+                return Ok(false);
+            }
+            sizes.insert(key.clone(), size);
         }
         let mut batch = Batch::new();
         batch.put(TABLE, format!("{jid}/{id}"), size.to_be_bytes().to_vec());
-        // The journal uses the same store, so this is on disk before the event of the return.
-        drop(self.store.write(batch));
-        sizes.insert(key, size);
-        true
+        let written = self.store.write_blocking(batch).durable_blocking();
+        if written.is_err() {
+            self.sizes.lock().remove(&key);
+        }
+        written.map(|()| true)
     }
 
-    /// Retains a whole return until the other members have it.
-    fn keep_for_members(&self, one: &Return) {
-        if self.is_shared {
-            let mut batch = Batch::new();
-            batch.put(OUTGOING, format!("{}/{}", one.jid(), one.id()), msgpack::pack_map(one.map()));
-            // The journal uses the same store, so this is on disk before the event of the return.
-            drop(self.store.write(batch));
+    /// Retains a whole return until the other members have it, and waits until it is on disk.
+    ///
+    /// # Errors
+    /// The store has refused the write: the other members would never get the return.
+    fn keep_for_members(&self, one: &Return) -> Result<(), StoreError> {
+        if !self.is_shared {
+            return Ok(());
         }
+        let mut batch = Batch::new();
+        batch.put(OUTGOING, format!("{}/{}", one.jid(), one.id()), msgpack::pack_map(one.map()));
+        self.store.write_blocking(batch).durable_blocking()
     }
 
     /// Returns a whole return that the other members do not have yet, packed.
@@ -101,16 +112,19 @@ impl LargeReturns {
     pub fn sent(&self, jid: &str, id: &str) {
         let mut batch = Batch::new();
         batch.delete(OUTGOING, format!("{jid}/{id}"));
-        drop(self.store.write(batch));
+        self.store.write_unchecked(
+            batch,
+            "the removal of a large return that the other members have: it stays until it expires",
+        );
     }
 
     /// Frees the space of returns that have expired in the job cache.
     pub fn expire(&self, lifetime: std::time::Duration) {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), lifetime.as_secs()) else { return };
+        let Some(oldest) = oldest_kept(&brine_clock::now_for_age(lifetime), lifetime.as_secs()) else { return };
         let mut batch = Batch::new();
         batch.delete_below(TABLE, oldest.as_str());
         batch.delete_below(OUTGOING, oldest.as_str());
-        drop(self.store.write(batch));
+        self.store.write_unchecked(batch, "the removal of expired large returns: the next cleaning repeats it");
         let mut sizes = self.sizes.lock();
         *sizes = sizes.split_off(&(oldest.to_string(), String::new()));
     }
@@ -130,7 +144,7 @@ pub(crate) fn store_of_member(storage: &Storage, jid: &str, id: &str, whole: &[u
         return Ok(false);
     };
     let is_named = one.jid().as_str() == jid && one.id().as_str() == id;
-    if !is_named || !storage.large_returns.reserve(one.jid(), one.id(), whole.len() as u64) {
+    if !is_named || !storage.large_returns.reserve(one.jid(), one.id(), whole.len() as u64)? {
         return Ok(false);
     }
     store_whole(storage, &one).map(|()| true)
@@ -188,11 +202,14 @@ impl ReturnEvents {
         if self.config.job_cache && is_cached {
             let (master, job) = (self.master.clone(), jid.clone());
             let stored = self.storage.run(move |storage| {
-                if !storage.large_returns.reserve(&job, &master, size as u64) {
-                    return Err("no space left (large_returns_size)".to_owned());
+                match storage.large_returns.reserve(&job, &master, size as u64) {
+                    Ok(true) => {}
+                    Ok(false) => return Err("no space left (large_returns_size)".to_owned()),
+                    Err(error) => return Err(error.to_string()),
                 }
                 let call = Call::new(master, job, whole.into());
-                storage.job_cache.save_calls(&[call]).map_err(|error| error.to_string())
+                let saved = storage.job_cache.save_calls(&[call]).and_then(|()| storage.job_cache.flush());
+                saved.map_err(|error| error.to_string())
             });
             match stored.await.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => _ = trimmed.insert(NOT_CACHED.into(), true.into()),
@@ -211,13 +228,15 @@ impl ReturnEvents {
         let (jid, id) = (jid.clone(), id.clone());
         let (job, minion) = (jid.clone(), id.clone());
         let stored = self.storage.run(move |storage| {
-            if !storage.large_returns.reserve(&job, &minion, size as u64) {
-                return (load, Ok(false));
+            match storage.large_returns.reserve(&job, &minion, size as u64) {
+                Ok(true) => {}
+                Ok(false) => return (load, Ok(false)),
+                Err(error) => return (load, Err(error.into())),
             }
             let message: Map = ["cmd", "ts"].iter().filter_map(|name| load.get_key_value(*name)).map(owned).collect();
             let Ok(one) = Return::from_map(without_envelope(load)) else { return (message, Ok(false)) };
-            storage.large_returns.keep_for_members(&one);
-            let stored = store_whole(storage, &one);
+            let kept = storage.large_returns.keep_for_members(&one).map_err(ReturnerError::from);
+            let stored = kept.and_then(|()| store_whole(storage, &one));
             let mut load = one.into_map();
             load.extend(message);
             (load, stored.map(|()| true))

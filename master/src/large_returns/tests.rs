@@ -22,15 +22,15 @@ async fn one_minion_may_use_a_quarter_of_the_space() {
     let directory = tempfile::tempdir().unwrap();
     let large = open(directory.path());
     let jids: Vec<Jid> = (0..5).map(|_| Jid::new()).collect();
-    assert!(large.reserve(&jids[0], &id("a"), 200));
-    assert!(large.reserve(&jids[0], &id("a"), 900), "a repeated return takes no more space");
-    assert!(!large.reserve(&jids[1], &id("a"), 51));
-    assert!(large.reserve(&jids[1], &id("a"), 50));
+    assert!(large.reserve(&jids[0], &id("a"), 200).unwrap());
+    assert!(large.reserve(&jids[0], &id("a"), 900).unwrap(), "a repeated return takes no more space");
+    assert!(!large.reserve(&jids[1], &id("a"), 51).unwrap());
+    assert!(large.reserve(&jids[1], &id("a"), 50).unwrap());
     for name in ["b", "c", "d"] {
-        assert!(large.reserve(&jids[2], &id(name), 240), "{name}");
+        assert!(large.reserve(&jids[2], &id(name), 240).unwrap(), "{name}");
     }
-    assert!(!large.reserve(&jids[3], &id("e"), 40));
-    assert!(large.reserve(&jids[3], &id("e"), 30));
+    assert!(!large.reserve(&jids[3], &id("e"), 40).unwrap());
+    assert!(large.reserve(&jids[3], &id("e"), 30).unwrap());
 }
 
 #[tokio::test]
@@ -38,15 +38,28 @@ async fn the_space_is_known_after_a_restart_and_freed_with_old_jobs() {
     let directory = tempfile::tempdir().unwrap();
     let old: Jid = "20200101000000000000".parse().unwrap();
     let large = open(directory.path());
-    assert!(large.reserve(&old, &id("a"), 250));
+    assert!(large.reserve(&old, &id("a"), 250).unwrap());
     drop(large);
     let large = open(directory.path());
-    assert!(!large.reserve(&Jid::new(), &id("a"), 1));
+    assert!(!large.reserve(&Jid::new(), &id("a"), 1).unwrap());
     large.expire(Duration::ZERO);
-    assert!(!large.reserve(&Jid::new(), &id("a"), 1), "without a lifetime nothing expires");
+    assert!(!large.reserve(&Jid::new(), &id("a"), 1).unwrap(), "without a lifetime nothing expires");
     large.expire(Duration::from_secs(3600));
-    assert!(large.reserve(&Jid::new(), &id("a"), 250));
+    assert!(large.reserve(&Jid::new(), &id("a"), 250).unwrap());
     drop(large);
     let reopened = open(directory.path());
     assert_eq!(reopened.sizes.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_write_reserves_nothing_and_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let large = open(directory.path());
+    let one =
+        Return::from_map(brine_value::map! {"jid" => &Jid::new(), "id" => "a", "fun" => "test.ping", "return" => true});
+    let one = one.unwrap();
+    large.store.close().await;
+    assert!(matches!(large.reserve(one.jid(), one.id(), 100), Err(StoreError::Closed)));
+    assert!(large.sizes.lock().is_empty());
+    assert!(matches!(large.keep_for_members(&one), Err(StoreError::Closed)));
 }

@@ -4,8 +4,9 @@ mod clean;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
@@ -46,7 +47,7 @@ const INDEX: Table = Table("jobs_index");
 const INDEX_STATE: Table = Table("jobs_index_state");
 const COMPLETE: &[u8] = b"complete";
 
-/// The number of uncommitted writes from which on a new write blocks until the oldest one is committed.
+/// The number of uncommitted writes of a thread from which on a new write blocks until the oldest one is committed.
 const MAX_IN_FLIGHT: usize = 1024;
 /// The number of rows that a full scan reads at a time.
 const PAGE: usize = 1000;
@@ -57,11 +58,13 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
 }
 
 /// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
-/// later call. After a crash nothing is missing: the subscriber that writes here commits its cursor after these writes
-/// in the same store, and receives the same events again.
+/// later call of the same thread, at the latest by `flush`. Other threads neither wait for it nor receive its error:
+/// they could not repeat the write. After a crash nothing is missing: the subscriber that writes here commits its cursor
+/// after these writes in the same store, and receives the same events again.
 struct LocalCache {
     store: BlockingStore,
-    in_flight: Mutex<VecDeque<Ticket>>,
+    /// The uncommitted writes of each thread.
+    in_flight: Mutex<HashMap<ThreadId, VecDeque<Ticket>>>,
     /// Whether all jobs are known to be in the index.
     is_indexed: AtomicBool,
 }
@@ -69,17 +72,19 @@ struct LocalCache {
 impl LocalCache {
     fn write(&self, batch: Batch) -> Result<(), ReturnerError> {
         let oldest = {
+            let ticket = self.store.write_blocking(batch);
             let mut in_flight = self.in_flight.lock();
-            in_flight.push_back(self.store.write_blocking(batch));
-            if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front() } else { None }
+            let own = in_flight.entry(std::thread::current().id()).or_default();
+            own.push_back(ticket);
+            if own.len() > MAX_IN_FLIGHT { own.pop_front() } else { None }
         };
         oldest.map_or(Ok(()), |ticket| Ok(ticket.durable_blocking()?))
     }
 
-    /// Waits for all queued writes and returns the store for reading.
+    /// Waits for all queued writes of this thread and returns the store for reading.
     fn settle(&self) -> Result<&BlockingStore, ReturnerError> {
-        let mut in_flight = self.in_flight.lock();
-        let results: Vec<_> = in_flight.drain(..).map(Ticket::durable_blocking).collect();
+        let own = self.in_flight.lock().remove(&std::thread::current().id());
+        let results: Vec<_> = own.into_iter().flatten().map(Ticket::durable_blocking).collect();
         results.into_iter().collect::<Result<(), _>>()?;
         Ok(&self.store)
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use brine_bus::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
 use brine_ids::Jid;
 use brine_job::{Batch, Driver, batch_size, retcode};
+use brine_runtime::backoff::Backoff;
 use brine_value::{Value, msgpack};
 use brine_wire::PublishRequest;
 use indexmap::IndexMap;
@@ -106,7 +107,8 @@ impl Batches {
         self.all.lock().shift_remove(jid);
         let mut batch = StoreBatch::new();
         batch.delete(TABLE, jid);
-        drop(self.table.write(batch));
+        let what = "the removal of a batch that another member has taken over: it is listed again after the next start";
+        self.table.write_unchecked(batch, what);
     }
 
     /// Stores a state. The ticket completes when the state is on disk.
@@ -254,7 +256,9 @@ impl BatchRun {
         // The arguments are not needed any more.
         self.state.request.arg.clear();
         self.state.request.kwargs.clear();
-        drop(self.record().durable().await);
+        if let Err(error) = self.record().durable().await {
+            tracing::error!(jid = %self.state.jid, %error, "storing the end of a batch failed: after a restart, its end is published again");
+        }
         self.jobs.publish_stage(&self.state, Stage::End).await;
         // If a successor takes over before this, it repeats the event.
         if let Some(ownership) = self.ownership {
@@ -301,13 +305,17 @@ impl BatchRun {
     /// batch.
     async fn publish(&mut self, minions: Vec<String>) -> bool {
         // The state is on disk before the publish, so that after a restart these minions are known to have received the
-        // job. The store logs failed writes.
+        // job, and do not run it twice.
         self.state.record(&self.run.driver);
         self.state.active.extend(minions.iter().cloned());
         if !self.store_state().await {
             return false;
         }
-        drop(self.jobs.batches.store(&self.state).durable().await);
+        let mut backoff = Backoff::default();
+        while let Err(error) = self.jobs.batches.store(&self.state).durable().await {
+            tracing::error!(jid = %self.state.jid, %error, "storing the state of a batch failed: its next minions wait until the store takes it");
+            backoff.wait().await;
+        }
         let published = self.jobs.publish_part(&mut self.run.driver, &self.state.request, &minions).await;
         let unreached = published.unwrap_or_else(|error| {
             tracing::error!(jid = %self.state.jid, %error, "publishing a part of a batch failed");
