@@ -60,3 +60,80 @@ fn names_and_sizes_are_bounded() {
     assert!(matches!(queues.insert("q", many), Err(QueueError::Full(_))));
     assert_eq!(queues.len("q").unwrap(), 0);
 }
+
+/// Returns the sizes by counting the items.
+fn counted(queues: &Queues, queue: &str) -> Size {
+    let mut size = Size::default();
+    for (_, packed) in queues.rows(&prefix(queue).unwrap(), usize::MAX).unwrap() {
+        size.add(&packed);
+    }
+    size
+}
+
+#[test]
+fn sizes_and_the_index_follow_every_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = queues(&directory);
+    let call = || Value::from(map! {"fun" => "test.arg"});
+    let check = |queues: &Queues| {
+        for queue in ["q", "q2", "r"] {
+            let size = counted(queues, queue);
+            assert_eq!((queues.size(queue).unwrap(), queues.len(queue).unwrap() as u64), (size, size.items), "{queue}");
+            let is_string = |(_, packed): &Pair| msgpack::unpack(packed).unwrap().as_str().is_some();
+            let strings =
+                queues.rows(&prefix(queue).unwrap(), usize::MAX).unwrap().iter().filter(|row| is_string(row)).count();
+            assert_eq!(queues.store.scan_prefix(INDEX, &prefix(queue).unwrap()).unwrap().len(), strings, "{queue}");
+        }
+    };
+    // A queue follows whose items must not be read or counted.
+    first.insert("q2", (0..50).map(Value::from).collect()).unwrap();
+    for _ in 0..3 {
+        let items = vec!["a".into(), call(), "b".into(), "a".into()];
+        let duplicates = first.insert("q", items).unwrap();
+        assert!(duplicates.contains(&"a".into()));
+        check(&first);
+    }
+    assert_eq!(first.len("q").unwrap(), 5);
+    assert_eq!(first.head("q", usize::MAX).unwrap().items.len(), 5);
+    first.delete("q", &["a".into(), "a".into(), "none".into(), call()]).unwrap();
+    check(&first);
+    assert_eq!(first.head("q", usize::MAX).unwrap().items, [Value::from("b")]);
+    // The string may be inserted again.
+    assert_eq!(first.insert("q", vec!["a".into()]).unwrap(), Vec::<Value>::new());
+    first.head("q", 1).unwrap().remove().unwrap();
+    check(&first);
+    assert_eq!(first.drain("q").unwrap(), [Value::from("a")]);
+    check(&first);
+    assert_eq!((first.names().unwrap(), first.head("r", 9).unwrap().items.len()), (vec!["q2".to_owned()], 0));
+    assert_eq!(first.totals.lock().unwrap().queues, 1);
+}
+
+#[test]
+fn queues_of_an_earlier_version_are_indexed() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = queues(&directory);
+    let mut batch = Batch::new();
+    for (number, item) in [Value::from("a"), map! {"fun" => "test.arg"}.into(), "b".into()].iter().enumerate() {
+        batch.put(ITEMS, key(&prefix("q").unwrap(), number as u64), msgpack::pack(item));
+    }
+    old.store.write(batch).durable_blocking().unwrap();
+    drop(old);
+    let queues = queues(&directory);
+    assert_eq!(queues.insert("q", vec!["b".into(), "c".into()]).unwrap(), [Value::from("b")]);
+    assert_eq!((queues.len("q").unwrap(), queues.names().unwrap()), (4, vec!["q".to_owned()]));
+    assert_eq!(queues.size("q").unwrap(), counted(&queues, "q"));
+}
+
+#[test]
+fn the_number_and_the_size_of_all_queues_are_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let queues = queues(&directory);
+    queues.insert("q", vec!["a".into()]).unwrap();
+    queues.totals.lock().as_mut().unwrap().queues = MAX_QUEUES;
+    assert!(matches!(queues.insert("r", vec!["a".into()]), Err(QueueError::TooMany)));
+    queues.insert("q", vec!["b".into()]).unwrap();
+    queues.totals.lock().as_mut().unwrap().bytes = MAX_TOTAL;
+    assert!(matches!(queues.insert("q", vec!["c".into()]), Err(QueueError::AllFull)));
+    assert_eq!(queues.drain("q").unwrap().len(), 2);
+    queues.insert("r", vec!["a".into()]).unwrap();
+}
