@@ -273,6 +273,16 @@ impl EventLoop {
             let (entry, file, reason) = ("".into(), None, Reason::Off);
             return self.reactor.skipped.add(seq, Skip { entry, file, reason });
         }
+        // The event is held open while it waits at the gate and until its work items are queued: this future may be
+        // dropped in between.
+        self.progress.lock().begin(seq);
+        self.admit(event, matching, has_rule).await;
+        self.progress.lock().end(seq);
+    }
+
+    /// Waits at the gate of a cluster, and queues the reactions if they run here.
+    async fn admit(&mut self, event: Event, matching: Vec<Arc<Entry>>, has_rule: bool) {
+        let seq = event.seq();
         if let Some(gate) = self.reactor.options.gate.clone() {
             match gate.admit(&event).await {
                 Admission::OtherMaster => {
@@ -287,10 +297,7 @@ impl EventLoop {
                 Admission::ThisMaster { .. } => {}
             }
         }
-        // The event is held open until its work items are queued: this future may be dropped in between.
-        self.progress.lock().begin(seq);
         self.queue_reactions(event, matching, has_rule).await;
-        self.progress.lock().end(seq);
     }
 
     /// Queues the reactions to an event that entries or rules match.

@@ -1,7 +1,7 @@
 //! The history for `reactor.history`: events with the results of their reactions and with skipped reactions. Results
 //! are read from the journal: the events of a reaction's job carry its identifying fields.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use brine_bus::store::StoreError;
 use brine_bus::{Bus, TimeOrSeq};
@@ -18,6 +18,9 @@ use crate::routing_fields::FROM;
 
 /// The number of events examined at once.
 const PAGE: u64 = 4096;
+/// The maximum number of returns that wait for the event of their job. Beyond it, the newest are forgotten: the history
+/// is read backwards, so that they have waited longest.
+const MAX_RETURNS: usize = 100_000;
 
 /// Selects events of the history.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +93,12 @@ fn of_minion(id: &str) -> String {
 
 /// Collects the results of `ret` events by job id.
 #[derive(Default)]
-pub(crate) struct Returns(HashMap<String, Outcome>);
+pub(crate) struct Returns {
+    by_jid: HashMap<String, Outcome>,
+    /// The job ids in the order of their first return.
+    order: VecDeque<String>,
+    count: usize,
+}
 
 impl Returns {
     /// Records the event if it is a return. Returns whether it is one.
@@ -108,7 +116,11 @@ impl Returns {
         }
         let flag = |name: &str| data.get(name).and_then(Value::as_bool);
         let good = flag("success").unwrap_or(true) && data.get("retcode").and_then(Value::as_i64).unwrap_or(0) == 0;
-        let outcome = self.0.entry(jid.to_owned()).or_default();
+        if !self.by_jid.contains_key(jid) {
+            self.order.push_back(jid.to_owned());
+        }
+        self.count += 1;
+        let outcome = self.by_jid.entry(jid.to_owned()).or_default();
         outcome.returned.push((id.to_owned(), good));
         if !good {
             let room = FAILED_STATES.saturating_sub(outcome.failed_states.len());
@@ -119,11 +131,35 @@ impl Returns {
         if outcome.ended.as_ref().is_none_or(|ended| *ended < stamp) {
             outcome.ended = Some(stamp);
         }
+        while self.count > MAX_RETURNS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.forget(&oldest);
+        }
         true
     }
 
     pub fn of(&self, jid: &str) -> Outcome {
-        self.0.get(jid).cloned().unwrap_or_default()
+        self.by_jid.get(jid).cloned().unwrap_or_default()
+    }
+
+    /// Forgets the returns of a job whose event was read: earlier events have none.
+    fn forget(&mut self, jid: &str) {
+        if let Some(outcome) = self.by_jid.remove(jid) {
+            self.count -= outcome.returned.len();
+        }
+        // Those of jobs that are forgotten out of order are removed now and then.
+        if self.order.len() > 2 * self.by_jid.len() + 1024 {
+            self.order.retain(|jid| self.by_jid.contains_key(jid));
+        }
+    }
+}
+
+/// Returns the job id of an event that begins a job or call.
+fn begun(tag: &str) -> Option<&str> {
+    match tag.split('/').collect::<Vec<_>>()[..] {
+        ["salt", "job" | "run" | "wheel", jid, "new"] => Some(jid),
+        _ => None,
     }
 }
 
@@ -173,7 +209,7 @@ impl Reactor {
     pub fn history(&self, thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
         let mut returns = Returns::default();
         let mut by_cause: BTreeMap<u64, Vec<ReactionRecord>> = BTreeMap::new();
-        let mut wanted: HashMap<u64, Option<Event>> = HashMap::new();
+        let mut wanted: HashMap<u64, Event> = HashMap::new();
         let mut below = bus.last_seq() + 1;
         let mut found = 0;
         while found < filter.limit {
@@ -185,32 +221,42 @@ impl Reactor {
             for event in events.iter().rev().filter(|event| event.seq() < below) {
                 if filter.tag.is_some() && wants(filter, event) {
                     by_cause.entry(event.seq()).or_default();
-                    wanted.insert(event.seq(), Some(event.clone()));
+                    wanted.insert(event.seq(), event.clone());
                 }
                 if returns.record(event) {
                     continue;
                 }
-                let Some((cause, mut record)) = reaction_of(event) else { continue };
-                if let Some(jid) = &record.jid {
-                    let of_jid = returns.of(jid);
-                    record.outcome = Outcome { minions: record.outcome.minions, ..of_jid };
+                let reaction = reaction_of(event);
+                if let Some((cause, mut record)) = reaction {
+                    if let Some(jid) = &record.jid {
+                        let of_jid = returns.of(jid);
+                        record.outcome = Outcome { minions: record.outcome.minions, ..of_jid };
+                    }
+                    by_cause.entry(cause).or_default().push(record);
                 }
-                by_cause.entry(cause).or_default().push(record);
+                if let Some(jid) = begun(event.tag()) {
+                    returns.forget(jid);
+                }
             }
             for skipped in self.skipped.events(from..below) {
                 by_cause.entry(skipped).or_default();
             }
             below = from;
             // All reactions to events from here on have been read.
-            for cause in by_cause.range(below..).map(|(cause, _)| *cause) {
-                if let std::collections::hash_map::Entry::Vacant(vacant) = wanted.entry(cause) {
-                    vacant.insert(event_at(thread, bus, cause)?.filter(|event| wants(filter, event)));
+            let read: Vec<u64> = by_cause.range(below..).map(|(cause, _)| *cause).collect();
+            for cause in read {
+                if wanted.contains_key(&cause) {
+                    continue;
+                }
+                match event_at(thread, bus, cause)?.filter(|event| wants(filter, event)) {
+                    Some(event) => _ = wanted.insert(cause, event),
+                    None => _ = by_cause.remove(&cause),
                 }
             }
-            found = wanted.values().flatten().count();
+            found = wanted.len();
         }
         let shown = by_cause.into_iter().rev().filter_map(|(cause, mut reactions)| {
-            let event = wanted.remove(&cause)??;
+            let event = wanted.remove(&cause)?;
             reactions.reverse();
             let notes = if reactions.is_empty() { self.diagnose(bus, &event, &[]) } else { self.skips(cause) };
             Some(shown(&event, &reactions, &notes))
@@ -276,4 +322,33 @@ fn shown(event: &Event, reactions: &[ReactionRecord], notes: &[Note]) -> Value {
     shown.extend(data.get("id").map(|id| ("id".into(), id.clone())));
     shown.insert("reactions".into(), reactions.iter().map(reaction).chain(notes.iter().map(note)).collect());
     shown.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_that_wait_for_their_job_are_bounded() {
+        let mut returns = Returns::default();
+        let body = map! {"return" => true, "success" => true};
+        let event = |tag: &str| Event::from_map(tag, &body).unwrap();
+        for n in 0..MAX_RETURNS + 5000 {
+            assert!(returns.record(&event(&format!("salt/job/{n}/ret/web1"))));
+        }
+        assert_eq!((returns.by_jid.len(), returns.count), (MAX_RETURNS, MAX_RETURNS));
+        assert!(returns.of("0").returned.is_empty());
+        let last = (MAX_RETURNS + 4999).to_string();
+        assert_eq!(returns.of(&last).returned, [("web1".to_owned(), true)]);
+        // Those of jobs that were read leave no trace.
+        for n in 0..MAX_RETURNS + 5000 {
+            returns.forget(&n.to_string());
+        }
+        assert!(returns.by_jid.is_empty() && returns.count == 0 && returns.order.len() <= 1024);
+        // One job on many minions.
+        for n in 0..MAX_RETURNS + 10 {
+            returns.record(&event(&format!("salt/job/one/ret/web{n}")));
+        }
+        assert!(returns.count <= MAX_RETURNS);
+    }
 }

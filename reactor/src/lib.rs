@@ -8,7 +8,7 @@
 //! | `sls.rs`, `plan.rs`, `reaction.rs`, `order/` | SLS files: cached, rendered, parsed, sorted |
 //! | `injection_guard/` | rejects text from an event that would change the structure of a reaction |
 //! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and the limit of the cursor |
-//! | `processing.rs`, `dead_letters.rs` | one event's reactions: dispatched, retried, kept as dead letters |
+//! | `processing.rs`, `dead_letters.rs`, `retry.rs` | one event's reactions: dispatched, kept as dead letters, retried |
 //! | `recovery.rs` | reactions dispatched before a crash, which are not repeated |
 //! | `dispatch.rs` | the trait that carries reactions out: the reactor is independent of master and minion |
 //! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
@@ -42,6 +42,7 @@ mod processing;
 mod progress;
 mod reaction;
 mod recovery;
+mod retry;
 mod routing_fields;
 mod rule_runtime;
 mod skipped;
@@ -57,12 +58,12 @@ use std::time::Duration;
 
 use brine_bus::store::{BlockingStore, StoreError};
 use brine_jinja::Host;
-use brine_runtime::executors::Executor;
+use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 pub use check::{check_files, check_rules};
-pub use dead_letters::DeadLetter;
+pub use dead_letters::{DeadLetter, LetterId};
 pub use deadline::Deadline;
 pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
 pub use dry_run::DryRunError;
@@ -73,6 +74,7 @@ pub use history::HistoryFilter;
 pub use limits::LimitsError;
 pub use reaction::{LocalReaction, Reaction, ReactionError};
 pub use recovery::PriorDispatch;
+pub use retry::Retried;
 pub use routing_fields::DEPTH;
 pub use rule_runtime::GroupSize;
 
@@ -114,6 +116,8 @@ pub struct Options {
     pub disk: Executor,
     /// Stores dead letters and the state of rules; `None` keeps them in memory.
     pub store: Option<BlockingStore>,
+    /// The maximum bytes of all dead letters, with their events; beyond it the oldest are dropped.
+    pub dead_letter_bytes: u64,
     /// Decides which reactions run here, in a cluster of masters.
     pub gate: Option<Arc<dyn Gate>>,
 }
@@ -154,7 +158,7 @@ impl Reactor {
             entries: RwLock::new(Arc::new(entries)),
             leader: AtomicBool::new(true),
             limiter: Mutex::default(),
-            dead_letters: dead_letters::DeadLetters::open(options.store.clone())?,
+            dead_letters: dead_letters::DeadLetters::open(options.store.clone(), options.dead_letter_bytes)?,
             skipped: skipped::Skipped::default(),
             prior: Mutex::default(),
             rules: Arc::new(rule_runtime::RuleRuntime::new(options.store.clone(), clock.clone())),
@@ -215,9 +219,12 @@ impl Reactor {
         }
     }
 
-    /// Returns the dead letters, oldest first.
-    pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        self.dead_letters.all().into_iter().map(|(_, letter)| letter).collect()
+    /// Calls `visit` with each dead letter, oldest first. They may take much memory together.
+    pub fn each_dead_letter(&self, _: &MayBlock, mut visit: impl FnMut(DeadLetter)) -> Result<(), StoreError> {
+        for number in self.dead_letters.numbers(None) {
+            self.dead_letters.read(number)?.into_iter().for_each(&mut visit);
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Processes one event: dispatches its reactions in order, retries them, and turns failed ones into dead letters.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_event::Event;
@@ -16,33 +15,31 @@ use crate::metrics;
 use crate::plan::{Binding, Plan, Problem, Step, Subject};
 use crate::reaction::Reaction;
 use crate::recovery::{self, Key};
-use crate::routing_fields::RoutingFields;
 use crate::skipped::{Reason, Skip};
-use crate::work::{Outstanding, Work};
+use crate::work::{Outstanding, Planned, Work};
 use crate::worker_queue::{GiveUpCause, Outcome};
 use crate::{Cause, Dispatched, Reactor};
 use brine_rules::excerpt;
 
-/// The timeout of the removal of a retried dead letter.
-const REMOVAL: Duration = Duration::from_secs(10);
-
 /// The event whose reactions are dispatched, with their shared data.
-struct EventContext {
-    bus: Bus,
-    event: Event,
-    depth: u64,
+pub(crate) struct EventContext {
+    pub bus: Bus,
+    pub event: Event,
+    pub depth: u64,
     /// Variables of the rule that fired.
-    rule_context: Option<Map>,
-    deadline: Deadline,
+    pub rule_context: Option<Map>,
+    pub deadline: Deadline,
     /// Cancelled when the reactor stops.
-    stop: CancellationToken,
+    pub stop: CancellationToken,
+    /// The reactions that run now or have run.
+    pub planned: Planned,
 }
 
 /// The work was cancelled, by its deadline or by the stop of the reactor, before its outcome was known or persisted.
-struct Cancelled;
+pub(crate) struct Cancelled;
 
 /// The result of one reaction. An error is its message: the reaction is a dead letter.
-type StepResult = Result<Result<(), String>, Cancelled>;
+pub(crate) type StepResult = Result<Result<(), String>, Cancelled>;
 
 impl Reactor {
     /// Reads the reactions dispatched before the restart from the journal.
@@ -85,6 +82,7 @@ impl Reactor {
             rule_context: work.rule_context.clone(),
             deadline: deadline.clone(),
             stop: stop.clone(),
+            planned: Planned::new(&plan.steps),
         };
         if self.report_problems(&context, &plan.problems).await.is_err() {
             return Outcome::Cancelled;
@@ -123,13 +121,15 @@ impl Reactor {
             }
             GiveUpCause::Panicked => "it panicked, which is a defect; the log shows where".to_owned(),
         };
+        let planned = work.planned();
         for Outstanding { entry, file, label } in work.outstanding() {
             metrics::REACTIONS_FAILED.add(1);
             metrics::REACTIONS_BY_ENTRY.with(&[&entry, "failed"]).add(1);
             let what = label.as_ref().map_or_else(|| "rendering".to_owned(), |label| format!("reaction '{label}'"));
             let message = format!("{file}: {what} failed: {cause}");
             let letter = DeadLetter::new(&work.event, &entry, &file, label, &message);
-            let letter = DeadLetter { rule_context: work.rule_context.clone(), ..letter };
+            let (rule_context, labels) = (work.rule_context.clone(), planned.labels(&entry, &file));
+            let letter = DeadLetter { rule_context, labels, ..letter };
             if !self.dead_letters.add(letter, stop).await {
                 return false;
             }
@@ -141,13 +141,19 @@ impl Reactor {
         true
     }
 
-    fn plan(&self, event: &Event, rule_context: Option<&Map>, bindings: &[Binding], deadline: &Deadline) -> Plan {
+    pub(crate) fn plan(
+        &self,
+        event: &Event,
+        rule_context: Option<&Map>,
+        bindings: &[Binding],
+        deadline: &Deadline,
+    ) -> Plan {
         let data = Arc::new(event.data());
         let subject = Subject { tag: event.tag(), data, rule_context, deadline: Some(deadline) };
         self.planner.plan(&subject, bindings, false)
     }
 
-    async fn report_problems(&self, context: &EventContext, problems: &[Problem]) -> Result<(), Cancelled> {
+    pub(crate) async fn report_problems(&self, context: &EventContext, problems: &[Problem]) -> Result<(), Cancelled> {
         for Problem { entry, file, message } in problems {
             metrics::REACTOR_ERRORS.add(1);
             metrics::REACTIONS_BY_ENTRY.with(&[entry, "unreadable"]).add(1);
@@ -167,7 +173,12 @@ impl Reactor {
         message: &str,
     ) -> Result<(), Cancelled> {
         let letter = DeadLetter::new(&context.event, entry, file, label, message);
-        let letter = DeadLetter { rule_context: context.rule_context.clone(), ..letter };
+        let (rule_context, labels) = (context.rule_context.clone(), context.planned.labels(entry, file));
+        self.keep_letter(context, DeadLetter { rule_context, labels, ..letter }).await
+    }
+
+    /// Adds a dead letter and waits until it is persisted.
+    pub(crate) async fn keep_letter(&self, context: &EventContext, letter: DeadLetter) -> Result<(), Cancelled> {
         tokio::select! {
             is_persisted = self.dead_letters.add(letter, &context.stop) => {
                 if is_persisted { Ok(()) } else { Err(Cancelled) }
@@ -177,7 +188,7 @@ impl Reactor {
     }
 
     /// Dispatches one reaction. If it fails for good, it becomes a dead letter.
-    async fn process_step(&self, context: &EventContext, step: Step) -> StepResult {
+    pub(crate) async fn process_step(&self, context: &EventContext, step: Step) -> StepResult {
         let message = match self.dispatch_with_retries(context, &step).await? {
             Ok(dispatched) => {
                 self.record_dispatched(context, step, dispatched);
@@ -275,60 +286,5 @@ impl Reactor {
             reaction: step.label.as_str().into(),
             prior,
         }
-    }
-
-    /// Retries dead letters: all, or those of one event. Returns each with its result; one that fails again is
-    /// replaced.
-    pub async fn retry(self: &Arc<Self>, bus: &Bus, seq: Option<u64>) -> Vec<(DeadLetter, Result<(), String>)> {
-        let mut results = Vec::new();
-        for (number, letter) in self.dead_letters.all() {
-            if seq.is_some_and(|seq| seq != letter.event.seq()) {
-                continue;
-            }
-            let retried = self.retry_one(bus, &letter).await.unwrap_or_else(|Cancelled| {
-                let seconds = self.options.deadline.as_secs_f64();
-                (Err(format!("the retry failed: it exceeded its deadline of {seconds} s (reactor_deadline)")), false)
-            });
-            let (result, is_obsolete) = retried;
-            // The dead letter is removed last: if the process dies before, it is still stored.
-            if is_obsolete {
-                let stop = CancellationToken::new();
-                // A failure is logged; the dead letter is then restored at the next start.
-                _ = tokio::time::timeout(REMOVAL, self.dead_letters.remove(number, &stop)).await;
-            }
-            results.push((letter, result));
-        }
-        results
-    }
-
-    /// Returns the result of a retry, and whether the dead letter is obsolete: the reaction ran, or new dead letters
-    /// replace it.
-    async fn retry_one(&self, bus: &Bus, letter: &DeadLetter) -> Result<(Result<(), String>, bool), Cancelled> {
-        let deadline = Deadline::after(self.options.deadline);
-        let binding = Binding::Rule { name: letter.entry.as_str().into(), files: vec![letter.file.clone()] };
-        let plan = self.plan(&letter.event, letter.rule_context.as_ref(), &[binding], &deadline);
-        let context = EventContext {
-            bus: bus.clone(),
-            event: letter.event.clone(),
-            depth: RoutingFields::of(&letter.event).depth,
-            rule_context: letter.rule_context.clone(),
-            deadline,
-            stop: CancellationToken::new(),
-        };
-        self.report_problems(&context, &plan.problems).await?;
-        let mut result = match plan.problems.first() {
-            Some(problem) => Err(problem.message.clone()),
-            None => Ok(()),
-        };
-        let is_retried = |step: &Step| letter.label.as_ref().is_none_or(|label| *label == step.label);
-        for step in plan.steps.iter().filter(|step| is_retried(step)).cloned() {
-            if let Err(message) = self.process_step(&context, step).await? {
-                result = Err(message);
-            }
-        }
-        // A dead letter with the same label, or of the whole file, has been overwritten by the new one.
-        let is_same = letter.label.is_some() || plan.problems.iter().any(|problem| *problem.file == *letter.file);
-        let is_obsolete = result.is_ok() || !is_same;
-        Ok((result, is_obsolete))
     }
 }

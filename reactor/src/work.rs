@@ -1,6 +1,6 @@
 //! A work item of the reactor: an event, the SLS files bound to it, and its outstanding reactions.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,6 +23,33 @@ pub(crate) struct Work {
     pub firing: Option<u64>,
     /// The outstanding reactions; `None` until the files are rendered.
     steps: Mutex<Option<VecDeque<Outstanding>>>,
+    /// All reactions that the files rendered to.
+    planned: Mutex<Planned>,
+}
+
+/// The reactions to an event, also those that have ended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Planned(Vec<(Arc<str>, Arc<str>, String)>);
+
+impl Planned {
+    pub fn new(steps: &[Step]) -> Self {
+        let one = |step: &Step| (Arc::clone(&step.entry), Arc::clone(&step.file), step.label.clone());
+        Planned(steps.iter().map(one).collect())
+    }
+
+    /// Adds reactions of a file that have run before.
+    pub fn with(mut self, entry: &str, file: &str, labels: &[String]) -> Self {
+        let (entry, file): (Arc<str>, Arc<str>) = (entry.into(), file.into());
+        self.0.extend(labels.iter().map(|label| (Arc::clone(&entry), Arc::clone(&file), label.clone())));
+        self
+    }
+
+    /// Returns the labels of the reactions of a file.
+    pub fn labels(&self, entry: &str, file: &str) -> Vec<String> {
+        let of_file = self.0.iter().filter(|(of, path, _)| **of == *entry && **path == *file);
+        let labels: BTreeSet<&String> = of_file.map(|(.., label)| label).collect();
+        labels.into_iter().cloned().collect()
+    }
 }
 
 /// An outstanding reaction, or a file that is not yet rendered.
@@ -44,6 +71,7 @@ impl Work {
             taken: Instant::now(),
             firing: None,
             steps: Mutex::default(),
+            planned: Mutex::default(),
         }
     }
 
@@ -54,7 +82,13 @@ impl Work {
             file: Arc::clone(&step.file),
             label: Some(step.label.clone()),
         };
+        *self.planned.lock() = Planned::new(steps);
         *self.steps.lock() = Some(steps.iter().map(one).collect());
+    }
+
+    /// Returns all reactions that the files rendered to.
+    pub fn planned(&self) -> Planned {
+        self.planned.lock().clone()
     }
 
     /// Records that the first outstanding reaction has ended.

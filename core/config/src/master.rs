@@ -254,6 +254,8 @@ shared_options! {
     /// The number of seconds that the reactions to one event may take, including the functions that they call. Then
     /// they are cancelled and become dead letters (`reactor.failed`).
     reactor_deadline: u64 = 3600,
+    /// The space for dead letters with their events, in MB; beyond it, and beyond 10,000 letters, the oldest are dropped.
+    reactor_dead_letters_size: u64 = 64,
     /// The number of retries of a reaction with a temporary failure.
     reactor_retries: u32 = 5,
     /// The length of a chain of reactions from which on it counts as a loop.

@@ -94,6 +94,7 @@ pub(crate) async fn start(
         host: calls.template_host()(&thread),
         group_size: group_size(&services.facts),
         store: Some(store),
+        dead_letter_bytes: config.reactor_dead_letters_size << 20,
         disk: services.executors.disk.clone(),
         gate,
     };

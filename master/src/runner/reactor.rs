@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brine_function::{CallError, CallResult, Functions, function, registry};
-use brine_reactor::{HistoryFilter, Reactor};
+use brine_reactor::{HistoryFilter, LetterId, Reactor, Retried};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
@@ -11,7 +11,22 @@ use super::RunnerContext;
 /// Runner functions of `reactor`.
 pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "reactor",
-    [list, add, delete, is_leader, set_leader, test, history, explain, failed, retry, rules, registers, timers]
+    [
+        list,
+        add,
+        delete,
+        is_leader,
+        set_leader,
+        test,
+        history,
+        explain,
+        failed,
+        retry,
+        drop_letters,
+        rules,
+        registers,
+        timers
+    ]
 );
 
 /// Return the reactor's entries: tags with their SLS files.
@@ -146,16 +161,18 @@ pub fn explain(context: &RunnerContext, what: Value) -> CallResult {
 #[function]
 pub fn failed(context: &RunnerContext) -> CallResult {
     let mut by_event = Map::new();
-    for failed in reactor(context)?.dead_letters() {
+    let listed = reactor(context)?.each_dead_letter(&context.caller.thread, |failed| {
         let of_event = by_event.entry(failed.event.seq().into()).or_insert_with(|| Value::List(Vec::new()));
         if let Value::List(list) = of_event {
             list.push(failed.to_value());
         }
-    }
-    Ok(by_event.into())
+    });
+    listed.map(|()| by_event.into()).map_err(CallError::execution)
 }
 
-/// Retry dead letters: the reactions to the event with this sequence number, or `all`.
+/// Retry dead letters: the reactions to the event with this sequence number, or `all`. If the file was corrected and
+/// names the reaction differently, the one with the same id, the same function or, if it is the only new one, in its
+/// place is run. A dead letter for which nothing was run is kept.
 ///
 /// CLI Example:
 ///
@@ -163,27 +180,49 @@ pub fn failed(context: &RunnerContext) -> CallResult {
 ///     salt-run reactor.retry all
 #[function]
 pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
-    let seq = match (what.as_str(), u64::from_value(&what)) {
-        (Some("all"), _) => None,
-        (_, Some(seq)) => Some(seq),
-        _ => return Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
-    };
+    let seq = letters_of(&what)?;
     let reactor = reactor(context)?;
     let reported = context.wait(reactor.retry(&context.master.bus, seq));
     if let (true, Some(seq)) = (reported.is_empty(), seq) {
         return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
     }
-    let one = |(failed, result): (brine_reactor::DeadLetter, Result<(), String>)| {
-        let label = failed.label.unwrap_or(failed.file);
+    let one = |Retried { id, tag, result }: Retried| {
         map! {
-            "seq" => failed.event.seq(),
-            "tag" => failed.event.tag(),
-            "reaction" => label,
+            "seq" => id.seq,
+            "tag" => tag,
+            "reaction" => id.label.unwrap_or(id.file),
             "result" => result.is_ok(),
             "comment" => result.err().unwrap_or_else(|| "done".into()),
         }
     };
     Ok(reported.into_iter().map(one).collect())
+}
+
+/// Drop dead letters without running their reactions: those of the event with this sequence number, or `all`.
+///
+/// CLI Example:
+///
+///     salt-run reactor.drop 120
+///     salt-run reactor.drop all
+#[function(name = "drop")]
+pub fn drop_letters(context: &RunnerContext, what: Value) -> CallResult {
+    let seq = letters_of(&what)?;
+    let reactor = reactor(context)?;
+    let dropped = context.wait(reactor.drop_dead_letters(seq));
+    if let (true, Some(seq)) = (dropped.is_empty(), seq) {
+        return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
+    }
+    let one = |id: LetterId| map! {"seq" => id.seq, "entry" => id.entry, "reaction" => id.label.unwrap_or(id.file)};
+    Ok(dropped.into_iter().map(one).collect())
+}
+
+/// Returns the sequence number of the event whose dead letters are meant; `None` for all.
+fn letters_of(what: &Value) -> Result<Option<u64>, CallError> {
+    match (what.as_str(), u64::from_value(what)) {
+        (Some("all"), _) => Ok(None),
+        (_, Some(seq)) => Ok(Some(seq)),
+        _ => Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
+    }
 }
 
 /// Return the rules over time by id: the function and the SLS files of their reactions.

@@ -26,6 +26,8 @@ const WORKERS: usize = 4;
 const MAX_WAITING: usize = 1000;
 const RETRIES: u32 = 5;
 const MAX_DEPTH: u64 = 16;
+/// The maximum bytes of dead letters, which are in memory.
+const DEAD_LETTER_BYTES: u64 = 4 << 20;
 
 /// A prepared reactor, not yet started.
 pub(crate) struct PreparedReactor {
@@ -66,6 +68,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
         host: template_host(context(minion, "reactor", &Args::default(), None)),
         group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,
+        dead_letter_bytes: DEAD_LETTER_BYTES,
         gate: None,
         disk: pool.executors().disk.clone(),
     };

@@ -89,7 +89,7 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
         assert!(message.contains("it exceeded its deadline of 0.05 s (reactor_deadline)"), "{message}");
         assert_eq!(error.get("_cause"), Some(&seq.into()));
         assert!(metrics::REACTIONS_OVERDUE.get() > overdue);
-        let failed = running.reactor.dead_letters();
+        let failed = dead_letters(&running.reactor);
         let letters: Vec<_> = failed.iter().map(|one| (one.event.seq(), one.label.as_deref())).collect();
         assert_eq!(letters, [(seq, label)]);
         // The thread of the overdue work is still blocked, but the cursor passes its event, and other events are
@@ -99,8 +99,8 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
         while next_name(&mut running).await.0 != go {}
         running.gate.open();
         let retried = running.reactor.retry(&running.bus, Some(seq)).await;
-        assert_eq!(retried.into_iter().map(|(_, result)| result).collect::<Vec<_>>(), [Ok(())]);
-        assert!(running.reactor.dead_letters().is_empty());
+        assert_eq!(retried.into_iter().map(|retried| retried.result).collect::<Vec<_>>(), [Ok(())]);
+        assert!(dead_letters(&running.reactor).is_empty());
     }
 }
 
@@ -117,7 +117,7 @@ async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
         running.shutdown.cancel();
         running.task.await.unwrap();
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-        assert!(running.reactor.dead_letters().is_empty());
+        assert!(dead_letters(&running.reactor).is_empty());
         assert_eq!(cursor(&running.bus), seq);
         let mut again = start_on(running.bus.clone(), running.store.clone(), directory.path(), &opts, |_| ());
         again.gate.open();

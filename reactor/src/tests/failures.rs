@@ -63,12 +63,12 @@ async fn transient_failures_are_retried_and_permanent_ones_become_dead_letters()
         assert_eq!(error.get("message"), Some(&format!("{file}:{message}").into()));
     }
     let dead_letters = |running: &Running| -> Vec<_> {
-        running.reactor.dead_letters().into_iter().map(|letter| (letter.event.seq(), letter.label.unwrap())).collect()
+        dead_letters(&running.reactor).into_iter().map(|letter| (letter.event.seq(), letter.label.unwrap())).collect()
     };
     assert_eq!(dead_letters(&running), [(seq, "b: runner.never.works".into()), (seq, "c: runner.last.one".to_owned())]);
     running.failing.lock().insert("never.works", (1, DispatchError::permanent("still broken")));
     let retried = running.reactor.retry(&running.bus, Some(seq)).await;
-    let results: Vec<_> = retried.into_iter().map(|(_, result)| result).collect();
+    let results: Vec<_> = retried.into_iter().map(|retried| retried.result).collect();
     assert_eq!(results, [Err(format!("{file}:2: runner.never.works: still broken")), Ok(())]);
     assert_eq!(dead_letters(&running), [(seq, "b: runner.never.works".into())]);
     assert!(running.reactor.retry(&running.bus, Some(seq + 1)).await.is_empty());
@@ -86,9 +86,9 @@ async fn a_corrected_file_is_retried_as_a_whole() {
     errors.recv().await.unwrap();
     write(directory.path(), "x.sls", NUMBER);
     let retried = running.reactor.retry(&running.bus, None).await;
-    assert!(retried[0].1.is_ok(), "{retried:?}");
+    assert!(retried[0].result.is_ok(), "{retried:?}");
     assert_eq!(numbers(&mut running, 1).await, [4]);
-    assert!(running.reactor.dead_letters().is_empty());
+    assert!(dead_letters(&running.reactor).is_empty());
 }
 
 #[tokio::test]

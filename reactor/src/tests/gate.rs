@@ -93,3 +93,51 @@ async fn rule_state_is_offered_while_events_arrive_without_a_pause() {
     };
     tokio::time::timeout(Duration::from_secs(20), offers).await.expect("the state is offered");
 }
+
+/// The gate of a follower, which never decides: events wait there until the leader has reacted to them.
+#[derive(Default)]
+struct WaitingGate(Mutex<Vec<u64>>, tokio::sync::Notify);
+
+impl Gate for WaitingGate {
+    fn admit<'a>(&'a self, event: &'a Event) -> Pin<Box<dyn Future<Output = Admission> + Send + 'a>> {
+        self.0.lock().push(event.seq());
+        self.1.notify_one();
+        Box::pin(std::future::pending())
+    }
+
+    fn is_leader(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_at_the_gate_keeps_the_cursor_behind_the_waiting_event() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "a.sls", "a:\n  local.test.ping:\n    - tgt: minion{{ data['number'] }}\n");
+    let opts = map! {"reactor" => list![map! {"t" => list![file]}]};
+    let waiting = Arc::new(WaitingGate::default());
+    let gate = Arc::clone(&waiting);
+    let running = start_with(directory.path(), &opts, move |options| options.gate = Some(gate.clone()));
+    running.bus.fire("other", &map! {}).await.unwrap();
+    let seq = running.bus.fire("t", &map! {"number" => 7}).await.unwrap();
+    waiting.1.notified().await;
+    running.shutdown.cancel();
+    running.task.await.unwrap();
+    // The successor on this host, as a leader.
+    let gate = Arc::new(RecordingGate::default());
+    let recording = Arc::clone(&gate);
+    for number in 8..=9 {
+        running.bus.fire("t", &map! {"number" => number}).await.unwrap();
+    }
+    let again = super::start_on(running.bus.clone(), running.store.clone(), directory.path(), &opts, move |options| {
+        options.gate = Some(recording.clone());
+    });
+    let asked = async {
+        while gate.0.lock().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), asked).await.expect("the waiting event is read again");
+    assert_eq!(gate.0.lock()[0], seq);
+    again.shutdown.cancel();
+}

@@ -24,6 +24,7 @@ mod failures;
 mod gate;
 mod order;
 mod reactions;
+mod retry;
 mod skipped;
 mod views;
 
@@ -126,6 +127,13 @@ struct Running {
     task: tokio::task::JoinHandle<()>,
 }
 
+/// Returns the dead letters, oldest first.
+fn dead_letters(reactor: &Reactor) -> Vec<DeadLetter> {
+    let mut letters = Vec::new();
+    reactor.each_dead_letter(&thread(), |letter| letters.push(letter)).unwrap();
+    letters
+}
+
 fn start(directory: &Path, reactor: &Value) -> Running {
     start_limited(directory, reactor, Map::new())
 }
@@ -176,6 +184,7 @@ fn start_on(bus: Bus, store: Store, directory: &Path, opts: &Map, change: impl F
         group_size: Arc::new(|_| Box::pin(async { None })),
         disk: Executor::new("disk", 1, 16),
         store: Some(store.blocking(&thread())),
+        dead_letter_bytes: 1 << 20,
         gate: None,
     };
     change(&mut options);
