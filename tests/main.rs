@@ -113,6 +113,7 @@ mod ssh_rosters;
 mod startup;
 mod state_options;
 mod state_queue;
+mod stops;
 mod support;
 mod swarm;
 mod syndic;

@@ -171,7 +171,7 @@ async fn a_reaction_past_its_deadline_is_a_dead_letter_and_missing_files_are_log
 }
 
 /// Publishes a numbered event through the master. Returns true if the master has acknowledged it.
-async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
+pub async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
     // Reactions to events of one tag run one after the other, each with a write to the disk.
     let args = Args::positional([format!("load/go/{}", n % 64).into(), map! {"n" => n}.into()]);
     let call = Call {

@@ -40,6 +40,11 @@ fn up_once_shows_the_first_highstates_and_leaves_files() {
         within_limit(BRINE).args(["up", "--once"]).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("web1_youshi: 4 states, 0 changed"), "{text}");
+    let log = std::fs::read_to_string(directory.path().join(".brine/log/master")).unwrap();
+    assert!(
+        log.contains("master is ready") && !log.contains("store repaired"),
+        "the first stop was a clean one: {log}"
+    );
 }
 
 #[test]

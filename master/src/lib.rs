@@ -68,7 +68,7 @@ mod testing;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_bus::store::{BlockingStore, Opened, Store, StoreError};
@@ -149,6 +149,7 @@ pub enum StartError {
 
 /// A running master. Dropping it stops it at once; [`Master::stop`] shuts it down in order.
 pub struct Master {
+    store: Store,
     bus: Bus,
     executors: Executors,
     /// Short-lived tasks, such as batches.
@@ -159,17 +160,35 @@ pub struct Master {
 }
 
 impl Master {
-    /// Starts a master. It serves when this returns. `functions` are the execution functions in its templates.
+    /// Starts a master. It serves when this returns. `functions` are the execution functions in its templates. If `stop`
+    /// completes first, returns `None`. If the master does not start, its store is closed cleanly.
     pub fn start(
         config: MasterConfig,
         functions: Option<Arc<dyn HostFunctions>>,
-    ) -> BoxFuture<'static, Result<Self, StartError>> {
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> BoxFuture<'static, Result<Option<Self>, StartError>> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
-        Box::pin(Self::start_parts(config, functions))
+        Box::pin(async move {
+            let opened = OnceLock::new();
+            let started = tokio::select! {
+                started = Box::pin(Self::start_parts(config, functions, &opened)) => started.map(Some),
+                () = stop => Ok(None),
+            };
+            if let (Ok(None) | Err(_), Some(store)) = (&started, opened.get()) {
+                close_store(store).await;
+            }
+            started
+        })
     }
 
-    async fn start_parts(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
+    async fn start_parts(
+        config: MasterConfig,
+        functions: Option<Arc<dyn HostFunctions>>,
+        opened: &OnceLock<Store>,
+    ) -> Result<Self, StartError> {
         metrics::register();
+        // From here on, setting the clock forward does not age stored jobs.
+        _ = brine_clock::now_for_age(config.job_lifetime());
         let config = Arc::new(config);
         let executors = Executors::new(config.runner_threads);
         check::report(&config, &executors).await?;
@@ -186,7 +205,8 @@ impl Master {
         let cluster = Box::pin(cluster::connect(&config)).await?;
 
         // The bus and the storage.
-        let (store, bus) = open_bus(&config, &executors).await?;
+        let (store, bus) = open_bus(&config, &executors, opened).await?;
+        let own_store = Store::clone(&store);
         let (cache_progress, cached) = watch::channel(0);
         let events = Events::new(bus.clone(), cached);
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
@@ -372,7 +392,7 @@ impl Master {
             None => jobs.resume_batches(),
         }
         tracing::info!(publish_port, ret_port, "master is ready");
-        Ok(Master { bus, executors, background, parts, publish_port, ret_port })
+        Ok(Master { store: own_store, bus, executors, background, parts, publish_port, ret_port })
     }
 
     /// Completes when a part that cannot be restarted has failed: the process should exit.
@@ -395,26 +415,40 @@ impl Master {
         &self.bus
     }
 
-    /// Stops the parts in reverse order of their start (sockets, reactor, job cache), then flushes the bus to disk.
-    /// Takes at most [`STOP_TIMEOUT`], even if functions and templates are still running.
+    /// Stops the parts in reverse order of their start (sockets, reactor, job cache), then flushes the bus to disk and
+    /// closes the store. Takes at most [`STOP_TIMEOUT`], even if functions and templates are still running.
     pub async fn stop(self) {
         self.parts.stop(STOP_TIMEOUT / 2).await;
         self.background.stop(STOP_TIMEOUT / 4).await;
         self.executors.stop();
-        if tokio::time::timeout(STOP_TIMEOUT / 4, self.bus.close()).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT / 8, self.bus.close()).await.is_err() {
             tracing::error!("closing the event bus timed out: the last events may not be on disk");
         }
+        // Functions and templates that still run, and tasks of the runtime, have clones of the store.
+        close_store(&self.store).await;
+    }
+}
+
+/// Closes the store, so that the next start need not repair it.
+async fn close_store(store: &Store) {
+    if tokio::time::timeout(STOP_TIMEOUT / 8, store.close()).await.is_err() {
+        tracing::warn!(store = %store.path().display(), "closing the store timed out, because it is still being read: the next start repairs it");
     }
 }
 
 /// Opens the store and the bus with its journal.
-async fn open_bus(config: &MasterConfig, executors: &Executors) -> Result<(BlockingStore, Bus), StartError> {
+async fn open_bus(
+    config: &MasterConfig,
+    executors: &Executors,
+    slot: &OnceLock<Store>,
+) -> Result<(BlockingStore, Bus), StartError> {
     let path = config.cachedir.join("brine.redb");
     let open = executors.disk.run(move |thread| {
         let (store, opened) = Store::open(&path, STORE_CACHE)?;
         Ok::<_, StoreError>((store.blocking(thread), opened))
     });
     let (store, opened) = open.await.unwrap_or(Err(StoreError::Closed))?;
+    _ = slot.set(Store::clone(&store));
     log_opened(&store, opened);
     let limits = BusLimits { event: config.max_event_size, ..BusLimits::default() };
     let journal = JournalLimits {
@@ -427,7 +461,8 @@ async fn open_bus(config: &MasterConfig, executors: &Executors) -> Result<(Block
 
 fn log_opened(store: &Store, opened: Opened) {
     match opened {
-        Opened::New | Opened::Clean => {}
+        // The store itself reports an empty file.
+        Opened::New | Opened::Clean | Opened::Emptied => {}
         Opened::Repaired => {
             tracing::warn!(store = %store.path().display(), "store repaired after an unclean stop");
         }

@@ -246,9 +246,12 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers.
+    /// Installs the handlers. That of SIGXFSZ stays without a receiver: a write beyond the limit of file sizes
+    /// (`ulimit -f`, `LimitFSIZE`) is then an error like any other, instead of the end of the process. Programs that the
+    /// daemon starts do not inherit it.
     pub fn install() -> anyhow::Result<Self> {
         let handle = |kind| signal(kind).context("handling signals failed");
+        drop(handle(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
         Ok(Signals {
             term: handle(SignalKind::terminate())?,
             int: handle(SignalKind::interrupt())?,

@@ -24,8 +24,8 @@ const COMMAND: DaemonCommand = DaemonCommand {
 };
 /// Salt's exit status when the ports are taken.
 const PORTS_TAKEN: u8 = 4;
-/// The timeout of a stop.
-const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// The timeout of a stop. The master itself keeps to a shorter one.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns a hint about an error of listening.
 fn listen_hint(error: &TransportError) -> &'static str {
@@ -68,8 +68,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let result = runtime::block_on(&runtime, async {
         let pid_file = config.pidfile.clone();
         let host = Arc::new(MasterHost::new(&config));
-        let master = match Master::start(config, Some(host)).await {
-            Ok(master) => master,
+        // Installed before the store is opened, which a signal must not leave behind unclosed, and before the PID file
+        // exists: its readers may send signals at once.
+        let signals = Arc::new(tokio::sync::Mutex::new(Signals::install()?));
+        let stop = Arc::clone(&signals);
+        let stop = async move {
+            let signal = stop.lock().await.ended().await;
+            tracing::info!(signal, "the master stops before it has started");
+        };
+        let master = match Master::start(config, Some(host), stop).await {
+            Ok(Some(master)) => master,
+            Ok(None) => return Ok(ExitCode::SUCCESS),
             Err(StartError::Listen(error)) => {
                 let message = format!("listening failed: {error}; {}", listen_hint(&error));
                 if daemon::is_in_background() {
@@ -81,12 +90,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
-        // Installed before the PID file exists: its readers may send signals at once.
-        let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
-            signal = signals.ended() => tracing::info!(signal, "the master stops"),
+            signal = async { signals.lock().await.ended().await } => tracing::info!(signal, "the master stops"),
             // The init system is expected to restart the master.
             () = master.failed() => status = ExitCode::FAILURE,
         }
