@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::random::Random;
 use super::record::{Record, now};
 use super::world::{Start, World};
-use super::{clock, disk, network, store, subscribers};
+use super::{clock, disk, network, store, subscribers, unsynced};
 
 /// The maximum time after a fault until the master accepts events again.
 pub const RECOVERY: Duration = Duration::from_secs(40);
@@ -24,10 +24,11 @@ pub enum Fault {
     DescriptorsExhausted,
     SubscribersSlow,
     ClockJumps,
+    PowerLost,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 10] = [
+    pub const ALL: [Fault; 11] = [
         Fault::MasterKilled,
         Fault::MinionKilled,
         Fault::MasterTerminated,
@@ -38,6 +39,7 @@ impl Fault {
         Fault::DescriptorsExhausted,
         Fault::SubscribersSlow,
         Fault::ClockJumps,
+        Fault::PowerLost,
     ];
 
     pub fn name(self) -> &'static str {
@@ -52,12 +54,16 @@ impl Fault {
             Fault::DescriptorsExhausted => "descriptors-exhausted",
             Fault::SubscribersSlow => "subscribers-slow",
             Fault::ClockJumps => "clock-jumps",
+            Fault::PowerLost => "power-lost",
         }
     }
 
     /// Whether pushed events, which are not acknowledged, may be lost in flight.
     pub fn may_lose_pushes(self) -> bool {
-        matches!(self, Fault::MasterKilled | Fault::MasterTerminated | Fault::StoreDamaged | Fault::DiskFull)
+        matches!(
+            self,
+            Fault::MasterKilled | Fault::MasterTerminated | Fault::StoreDamaged | Fault::DiskFull | Fault::PowerLost
+        )
     }
 
     /// Prepares the world before the master starts. Returns resources to hold during the round, or the reason to skip
@@ -71,6 +77,13 @@ impl Fault {
                 world.start_with(Start { environment: clock.environment(), ..Start::default() });
                 return Ok(Prepared::Clock(clock));
             }
+            Fault::PowerLost => {
+                let of = |name: &str, cache: &str| unsynced::Unsynced::build(&world.path(name), &world.path(cache));
+                let (master, minion) = (of("power/master", "cache")?, of("power/minion", "real/cache")?);
+                world.start_with(Start { environment: master.environment(), ..Start::default() });
+                world.start_minion_with(minion.environment());
+                return Ok(Prepared::Power(Box::new((master, minion))));
+            }
             _ => {}
         }
         Ok(Prepared::Nothing)
@@ -80,7 +93,7 @@ impl Fault {
     pub async fn inject(
         self,
         world: &mut World,
-        prepared: &Prepared,
+        prepared: &mut Prepared,
         random: &mut Random,
         record: &Arc<Record>,
     ) -> Result<Outcome, String> {
@@ -106,7 +119,17 @@ impl Fault {
             (Fault::DescriptorsExhausted, _) => network::exhaust_descriptors(world).await?,
             (Fault::SubscribersSlow, _) => outcome.received = subscribers::slow(world, record).await?,
             (Fault::ClockJumps, Prepared::Clock(clock)) => clock.jump(record).await?,
-            (Fault::DiskFull | Fault::ClockJumps, _) => return Err(format!("{} was not prepared", self.name())),
+            (Fault::PowerLost, Prepared::Power(disks)) => {
+                let (master, minion) = &mut **disks;
+                world.kill_all();
+                let lost = master.lose(random)? + minion.lose(random)?;
+                eprintln!("power lost: {lost} unflushed writes and names are lost");
+                world.start_master().await?;
+                world.start_minion().await?;
+            }
+            (Fault::DiskFull | Fault::ClockJumps | Fault::PowerLost, _) => {
+                return Err(format!("{} was not prepared", self.name()));
+            }
         }
         outcome.recovered = now();
         record.more_events(10, RECOVERY).await?;
@@ -130,6 +153,8 @@ pub enum Prepared {
     Nothing,
     Disk(disk::SmallDisk),
     Clock(clock::Clock),
+    /// The disks of the master and of the minion.
+    Power(Box<(unsynced::Unsynced, unsynced::Unsynced)>),
 }
 
 /// The outcome of a fault, for the ledger.

@@ -15,6 +15,7 @@ mod record;
 mod round;
 mod store;
 mod subscribers;
+mod unsynced;
 mod world;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+#[derive(Clone)]
 pub struct Random(u64);
 
 impl Random {

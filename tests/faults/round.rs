@@ -20,7 +20,7 @@ const JOURNAL_TIMEOUT: Duration = Duration::from_secs(15);
 pub async fn run(fault: Fault, seed: u64) -> Round {
     let mut random = Random::new(seed);
     let mut world = World::new().await;
-    let prepared = match fault.prepare(&mut world) {
+    let mut prepared = match fault.prepare(&mut world) {
         Ok(prepared) => prepared,
         Err(reason) => return Round::without_counts(fault, seed, Verdict::Skipped(reason)),
     };
@@ -29,7 +29,7 @@ pub async fn run(fault: Fault, seed: u64) -> Round {
         world.start_master().await?;
         world.start_minion().await?;
         let load = Load::start(&world, &record).await?;
-        let injected = fault.inject(&mut world, &prepared, &mut random, &record).await;
+        let injected = fault.inject(&mut world, &mut prepared, &mut random, &record).await;
         if injected.is_ok() {
             tokio::time::sleep(random.millis(500, 1500)).await;
         }

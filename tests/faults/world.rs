@@ -55,6 +55,7 @@ pub struct World {
     master: Option<Daemon>,
     minion: Option<Daemon>,
     start: Start,
+    minion_environment: Vec<(String, PathBuf)>,
 }
 
 /// Returns the binary under test: Cargo's, or that of `BRINE_FAULTS_BINARY`.
@@ -78,7 +79,15 @@ impl World {
              publish_port: {publish_port}\nacceptance_wait_time: 1\nrecon_default: 50\nrecon_max: 500\n"
         );
         system.write(&format!("{MINION}/etc/minion"), &minion);
-        World { system, requests, publishes, master: None, minion: None, start: Start::default() }
+        World {
+            system,
+            requests,
+            publishes,
+            master: None,
+            minion: None,
+            start: Start::default(),
+            minion_environment: Vec::new(),
+        }
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
@@ -88,6 +97,11 @@ impl World {
     /// Sets the settings of further starts of the master.
     pub fn start_with(&mut self, start: Start) {
         self.start = start;
+    }
+
+    /// Sets variables of the environment for further starts of the minion.
+    pub fn start_minion_with(&mut self, environment: Vec<(String, PathBuf)>) {
+        self.minion_environment = environment;
     }
 
     /// Starts the master and waits until it serves.
@@ -140,6 +154,7 @@ impl World {
         let mut command = Command::new(binary());
         let etc = self.path(MINION).join("etc");
         command.args(["salt-minion", "-c", &etc.display().to_string(), "-l", "info"]);
+        command.envs(self.minion_environment.iter().map(|(name, path)| (name, path)));
         self.minion = Some(Daemon::spawn(logging_to(&mut command, &self.path("real.log")))?);
         let tag = format!("salt/minion/{MINION}/start");
         let started = tokio::time::timeout(DAEMON, events.until(&tag)).await;
