@@ -3,13 +3,14 @@ use std::time::Duration;
 
 use brine_bus::store::Store;
 use brine_runtime::executors::MayBlock;
-use tokio::runtime::Handle;
+use tokio::runtime::Builder;
 
 use super::*;
 
 fn open(directory: &Path) -> LargeReturns {
     let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-    let store = store.blocking(&MayBlock::on_dedicated_thread(Handle::current()));
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
     LargeReturns::open(&store, 1000, true).unwrap()
 }
 
@@ -17,8 +18,8 @@ fn id(name: &str) -> MinionId {
     name.parse().unwrap()
 }
 
-#[tokio::test]
-async fn one_minion_may_use_a_quarter_of_the_space() {
+#[test]
+fn one_minion_may_use_a_quarter_of_the_space() {
     let directory = tempfile::tempdir().unwrap();
     let large = open(directory.path());
     let jids: Vec<Jid> = (0..5).map(|_| Jid::new()).collect();
@@ -33,8 +34,8 @@ async fn one_minion_may_use_a_quarter_of_the_space() {
     assert!(large.reserve(&jids[3], &id("e"), 30).unwrap());
 }
 
-#[tokio::test]
-async fn the_space_is_known_after_a_restart_and_freed_with_old_jobs() {
+#[test]
+fn the_space_is_known_after_a_restart_and_freed_with_old_jobs() {
     let directory = tempfile::tempdir().unwrap();
     let old: Jid = "20200101000000000000".parse().unwrap();
     let large = open(directory.path());
@@ -51,14 +52,14 @@ async fn the_space_is_known_after_a_restart_and_freed_with_old_jobs() {
     assert_eq!(reopened.sizes.lock().len(), 1);
 }
 
-#[tokio::test]
-async fn a_refused_write_reserves_nothing_and_is_an_error() {
+#[test]
+fn a_refused_write_reserves_nothing_and_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let large = open(directory.path());
     let one =
         Return::from_map(brine_value::map! {"jid" => &Jid::new(), "id" => "a", "fun" => "test.ping", "return" => true});
     let one = one.unwrap();
-    large.store.close().await;
+    Builder::new_current_thread().build().unwrap().block_on(large.store.close());
     assert!(matches!(large.reserve(one.jid(), one.id(), 100), Err(StoreError::Closed)));
     assert!(large.sizes.lock().is_empty());
     assert!(matches!(large.keep_for_members(&one), Err(StoreError::Closed)));
