@@ -45,9 +45,11 @@ static dev_t device;
 __attribute__((constructor)) static void begin(void) {
     const char *directory = getenv("FAULT_UNSYNCED_ROOT"), *path = getenv("FAULT_UNSYNCED_LOG");
     struct stat status;
-    /* The shell that starts the daemon passes the environment on. */
-    if (strcmp(program_invocation_short_name, "sh") == 0)
-        return;
+    /* What starts the program in question passes the environment on. */
+    const char *const starters[] = {"sh", "bash", "dash", "env"};
+    for (size_t index = 0; index < sizeof starters / sizeof *starters; index++)
+        if (strcmp(program_invocation_short_name, starters[index]) == 0)
+            return;
     if (!directory || !path || strlen(directory) + 2 > sizeof root || stat(directory, &status) != 0)
         return;
     device = status.st_dev;
