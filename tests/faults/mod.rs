@@ -47,9 +47,9 @@ impl Plan {
             .map(|name| name.parse::<Fault>().unwrap_or_else(|error| panic!("BRINE_FAULTS_ONLY is invalid: {error}")));
         let mut faults: Vec<Fault> = named.collect();
         if faults.is_empty() {
-            faults = Fault::ALL.to_vec();
+            faults = Fault::routine();
         }
-        let rounds = number("BRINE_FAULTS_ROUNDS", Fault::ALL.len() as u64);
+        let rounds = number("BRINE_FAULTS_ROUNDS", Fault::routine().len() as u64);
         Plan { rounds, seed: number("BRINE_FAULTS_SEED", 1), faults }
     }
 }
