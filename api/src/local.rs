@@ -46,7 +46,8 @@ impl Link for JobLink<'_> {
 
     async fn publish(&mut self, request: PublishRequest) -> Result<Published, MasterError> {
         // Polls of silent minions are also published on behalf of the user.
-        let published = self.api.master.publish(self.address, &PublishRequest { proof: self.proof.clone(), ..request }).await?;
+        let published =
+            self.api.master.publish(self.address, &PublishRequest { proof: self.proof.clone(), ..request }).await?;
         self.slot.authenticate();
         Ok(published)
     }
