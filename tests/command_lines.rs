@@ -172,9 +172,12 @@ async fn peers_control_no_terminal() {
         assert!(out == "no_return" || said.contains("2J"), "{out}: {said}");
         assert_eq!(escape_control(&said), said, "{out}");
     }
-    minion
-        .ask(map! {"cmd" => "_minion_event", "tag" => format!("mine/{HOSTILE}"), "data" => map! {HOSTILE => HOSTILE}})
-        .await;
+    let event = |tag: &str| map! {"cmd" => "_minion_event", "tag" => tag, "data" => map! {HOSTILE => HOSTILE}};
+    // Tags have no control characters; others are escaped.
+    let refused = minion.ask(event(&format!("mine/{HOSTILE}"))).await;
+    assert!(!refused.is_truthy(), "{refused:?}");
+    let printable: String = HOSTILE.chars().filter(|c| !c.is_control()).collect();
+    assert!(minion.ask(event(&format!("mine/{printable}"))).await.is_truthy());
     for pretty in ["pretty=True", "pretty=False"] {
         let output = system.tool("salt-run", &["state.event", "mine/*", "count=1", "since=1", pretty, "--no-color"]);
         let said = stdout(&output);

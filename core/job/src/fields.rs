@@ -22,12 +22,11 @@ pub fn rule_of_option(name: &str) -> Option<Rule> {
     let rule = match name {
         // A part of the target.
         "delimiter" => Rule::Call,
-        // Fields that Salt's clients repeat in the options.
-        "arg" | "fun" | "jid" | "kwarg" | "tgt" | "tgt_type" | "expr_form" => Rule::Display,
-        "async" | "batch" | "batch_size" | "cli" | "client" | "eauth" | "expect_minions" | "failhard"
-        | "full_return" | "ignore_retcode" | "listen" | "password" | "print_event" | "progress" | "raw"
-        | "return_address" | "show_jid" | "show_timeout" | "sub" | "subset" | "token" | "user" | "username"
-        | "verbose" | "_reads_no_files" => Rule::Display,
+        // Also fields that Salt's clients repeat in the options.
+        "arg" | "fun" | "jid" | "kwarg" | "tgt" | "tgt_type" | "expr_form" | "async" | "batch" | "batch_size"
+        | "cli" | "client" | "eauth" | "expect_minions" | "failhard" | "full_return" | "ignore_retcode" | "listen"
+        | "password" | "print_event" | "progress" | "raw" | "return_address" | "show_jid" | "show_timeout" | "sub"
+        | "subset" | "token" | "user" | "username" | "verbose" | "_reads_no_files" => Rule::Display,
         "timeout" | "gather_job_timeout" | "batch_wait" | "to" => Rule::Seconds,
         "ret" | "ret_config" | "ret_kwargs" | "metadata" | "module_executors" | "executor_opts" | "start_event" => {
             Rule::Permission

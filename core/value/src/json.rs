@@ -86,16 +86,12 @@ struct Meter {
 
 impl Meter {
     fn take<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
-        match self.left.get().checked_sub(bytes) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => {
-                self.is_exceeded.set(true);
-                Err(E::custom("too large"))
-            }
-        }
+        let Some(left) = self.left.get().checked_sub(bytes) else {
+            self.is_exceeded.set(true);
+            return Err(E::custom("too large"));
+        };
+        self.left.set(left);
+        Ok(())
     }
 
     fn release(&self, bytes: usize) {

@@ -146,14 +146,13 @@ impl Writer<'_> {
                 *fault = self.recover(failed, pauses);
             }
             reclaim.request(self.queue.take_space_requests());
-            match &fault {
-                Some(fault) => reclaim.abandon(&fault.error),
-                None => {
-                    reclaim.step(self.engine);
-                    // A step may have replaced the file.
-                    if let Err(failure) = self.engine.flush_directory() {
-                        *fault = Some(self.fail(&failure, pauses));
-                    }
+            if let Some(fault) = &fault {
+                reclaim.abandon(&fault.error);
+            } else {
+                reclaim.step(self.engine);
+                // A step may have replaced the file.
+                if let Err(failure) = self.engine.flush_directory() {
+                    *fault = Some(self.fail(&failure, pauses));
                 }
             }
         }

@@ -1,5 +1,6 @@
 use std::os::unix::fs::PermissionsExt;
 
+use brine_system::processes;
 use brine_value::map;
 
 use super::*;

@@ -168,7 +168,7 @@ fn finish(context: &Context, program: &Program, args: &CommandArgs) -> Result<Ou
     if !is_quiet && tracing::enabled!(tracing::Level::DEBUG) {
         tracing::debug!("command line: {}", Redactor::of(&context.pillar()).hide(&program.command));
     }
-    let mut output = context.run_program(&program).map_err(CallError::execution)?;
+    let mut output = context.run_program(program).map_err(CallError::execution)?;
     if output.timed_out {
         output.stdout = format!("{} : Timed out after {} seconds", program.command, args.timeout);
         output.retcode = i64::from(!args.ignores_timeout());

@@ -173,7 +173,7 @@ impl Node {
                 result = if is_test(context) { Value::Nil } else { true.into() };
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                comment = format!("File {name} exists and cannot be overwritten")
+                comment = format!("File {name} exists and cannot be overwritten");
             }
             Err(error) => return Err(at(&name, &error)),
         }

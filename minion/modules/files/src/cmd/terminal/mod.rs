@@ -80,6 +80,7 @@ pub fn tty(_context: &Context, device: String, #[default] echo: String) -> CallR
         _ => return Ok(map! {"Error" => "The specified device is not a valid TTY"}.into()),
     };
     // O_NONBLOCK: a stopped terminal must not block. O_NOCTTY: the device must not become the controlling terminal.
+    #[allow(clippy::disallowed_methods, reason = "a device below /dev, where root alone makes names")]
     let file = File::options().write(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(&path);
     Ok(match file.and_then(|mut file| file.write_all(echo.as_bytes())) {
         Ok(()) => map! {"Success" => format!("Message was successfully echoed to {path}")},
