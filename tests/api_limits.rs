@@ -124,11 +124,15 @@ fn hostile_requests() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("nulls", with("/keys", YAML, &repeated("- \n", 4000)), true),
         (
             "anchors",
-            with("/run", YAML, &format!("[{}]", (0..70_000).map(|n| format!("&{n:x} a,")).collect::<String>())),
+            with(
+                "/run",
+                YAML,
+                &format!("[{}]", (0..70_000).map(|n| format!("&{n:x} a,")).collect::<Vec<_>>().concat()),
+            ),
             true,
         ),
         ("forms", with("/run", FORM, &repeated("arg=1&", 65_000)), true),
-        ("fields", with("/run", FORM, &(0..100_000).map(|n| format!("{n}=1&")).collect::<String>()), true),
+        ("fields", with("/run", FORM, &(0..100_000).map(|n| format!("{n}=1&")).collect::<Vec<_>>().concat()), true),
         ("an argument", with("/run", JSON, &argument), true),
         ("arguments", with("/run", JSON, &arguments), true),
         ("a large head", format!("GET / HTTP/1.1\r\nHost: test\r\nX-A: {}", "x".repeat(15_000)).into_bytes(), false),

@@ -30,7 +30,7 @@ fn refused(function: &str) -> (Value, Option<i32>) {
 }
 
 /// Sets the pillar of the minion, and waits until it has it.
-async fn set_pillar(system: &System, pillar: &str) {
+fn set_pillar(system: &System, pillar: &str) {
     system.write("srv/pillar/b.sls", pillar);
     assert_eq!(call(system, &["saltutil.refresh_pillar", "wait=True"]), (true.into(), Some(0)));
 }
@@ -51,7 +51,7 @@ async fn a_blackout_refuses_all_but_the_allowed_functions() {
     assert_eq!(call(&system, &["event.fire", "{}", "try/react"]).1, Some(0));
     until("the reaction runs", || ran().contains("reaction")).await;
 
-    set_pillar(&system, "minion_blackout: True\n").await;
+    set_pillar(&system, "minion_blackout: True\n");
     std::fs::write(system.path("ran"), "").unwrap();
     for function in [
         "test.ping",
@@ -87,19 +87,18 @@ async fn a_blackout_refuses_all_but_the_allowed_functions() {
     for (allowed, runs) in
         [("[test.ping, state.apply]", true), ("['test.*']", false), ("test.ping", true), ("{test.ping: 1}", true)]
     {
-        set_pillar(&system, &format!("minion_blackout: True\nminion_blackout_whitelist: {allowed}\n")).await;
+        set_pillar(&system, &format!("minion_blackout: True\nminion_blackout_whitelist: {allowed}\n"));
         let expected = if runs { (true.into(), Some(0)) } else { refused("test.ping") };
         assert_eq!(call(&system, &["test.ping"]), expected, "{allowed}");
     }
-    set_pillar(&system, "minion_blackout: True\nminion_blackout_whitelist: [test.ping, state.apply, grains.setval]\n")
-        .await;
+    set_pillar(&system, "minion_blackout: True\nminion_blackout_whitelist: [test.ping, state.apply, grains.setval]\n");
     // What an allowed function calls is allowed.
     assert_eq!(call(&system, &["state.apply", "s"]).1, Some(0));
     assert_eq!(ran(), "state\n");
     // Pillar and grains must both allow a function.
     assert_eq!(call(&system, &["grains.setval", "minion_blackout", "True"]).1, Some(0));
     assert_eq!(call(&system, &["test.ping"]), refused("test.ping"));
-    set_pillar(&system, "{}\n").await;
+    set_pillar(&system, "{}\n");
     assert_eq!(call(&system, &["test.ping"]), refused("test.ping"));
     let output = System::command("salt-call", &["-c", &etc, "grains.delval", "minion_blackout", "destructive=True"]);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -131,7 +131,7 @@ async fn programs_of_the_master_inherit_its_limits() {
     }
     let mut system = System::new("ext_pillar: [{cmd_yaml: 'ROOT/report'}]\nauto_accept: True\n");
     let script = "#!/bin/sh\ncp /proc/self/status \"$(dirname \"$0\")/status\"\nunshare -m true 2>/dev/null && echo 'mounts: allowed'\nmount -t tmpfs none \"$(dirname \"$0\")/mnt\" 2>/dev/null && echo 'mount: allowed'\necho 'ran: true'\n";
-    system.write("report", &script.to_owned());
+    system.write("report", script);
     std::fs::create_dir(system.path("mnt")).unwrap();
     std::fs::set_permissions(system.path("report"), std::fs::Permissions::from_mode(0o755)).unwrap();
     system.start_master().await;

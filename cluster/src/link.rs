@@ -175,7 +175,8 @@ impl Link {
         if let Some(known) = self.resources.lock().clone() {
             return Ok(known);
         }
-        let created = tokio::time::timeout(TIMEOUT * 2, self.create()).await;
+        // Boxed: every user of the cluster awaits it.
+        let created = tokio::time::timeout(TIMEOUT * 2, Box::pin(self.create())).await;
         let created = Arc::new(created.unwrap_or_else(|_| Err(nats("no server answers")))?);
         *self.resources.lock() = Some(Arc::clone(&created));
         Ok(created)

@@ -12,7 +12,7 @@ use brine_digest::Digest;
 
 /// The longest time from sealing a message until the servers store it. A client keeps messages for that long in an
 /// outage; afterwards they count as old.
-pub(crate) const MAX_DELAY: Duration = Duration::from_mins(10);
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(600);
 /// The revision in a stamp without one.
 const UNCONDITIONAL: u64 = u64::MAX;
 /// The length of a packed stamp.

@@ -122,6 +122,7 @@ fn run_all(options: &Options) -> std::io::Result<ExitCode> {
                     let artifacts = directory("artifacts").join(name);
                     fs::create_dir_all(&artifacts)?;
                     let kept = artifacts.join(format!("{}-{}", options.seed, child.id()));
+                    #[allow(clippy::disallowed_methods, reason = "a developer's own directory")]
                     fs::copy(&current, &kept)?;
                     eprintln!("{name}: {status} on {}: reproduce it with", kept.display());
                     eprintln!("  cargo run -p brine-fuzz -- --input {} {name}", kept.display());
@@ -157,6 +158,7 @@ fn run(name: &str, options: &Options, current: &Path) -> std::io::Result<ExitCod
     for file in files {
         pool.push(fs::read(file)?);
     }
+    #[allow(clippy::disallowed_methods, reason = "a developer's own directory")]
     let attempts = Attempts::start(target, File::create(current)?);
     let (mut random, mut seen) = (Random::new(options.seed), HashSet::new());
     for input in &pool {

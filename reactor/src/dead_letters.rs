@@ -201,9 +201,10 @@ impl DeadLetters {
                 let (page, more) = store.scan_page(FAILED, &start, usize::MAX, PAGE_BYTES)?;
                 for (key, packed) in &page {
                     let Ok(number) = key[..].try_into().map(u64::from_be_bytes) else { continue };
-                    match DeadLetter::unpack(packed) {
-                        Some(letter) => _ = queue.insert(Some(number), letter.id(), packed.len() as u64, None),
-                        None => tracing::error!(number, "a dead letter is damaged and is left out"),
+                    if let Some(letter) = DeadLetter::unpack(packed) {
+                        _ = queue.insert(Some(number), letter.id(), packed.len() as u64, None);
+                    } else {
+                        tracing::error!(number, "a dead letter is damaged and is left out");
                     }
                     queue.next = queue.next.max(number + 1);
                 }

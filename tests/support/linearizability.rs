@@ -75,6 +75,7 @@ pub enum QueueCall {
     /// Appends an item; the result is whether it was not in the queue yet, if that is known.
     Insert(u32, Option<bool>),
     /// Takes the oldest item; the result is that item, or `None` from an empty queue, if that is known.
+    #[allow(clippy::option_option, reason = "an unknown result, an empty queue, an item")]
     Pop(Option<Option<u32>>),
     /// Takes the oldest item, which is one of these.
     PopOneOf(Vec<u32>),

@@ -34,7 +34,8 @@ impl Owners {
         let is_call = CALLS.iter().any(|prefix| tag.starts_with(prefix));
         let jid = jid_of(tag)?;
         let known = || self.0.lock().users.get(jid).cloned();
-        if !is_call && !(tag.starts_with(JOB) && tag.ends_with("/new")) {
+        let is_new_job = tag.starts_with(JOB) && tag.ends_with("/new");
+        if !is_call && !is_new_job {
             return known();
         }
         // The first event of a job decides: a later one may be a report of another master.

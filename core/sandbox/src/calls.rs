@@ -87,7 +87,7 @@ impl Denied {
             Denied::Host => &[][..],
             Denied::HostAndPrograms => OF_PROGRAMS,
         };
-        OF_HOST.iter().chain(further).map(|call| i64::from(*call))
+        OF_HOST.iter().chain(further).copied()
     }
 
     fn program(self) -> Result<BpfProgram, BackendError> {

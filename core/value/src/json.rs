@@ -322,7 +322,10 @@ mod tests {
             ("letters", repeated(r#""a","#)),
             ("words", repeated(r#""web1.example.org","#)),
             ("a string", format!("\"{}\"", "x".repeat(size))),
-            ("a mapping", format!("{{{}\"\":1}}", (0..size / 8).map(|n| format!("\"{n:x}\":1,")).collect::<String>())),
+            (
+                "a mapping",
+                format!("{{{}\"\":1}}", (0..size / 8).map(|n| format!("\"{n:x}\":1,")).collect::<Vec<_>>().concat()),
+            ),
         ] {
             let memory = 200 * size;
             let mut left = memory;

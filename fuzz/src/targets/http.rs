@@ -34,6 +34,6 @@ pub fn head(bytes: &[u8]) -> u64 {
     for piece in [1, 2, 3, 7] {
         assert_eq!(fuzzing::heads(bytes, piece), whole, "in pieces of {piece}");
     }
-    let lines = whole.iter().filter(|byte| **byte == b'\n').count();
+    let lines = whole.split(|byte| *byte == b'\n').count() - 1;
     fingerprint(u8::from(whole.contains(&0)), Err::<(), _>("a".repeat(lines.min(40))))
 }

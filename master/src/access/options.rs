@@ -92,7 +92,7 @@ pub(crate) const SOURCE: &str = "ext_source";
 pub(super) fn explain(acl: &Acl, config: &MasterConfig, options: &Map) -> Option<OptionRefused> {
     let mut request = PublishRequest::new("", "", "");
     request.ret = options.get("ret").map(ToString::to_string).unwrap_or_default();
-    request.kwargs = options.clone();
+    request.kwargs.clone_from(options);
     request.kwargs.retain(|name, _| !matches!(name.as_str(), Some("ret" | SOURCE)));
     let unknown = options
         .keys()

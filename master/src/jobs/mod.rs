@@ -125,6 +125,7 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// Creates the jobs of a publish stream. Batches run as tasks of `background`.
+    #[allow(clippy::too_many_arguments, reason = "the parts that jobs use, each passed once")]
     pub fn new(
         config: Arc<MasterConfig>,
         events: Events,

@@ -237,9 +237,10 @@ impl Queues {
         let rows = self.rows(&prefix, limit.min(MAX_ITEMS))?;
         let mut items = Vec::with_capacity(rows.len());
         for (_, stored) in &rows {
-            match self.unseal(queue, stored).and_then(|packed| msgpack::unpack(&packed).ok()) {
-                Some(item) => items.push(item),
-                None => tracing::error!(queue, "an item of a queue is damaged and is left out"),
+            if let Some(item) = self.unseal(queue, stored).and_then(|packed| msgpack::unpack(&packed).ok()) {
+                items.push(item);
+            } else {
+                tracing::error!(queue, "an item of a queue is damaged and is left out");
             }
         }
         Ok(Head { queues: self, queue: queue.to_owned(), rows, _changing: changing, items })

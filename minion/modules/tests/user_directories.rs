@@ -88,12 +88,8 @@ impl Beside {
             "hosts.file" => home.join("f").display().to_string(),
             "aliases.file" => home.join("f").display().to_string(),
         };
-        let config = MinionConfig {
-            cachedir: self.at("cache"),
-            config_dir: self.at("config"),
-            opts: opts.into(),
-            ..MinionConfig::default()
-        };
+        let config =
+            MinionConfig { cachedir: self.at("cache"), config_dir: self.at("config"), opts, ..MinionConfig::default() };
         Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
         brine_testing::context_of(minion)
     }

@@ -70,7 +70,7 @@ async fn a_retry_runs_the_corrected_reaction_or_keeps_the_dead_letter() {
         let (ran, result, left) = retried(text).await;
         match expected {
             Ok(function) => {
-                assert_eq!((&ran[..], &result, &left[..]), (&[function.to_owned()][..], &Ok(()), &[][..]), "{change}")
+                assert_eq!((&ran[..], &result, &left[..]), (&[function.to_owned()][..], &Ok(()), &[][..]), "{change}");
             }
             Err(message) => {
                 let error = result.unwrap_err();

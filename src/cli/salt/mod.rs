@@ -153,7 +153,7 @@ async fn dispatch(
     let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
     match arguments.batch.clone() {
         Some(size) if arguments.asynchronous => return batch::start_on_master(&job, &arguments, request, &size).await,
-        Some(size) => return batch::run(&job, &arguments, request, &size, printer).await,
+        Some(size) => return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await,
         None => {}
     }
     if arguments.preview_target && !arguments.fixed {
@@ -164,7 +164,7 @@ async fn dispatch(
         if i64::try_from(matched).is_ok_and(|matched| matched >= arguments.batch_safe_limit) {
             print_plain("\nNOTICE: Too many minions targeted, switching to batch execution.");
             let size = std::mem::take(&mut arguments.batch_safe_size);
-            return batch::run(&job, &arguments, request, &size, printer).await;
+            return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await;
         }
     }
     if arguments.subset > 0 && !arguments.asynchronous && !arguments.fixed {

@@ -393,7 +393,7 @@ fn refused_writes_without_a_waiting_caller_are_counted() {
     faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
     store.write(one("a", b"1")).durable_blocking().unwrap_err();
     for refused in [&(|| store.write_unchecked(one("b", b"1"), "a write of a test")) as &dyn Fn(), &|| {
-        drop(store.write(one("c", b"1")))
+        drop(store.write(one("c", b"1")));
     }] {
         let before = crate::metrics::STORE_UNCHECKED.get();
         refused();

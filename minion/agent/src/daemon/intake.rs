@@ -153,10 +153,10 @@ impl Connected {
     async fn return_failure(self: &Arc<Self>, job: &Job, error: &PoolError) {
         tracing::error!(jid = job.jid, fun = job.fun, %error, "job failed");
         self.minion.jobs.lock().shift_remove(&job.jid);
-        if let PoolError::Panicked(_) = error {
-            if let Err(error) = self.fire(&exception_event()).await {
-                tracing::warn!(jid = job.jid, error, "publishing the event of an exception failed");
-            }
+        if let PoolError::Panicked(_) = error
+            && let Err(error) = self.fire(&exception_event()).await
+        {
+            tracing::warn!(jid = job.jid, error, "publishing the event of an exception failed");
         }
         self.return_later(failed(self, job, error)).await;
     }

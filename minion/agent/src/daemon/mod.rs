@@ -265,7 +265,7 @@ async fn maintain_connection(connected: &Arc<Connected>, shutdown: &Cancellation
     connected.move_to(masters.current()).await;
     loop {
         connected.join_any(&mut masters).await?;
-        let result = listen(connected, &masters, &mut progress, shutdown, &mut backoff).await;
+        let result = Box::pin(listen(connected, &masters, &mut progress, shutdown, &mut backoff)).await;
         connected.ready.send_replace(false);
         connected.received.lock().left(Instant::now());
         let next = match result {
