@@ -9,12 +9,12 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 }
 
 fn auth() -> Auth {
-    let mut config = MasterConfig::default();
-    config.opts = map! {"external_auth" => map! {"file" => map! {
+    let opts = map! {"external_auth" => map! {"file" => map! {
         "fred" => list![map! {"web*" => list!["test.ping"]}, "@jobs", ".*", "@jobs"],
         "ops%" => list!["network.*"],
         "*" => list!["sys.doc"],
     }}};
+    let config = MasterConfig { opts, ..MasterConfig::default() };
     Auth::new(Arc::new(Master::new(&config, "/nonexistent".into())), &config)
 }
 

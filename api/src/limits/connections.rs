@@ -197,7 +197,9 @@ mod tests {
         user.authenticate();
         let quiet = slots.take(address(2)).unwrap();
         let busy: Vec<Slot> = (0..2).map(|_| slots.take(address(3)).unwrap()).collect();
-        busy.iter().for_each(|slot| slot.set_busy(true));
+        for slot in &busy {
+            slot.set_busy(true);
+        }
         let flood: Vec<Slot> = (0..20).map(|_| slots.take(address(3)).unwrap()).collect();
         let evicted = |slot: &Slot| slot.activity.evicted.is_cancelled();
         // An address has half of the slots.
@@ -208,8 +210,9 @@ mod tests {
         assert!(!others.iter().any(evicted) && !evicted(&quiet));
         assert_eq!(slots.counts.lock().open_unauthenticated, 10);
         // Requests that are being handled stay.
-        flood.iter().for_each(|slot| slot.set_busy(true));
-        others.iter().for_each(|slot| slot.set_busy(true));
+        for slot in flood.iter().chain(&others) {
+            slot.set_busy(true);
+        }
         quiet.set_busy(true);
         assert!(slots.take(address(11)).is_none());
         quiet.set_busy(false);

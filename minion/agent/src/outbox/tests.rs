@@ -160,8 +160,8 @@ fn the_queue_of_a_removed_master_is_adopted() {
 
 #[test]
 fn a_return_that_is_delivered_while_the_directory_is_read_is_not_lost() {
-    let directory = tempfile::tempdir().unwrap();
     static DROPPED: Counter = Counter::new("test_dropped", "");
+    let directory = tempfile::tempdir().unwrap();
     let outbox = Outbox::open("test", bounds(1000, 1 << 20), &DROPPED, &directory.path().join("returns"));
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
