@@ -102,5 +102,9 @@ async fn a_blackout_refuses_all_but_the_allowed_functions() {
     assert_eq!(call(&system, &["test.ping"]), refused("test.ping"));
     let output = System::command("salt-call", &["-c", &etc, "grains.delval", "minion_blackout", "destructive=True"]);
     assert!(output.status.success(), "{}", stderr(&output));
+    // The daemon collects its grains when it starts.
+    system.stop_minion("web1");
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
     until("the blackout ends", || call(&system, &["test.ping"]) == (true.into(), Some(0))).await;
 }
