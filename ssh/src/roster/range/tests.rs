@@ -46,7 +46,7 @@ fn hosts_come_from_the_list_of_the_server() {
         ("none", "range", ""),
         ("%web", "list", "the roster 'range' takes an expression of its server as target, not a target of type list"),
         ("unknown", "range", "asking the range server SERVER failed: 'unknown': NOCLUSTERDEF unknown"),
-        ("gone", "range", "asking the range server SERVER failed: http status: 404"),
+        ("gone", "range", "asking the range server SERVER failed: HTTP 404: Not Found"),
         ("many", "range", "asking the range server SERVER failed: it returned 100001 hosts, the limit is 100000"),
     ] {
         assert_eq!(found(&options, tgt, kind), expected, "{tgt} {kind}");
