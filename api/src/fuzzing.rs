@@ -32,7 +32,7 @@ pub fn arguments(value: Value, size: usize) -> Result<(), String> {
     parsed.map(drop).map_err(|error| error.message)
 }
 
-/// Collects heads of requests without bodies that arrive in pieces. Returns what is passed on.
+/// Collects heads of requests without bodies that arrive in pieces. Returns the forwarded bytes.
 pub fn heads(bytes: &[u8], piece: usize) -> Vec<u8> {
     struct Pieces<'a>(&'a [u8], usize);
     impl AsyncRead for Pieces<'_> {

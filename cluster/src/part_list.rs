@@ -10,7 +10,7 @@ const IN_PARTS: u8 = 1;
 const MAX_PARTS: u64 = 1024;
 
 /// The parts of a large value. Each member has two slots for the parts of a value, so that no member overwrites those of
-/// another one, or those that the current value consists of.
+/// another one, or the parts of the current value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartList {
     /// The member that wrote them.

@@ -57,7 +57,7 @@ impl Owner {
         Owner::Network(brine_auth::network(address))
     }
 
-    /// Whether the owner stands for several clients: an address of this host may be that of a proxy.
+    /// Whether the owner represents several clients: an address of this host may be that of a proxy.
     fn is_shared(&self) -> bool {
         matches!(self, Owner::Network(address) if address.is_loopback())
     }
