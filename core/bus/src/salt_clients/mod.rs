@@ -26,6 +26,8 @@ const SILENCE: Duration = Duration::from_secs(1);
 const MAX_OVERHEAD: usize = 64;
 /// The maximum number of bytes read from a file about the peer's process.
 const MAX_READ: u64 = 1 << 20;
+/// The maximum number of entries read from a directory of libraries.
+const MAX_ENTRIES: usize = 4096;
 /// The first byte of a ZeroMQ greeting.
 const GREETING: u8 = 0xff;
 
@@ -156,10 +158,18 @@ fn expects_length(process: i32) -> bool {
 }
 
 /// Returns the directory of the package `salt` of a Python process: beside the compiled modules that the process has
-/// loaded.
+/// loaded, or else that of its interpreter. The first is closed to a master without the capabilities of the process.
 fn salt_package_dir(process: i32) -> Option<PathBuf> {
-    let root = PathBuf::from(format!("/proc/{process}/root"));
-    let maps = read(Path::new(&format!("/proc/{process}/maps")))?;
+    let loaded = read(Path::new(&format!("/proc/{process}/maps"))).unwrap_or_default();
+    package_of_modules(&loaded, Path::new(&format!("/proc/{process}/root"))).or_else(|| {
+        let command = read(Path::new(&format!("/proc/{process}/cmdline")))?;
+        let interpreter = command.split(['\0', ' ']).next()?;
+        package_of_interpreter(Path::new(interpreter))
+    })
+}
+
+/// Returns the package beside the modules in a table of mapped files; `root` is the root directory of the process.
+fn package_of_modules(maps: &str, root: &Path) -> Option<PathBuf> {
     let mut seen = Vec::new();
     for line in maps.lines() {
         let Some(path) = line.find('/').map(|start| &line[start..]) else { continue };
@@ -174,6 +184,26 @@ fn salt_package_dir(process: i32) -> Option<PathBuf> {
             let salt = root.join(packages.trim_start_matches('/')).join("salt");
             if salt.join("transport").is_dir() {
                 return Some(salt);
+            }
+        }
+    }
+    None
+}
+
+/// Returns the package that an interpreter imports: from the directories of packages below its prefix, and below
+/// `/usr/local` as Debian has it.
+fn package_of_interpreter(interpreter: &Path) -> Option<PathBuf> {
+    let prefix = interpreter.parent().filter(|bin| bin.is_absolute() && bin.ends_with("bin"))?.parent()?;
+    for prefix in [prefix, &prefix.join("local")] {
+        for lib in std::fs::read_dir(prefix.join("lib")).into_iter().flatten().take(MAX_ENTRIES).flatten() {
+            if !lib.file_name().as_encoded_bytes().starts_with(b"python") {
+                continue;
+            }
+            for packages in ["site-packages", "dist-packages"] {
+                let salt = lib.path().join(packages).join("salt");
+                if salt.join("transport").is_dir() {
+                    return Some(salt);
+                }
             }
         }
     }

@@ -50,3 +50,29 @@ fn a_process_without_salt_expects_no_length() {
     assert!(!expects_length(std::process::id().cast_signed()));
     assert!(!expects_length(i32::MAX));
 }
+
+#[test]
+fn the_package_of_a_client_is_found_by_its_modules_and_by_its_interpreter() {
+    let root = tempfile::tempdir().unwrap();
+    let make = |path: &str| std::fs::create_dir_all(root.path().join(path).join("transport")).unwrap();
+    make("venv/lib/python3.11/site-packages/salt");
+    make("usr/lib/python3/dist-packages/salt");
+    make("opt/local/lib/python3.13/dist-packages/salt");
+    std::fs::create_dir_all(root.path().join("empty/lib/python3.11/site-packages")).unwrap();
+    let under = |path: &str| root.path().join(path);
+    for (interpreter, expected) in [
+        ("venv/bin/python3", Some("venv/lib/python3.11/site-packages/salt")),
+        ("usr/bin/python3.11", Some("usr/lib/python3/dist-packages/salt")),
+        ("opt/bin/python3", Some("opt/local/lib/python3.13/dist-packages/salt")),
+        ("empty/bin/python3", None),
+        ("venv/python3", None),
+    ] {
+        assert_eq!(package_of_interpreter(&under(interpreter)), expected.map(under), "{interpreter}");
+    }
+    assert_eq!(package_of_interpreter(Path::new("python3")), None);
+    let maps = "7f00-7f01 r--p 00000000 fe:00 12 /usr/lib/libc.so\n\
+                7f01-7f02 r--p 00000000 fe:00 13 /venv/lib/python3.11/site-packages/zmq/a.so\n";
+    let expected = Some(under("venv/lib/python3.11/site-packages/salt"));
+    assert_eq!(package_of_modules(maps, root.path()), expected);
+    assert_eq!(package_of_modules("", root.path()), None);
+}
