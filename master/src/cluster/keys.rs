@@ -31,6 +31,7 @@ impl Table for Keys {
         let id = id(key)?;
         let text = |error: brine_system::files::FileError| error.to_string();
         let mut fields = Map::new();
+        let _unchanged = self.0.lock(&id);
         if let Some((state, pem)) = self.0.current(&id).map_err(text)? {
             fields = map! {"state" => state.directory(), "key" => pem};
         }
@@ -46,6 +47,7 @@ impl Table for Keys {
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         let store = |state, pem: &str| self.0.set(&id, state, pem).map_err(|error| error.to_string());
         let state = text("state").and_then(KeyState::of_directory);
+        let _changing = self.0.lock(&id);
         let kept = [state.zip(text("key")), text("denied").map(|pem| (KeyState::Denied, pem))];
         for (state, pem) in kept.iter().flatten() {
             store(*state, pem)?;
@@ -92,6 +94,34 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
+
+    #[tokio::test]
+    async fn keys_never_disappear_while_an_operator_and_the_cluster_move_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(KeyStore::open(directory.path()).unwrap());
+        let keys = Keys(Arc::clone(&store));
+        let thread = MayBlock::on_dedicated_thread(Handle::current());
+        let pem = PrivateKey::generate(2048).unwrap().public().to_pem();
+        let value = |state: KeyState| msgpack::pack_map(&map! {"state" => state.directory(), "key" => pem.as_str()});
+        keys.set(&thread, b"web1", Some(&value(KeyState::Pending))).unwrap();
+        let moves = |act| {
+            // As another process has it.
+            let store = KeyStore::open(directory.path()).unwrap();
+            std::thread::spawn(move || {
+                for _ in 0..300 {
+                    store.apply(act, &store.select("web1", &KeyState::ALL).unwrap());
+                }
+            })
+        };
+        let operators = [moves(Act::Accept), moves(Act::Reject)];
+        while !operators.iter().all(std::thread::JoinHandle::is_finished) {
+            for state in [KeyState::Accepted, KeyState::Rejected] {
+                keys.set(&thread, b"web1", Some(&value(state))).unwrap();
+                assert!(keys.get(&thread, b"web1").unwrap().is_some());
+            }
+        }
+        assert!(store.current(&"web1".parse().unwrap()).unwrap().is_some());
+    }
 
     #[tokio::test]
     async fn keys_take_the_state_of_the_cluster() {

@@ -1,13 +1,14 @@
 //! The public keys of minions: Salt's `pki_dir` with a directory for each state and a PEM file for each minion.
 //!
-//! The daemon and `salt-key` change the same directories at the same time, so every change is a rename or an atomic write.
-//! `decide/` decides about key requests. Everything blocks: async code reaches it through the executor `disk`.
+//! The daemon and `salt-key` change the same directories at the same time, so every change is a rename or an atomic write,
+//! made under the lock of the id (`lock.rs`). `decide/` decides about key requests. Everything blocks: async code reaches
+//! it through the executor `disk`.
 
 mod decide;
+mod lock;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,9 +17,10 @@ use brine_crypt::{CryptError, PrivateKey, PublicKey};
 use brine_ids::{InvalidMinionId, MinionId};
 use brine_system::files::{self, FileError};
 use brine_text::glob::Glob;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 pub use decide::Decision;
+use lock::{Locked, Locks};
 
 use crate::autosign::Autosign;
 
@@ -162,8 +164,8 @@ pub enum KeyError {
 pub struct KeyStore {
     pki_dir: PathBuf,
     autosign: Mutex<Autosign>,
-    /// Serializes decisions about the same id. Each lock is shared by a group of ids.
-    deciding: [Mutex<()>; 64],
+    /// Serializes decisions about the same id, and changes of its files.
+    locks: Locks,
     counted: Mutex<HashMap<KeyState, Counted>>,
 }
 
@@ -186,8 +188,8 @@ impl KeyStore {
         }
         let autosign = Autosign::new(pki_dir.join("minions_autosign"));
         files::create_private_dir(autosign.directory())?;
-        let deciding = std::array::from_fn(|_| Mutex::new(()));
-        Ok(KeyStore { pki_dir, autosign: Mutex::new(autosign), deciding, counted: Mutex::default() })
+        let locks = Locks::open(&pki_dir);
+        Ok(KeyStore { pki_dir, autosign: Mutex::new(autosign), locks, counted: Mutex::default() })
     }
 
     /// Returns the directory of all keys.
@@ -206,11 +208,9 @@ impl KeyStore {
         Ok(self.read_directory(KeyState::Accepted)?.len())
     }
 
-    /// Locks the decisions about an id.
-    fn deciding(&self, id: &MinionId) -> MutexGuard<'_, ()> {
-        let mut hasher = DefaultHasher::new();
-        id.hash(&mut hasher);
-        self.deciding[hasher.finish() as usize % self.deciding.len()].lock()
+    /// Locks an id: no other thread or process changes its files until the guard is dropped.
+    pub(crate) fn lock(&self, id: &MinionId) -> Locked<'_> {
+        self.locks.lock(id)
     }
 
     /// Returns whether another key may be stored in a state with this limit; 0 is unlimited. Counts that key.
@@ -286,7 +286,11 @@ impl KeyStore {
     /// Returns a minion's current key and its state. If a crash has left two, the stricter state counts: rejected, pending,
     /// accepted. Denied keys never count.
     pub fn current(&self, id: &MinionId) -> Result<Option<(KeyState, String)>, FileError> {
-        for state in [KeyState::Rejected, KeyState::Pending, KeyState::Accepted] {
+        let _unchanged = self.lock(id);
+        // A program of Salt, which does not know the lock, may move the key from a state that is looked at later to an
+        // earlier one: then it is found at the second attempt.
+        let states = [KeyState::Rejected, KeyState::Pending, KeyState::Accepted];
+        for state in states.into_iter().chain(states) {
             if let Some(pem) = self.get(state, id)? {
                 return Ok(Some((state, pem)));
             }
@@ -299,6 +303,7 @@ impl KeyStore {
     /// encoded again, so that nothing but the key is stored.
     pub fn set(&self, id: &MinionId, state: KeyState, pem: &str) -> Result<(), KeyError> {
         let key = PublicKey::from_pem(pem).map_err(|source| KeyError::NotAKey { id: id.clone(), source })?;
+        let _changing = self.lock(id);
         self.store(id, state, &key.to_pem(), true)
     }
 
@@ -348,6 +353,7 @@ impl KeyStore {
     }
 
     fn apply_one(&self, act: Act, key: &Key) -> Result<(), KeyError> {
+        let _changing = self.lock(&key.id);
         let gone = || KeyError::Gone { id: key.id.clone(), state: key.state };
         let from = self.path(key.state, &key.id);
         let Some(to) = act.new_state() else { return if remove(&from)? { Ok(()) } else { Err(gone()) } };

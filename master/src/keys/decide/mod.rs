@@ -58,7 +58,7 @@ impl KeyStore {
         autosign_grains: &Map,
     ) -> Result<Decision, KeyError> {
         // Of two simultaneous requests for a new id only one may win.
-        let _deciding = self.deciding(id);
+        let _deciding = self.lock(id);
         let pem = key.to_pem();
         let stored = self.current(id)?;
         let is_first = stored.is_none();
