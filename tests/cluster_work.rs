@@ -438,7 +438,7 @@ async fn malformed_data_on_the_servers_is_ignored() {
     for key in &keys {
         work.put(key, "junk".into()).await.unwrap();
     }
-    let lease = context.get_key_value("brine_brine_lease").await.unwrap();
+    let lease = context.get_key_value("brine_brine_leases").await.unwrap();
     lease.put("alive.bTk", "junk".into()).await.unwrap();
     // `d29yaw` is the queue `work` in base64.
     context.publish("brine.brine.queues.d29yaw", "junk".into()).await.unwrap().await.unwrap();

@@ -128,7 +128,7 @@ impl Heartbeat {
     /// Returns the heartbeats of the other members. This member's own, sent at `sent`, tells the time of the servers.
     async fn heartbeats(&self, sent: Instant) -> Result<BTreeMap<String, HeartbeatValue>, SharedError> {
         let resources = self.shared.link.resources().await?;
-        let keys = self.shared.link.keys("lease", &resources.lease_stream, ALIVE).await?;
+        let keys = self.shared.link.keys("leases", &resources.lease_stream, ALIVE).await?;
         let mut heartbeats = BTreeMap::new();
         for key in keys {
             let Some(member) = key.strip_prefix(ALIVE).and_then(name_of) else { continue };

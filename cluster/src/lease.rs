@@ -25,7 +25,7 @@ pub(crate) async fn maintain(link: Arc<Link>, state: Arc<State>, shutdown: Cance
     state.set_lead(None);
     if let Some(revision) = held
         && let Ok(resources) = link.resources().await
-        && resources.lease.delete_expect_revision(LEADER, Some(revision)).await.is_err()
+        && resources.lease_stream.delete_message(revision).await.is_err()
     {
         tracing::debug!("releasing the lease of the leader failed: it expires");
     }

@@ -200,9 +200,15 @@ impl Link {
             ..stream::Config::default()
         };
         let events = self.context.get_or_create_stream(events).await.map_err(nats)?;
-        let values = self.bucket(&format!("brine_{name}_values"), Duration::ZERO).await?.0;
-        let (lease, lease_stream) = self.bucket(&format!("brine_{name}_lease"), *lease).await?;
-        let (work, work_stream) = self.removable_bucket(&format!("brine_{name}_work")).await?;
+        let values = self.bucket(&format!("brine_{name}_values")).await?;
+        let max_age = *lease;
+        let (lease, lease_stream) = self
+            .create_bucket(&format!("brine_{name}_leases"), stream::Config { max_age, ..Default::default() })
+            .await?;
+        let max_bytes = MAX_WORK_SIZE;
+        let (work, work_stream) = self
+            .create_bucket(&format!("brine_{name}_work"), stream::Config { max_bytes, ..Default::default() })
+            .await?;
         let queues = stream::Config {
             name: format!("brine_{name}_queues"),
             subjects: vec![format!("brine.{name}.queues.>")],
@@ -273,46 +279,34 @@ impl Link {
         if opened.stamp.is_late(stored) { Err(LinkError::Replayed(context.to_owned())) } else { Ok(opened) }
     }
 
-    /// Opens a bucket whose values expire after `max_age`; zero means never. The bucket is created as a stream, because
-    /// the client's own call does not support servers before 2.10.
-    async fn bucket(&self, name: &str, max_age: Duration) -> Result<(kv::Store, stream::Stream), LinkError> {
-        let config = stream::Config {
-            max_age,
-            duplicate_window: if max_age.is_zero() { DEDUPLICATION_WINDOW } else { DEDUPLICATION_WINDOW.min(max_age) },
-            deny_delete: true,
-            ..self.bucket_config(name)
-        };
-        self.create_bucket(name, config).await
+    /// Opens a bucket whose values remain, or are replaced by a marker.
+    async fn bucket(&self, name: &str) -> Result<kv::Store, LinkError> {
+        let config = stream::Config { deny_delete: true, ..stream::Config::default() };
+        Ok(self.create_bucket(name, config).await?.0)
     }
 
-    /// Opens a bucket whose values are deleted without a marker, since their keys are never reused.
-    async fn removable_bucket(&self, name: &str) -> Result<(kv::Store, stream::Stream), LinkError> {
-        let config = stream::Config {
-            max_bytes: MAX_WORK_SIZE,
-            duplicate_window: DEDUPLICATION_WINDOW,
-            ..self.bucket_config(name)
-        };
-        self.create_bucket(name, config).await
-    }
-
-    fn bucket_config(&self, name: &str) -> stream::Config {
-        stream::Config {
-            name: format!("KV_{name}"),
-            subjects: vec![format!("$KV.{name}.>")],
-            max_messages_per_subject: 1,
-            discard: DiscardPolicy::New,
-            num_replicas: self.settings.sync_handle,
-            allow_rollup: true,
-            allow_direct: true,
-            ..stream::Config::default()
-        }
-    }
-
+    /// Creates a bucket with the limits of `config`. If its values are deleted without a marker, then of several members
+    /// that set a missing value one succeeds: for a value that replaces another one, or a marker, servers before 2.9.21
+    /// compare revisions before they have stored earlier ones.
+    ///
+    /// The bucket is created as a stream, because the client's own call does not support servers before 2.10.
     async fn create_bucket(
         &self,
         name: &str,
         config: stream::Config,
     ) -> Result<(kv::Store, stream::Stream), LinkError> {
+        let lifetime = if config.max_age.is_zero() { DEDUPLICATION_WINDOW } else { config.max_age };
+        let config = stream::Config {
+            name: format!("KV_{name}"),
+            subjects: vec![format!("$KV.{name}.>")],
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            duplicate_window: DEDUPLICATION_WINDOW.min(lifetime),
+            num_replicas: self.settings.sync_handle,
+            allow_rollup: true,
+            allow_direct: true,
+            ..config
+        };
         let stream = self.context.get_or_create_stream(config).await.map_err(nats)?;
         Ok((self.context.get_key_value(name).await.map_err(nats)?, stream))
     }

@@ -4,17 +4,22 @@
 //! nothing, and takes no item that another one has taken.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::message::PublishMessage;
-use futures::{StreamExt, TryStreamExt};
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
+use async_nats::jetstream::stream::Stream;
+use futures::TryStreamExt;
 
 use crate::clock::server_time;
 use crate::link::{name_of, token};
 use crate::message::MAX_PAYLOAD;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};
+
+/// The number of places at which a long queue is read at once.
+const READS: u64 = 16;
 
 /// An item of a queue: its stream number, and its content unless it cannot be decrypted.
 pub type QueueItem = (u64, Option<Vec<u8>>);
@@ -46,35 +51,86 @@ impl Shared {
         Ok(queues)
     }
 
-    /// Returns at most `limit` items of a queue with at most `bytes` bytes, oldest first.
+    /// Returns at most `limit` items of a queue with at most `bytes` bytes, oldest first. They are read from the leader of
+    /// the stream, which knows all changes; another server may be behind.
     ///
     /// # Errors
     /// The servers do not answer.
     pub async fn queue_items(&self, queue: &str, limit: usize, bytes: usize) -> Result<Vec<QueueItem>, SharedError> {
         let (resources, subject) = (self.link.resources().await?, self.queue_subject(queue));
-        let config = OrderedConfig { filter_subject: subject.clone(), ..OrderedConfig::default() };
-        let consumer = resources.queues.create_consumer(config).await.map_err(|error| self.unavailable(error))?;
-        let mut left = consumer.cached_info().num_pending;
-        let mut messages = consumer.messages().await.map_err(|error| self.unavailable(error))?;
-        let (mut items, mut size) = (Vec::new(), 0);
-        while left > 0 && items.len() < limit && size <= bytes {
-            let message = tokio::time::timeout(self.lease(), messages.next()).await;
-            let message = message.ok().flatten().ok_or_else(|| self.unavailable("the server sends no items"))?;
-            let message = message.map_err(|error| self.unavailable(error))?;
-            let info = message.info().map_err(|error| self.unavailable(error))?;
-            (left, size) = (info.pending, size + message.payload.len());
-            let stored = server_time(info.published.unix_timestamp_nanos());
-            let item = self.link.open_new(&subject, &message.payload, stored).ok().map(|opened| opened.plain);
-            if item.is_none() {
-                metrics::VALUES_REFUSED.add(1);
-                tracing::error!(
-                    queue,
-                    "queue item refused: it is old or cannot be decrypted; the masters of a cluster need the same secret"
-                );
+        let last = resources.queues.get_last_raw_message_by_subject(&subject).await;
+        let last = match last {
+            Ok(last) => last.sequence,
+            Err(error) if error.kind() == NoMessageFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.unavailable(error)),
+        };
+        // A long queue is read in several places at once.
+        let first = self.next_item(&resources.queues, &subject, 0).await?.map_or(last, |message| message.sequence);
+        let places = if limit > READS as usize { READS } else { 1 };
+        let step = (last - first) / places + 1;
+        let reads = (0..places).map(|at| {
+            let range = first + at * step..(first + (at + 1) * step).min(last + 1);
+            self.queue_range(queue, &resources.queues, range, limit, bytes)
+        });
+        let read = futures::future::try_join_all(reads).await?;
+        let mut size = 0;
+        let fits = |message: &StreamMessage| {
+            let fits = size <= bytes;
+            size += message.payload.len();
+            fits
+        };
+        let items = read.into_iter().flatten().take(limit).take_while(fits);
+        Ok(items.map(|message| (message.sequence, self.open_item(queue, &message))).collect())
+    }
+
+    /// Returns at most `limit` items of a queue with numbers in `range`, and stops after `bytes` bytes.
+    async fn queue_range(
+        &self,
+        queue: &str,
+        stream: &Stream,
+        mut range: Range<u64>,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StreamMessage>, SharedError> {
+        let (subject, mut items, mut size) = (self.queue_subject(queue), Vec::new(), 0);
+        while !range.is_empty() && items.len() < limit && size <= bytes {
+            let Some(message) = self.next_item(stream, &subject, range.start).await? else { break };
+            if message.sequence >= range.end {
+                break;
             }
-            items.push((info.stream_sequence, item));
+            range.start = message.sequence + 1;
+            size += message.payload.len();
+            items.push(message);
         }
         Ok(items)
+    }
+
+    /// Returns the first item with at least this number.
+    async fn next_item(
+        &self,
+        stream: &Stream,
+        subject: &str,
+        number: u64,
+    ) -> Result<Option<StreamMessage>, SharedError> {
+        match stream.get_first_raw_message_by_subject(subject, number).await {
+            Ok(message) => Ok(Some(message)),
+            Err(error) if error.kind() == NoMessageFound => Ok(None),
+            Err(error) => Err(self.unavailable(error)),
+        }
+    }
+
+    /// Decrypts an item.
+    fn open_item(&self, queue: &str, message: &StreamMessage) -> Option<Vec<u8>> {
+        let stored = server_time(message.time.unix_timestamp_nanos());
+        let opened = self.link.open_new(&self.queue_subject(queue), &message.payload, stored);
+        if opened.is_err() {
+            metrics::VALUES_REFUSED.add(1);
+            tracing::error!(
+                queue,
+                "queue item refused: it is old or cannot be decrypted; the masters of a cluster need the same secret"
+            );
+        }
+        opened.ok().map(|opened| opened.plain)
     }
 
     /// Appends items to a queue whose last item has the number `last`; 0 for an empty queue. So a member whose lock has

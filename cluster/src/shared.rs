@@ -233,7 +233,8 @@ impl Shared {
     /// Releases a lock.
     pub async fn unlock(&self, lock: Lock) {
         let Ok(resources) = self.link.resources().await else { return };
-        if resources.lease.delete_expect_revision(&lock.key, Some(lock.revision)).await.is_err() {
+        // Without a marker: the next holder creates a missing value, in which one member succeeds.
+        if self.delete_message(&resources.lease_stream, lock.revision).await.is_err() {
             tracing::debug!(key = lock.key, "releasing a lock failed: it expires");
         }
     }

@@ -4,9 +4,10 @@
 //! local value with another digest was changed here. It is sent on condition that the revision is still the newest.
 //! Where both sides were changed, the cluster's value wins unless the table prefers the local one.
 //!
-//! Each value names the revision that it replaces. One that replaces an older revision than the newest one seen here was
-//! stored again by somebody without the secret. It is refused, as are values that cannot be decrypted or were removed
-//! without the secret, and the members that know the value write it again.
+//! Each value names the revision that it replaces. One that replaces an older revision than the newest one seen here does
+//! was stored again by somebody without the secret. It is refused, as are values that cannot be decrypted or were removed
+//! without the secret, and the members that know the value write it again. Two values may replace the same revision:
+//! servers before 2.9.21, and a new leader of others, can accept both. Then the last one counts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ type Name = (usize, Vec<u8>);
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Known {
     revision: u64,
+    /// The revision that it replaced.
+    after: u64,
     digest: ValueDigest,
 }
 
@@ -57,8 +60,8 @@ pub(crate) struct Sync {
     /// The first one is that of the minions' keys, which are files.
     pub tables: Arc<Vec<Arc<dyn Table>>>,
     known: HashMap<Name, Known>,
-    /// The last revision of the publish keys.
-    publish_keys: u64,
+    /// The last revision of the publish keys, and the one that it replaced.
+    publish_keys: (u64, u64),
 }
 
 impl Sync {
@@ -81,7 +84,7 @@ impl Sync {
                 known.insert((table, key[at + 1..].to_vec()), known_here);
             }
         }
-        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), known, publish_keys: 0 })
+        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), known, publish_keys: (0, 0) })
     }
 
     /// Synchronises the tables until `shutdown`.
@@ -261,21 +264,23 @@ impl Sync {
             }
             None => vec![REMOVED],
         };
-        let Some(revision) = self.link.update(&key, &stored, revision).await? else { return Ok(false) };
-        self.remember(name.clone(), Known { revision, digest: digest(value) }).await;
+        let after = revision;
+        let Some(revision) = self.link.update(&key, &stored, after).await? else { return Ok(false) };
+        self.remember(name.clone(), Known { revision, after, digest: digest(value) }).await;
         Ok(true)
     }
 
     /// Applies a value of the cluster.
     async fn apply(&mut self, key: &str, entry: Entry) -> Result<(), LinkError> {
         if key == PUBLISH_KEYS {
-            if entry.revision <= self.publish_keys {
+            let (known, known_after) = self.publish_keys;
+            if entry.revision <= known {
                 return Ok(());
             }
-            if entry.after.is_none_or(|after| after < self.publish_keys) {
+            let Some(after) = entry.after.filter(|after| *after >= known_after) else {
                 return self.refuse(key, entry.revision, LinkError::Replayed(key.to_owned())).await;
-            }
-            self.publish_keys = entry.revision;
+            };
+            self.publish_keys = (entry.revision, after);
             secrets::adopt_publish_keys(&*self.local, &entry.value).await;
             return Ok(());
         }
@@ -284,9 +289,9 @@ impl Sync {
         if entry.revision <= known.revision {
             return Ok(());
         }
-        if entry.after.is_none_or(|after| after < known.revision) {
+        let Some(after) = entry.after.filter(|after| *after >= known.after) else {
             return self.refuse(key, entry.revision, LinkError::Replayed(key.to_owned())).await;
-        }
+        };
         let value = match self.content(key, &entry.value).await? {
             Content::Value(value) => Some(value),
             Content::Removed => None,
@@ -313,7 +318,7 @@ impl Sync {
                 return Ok(());
             }
         }
-        self.remember(name, Known { revision: entry.revision, digest: of_cluster }).await;
+        self.remember(name, Known { revision: entry.revision, after, digest: of_cluster }).await;
         Ok(())
     }
 
@@ -345,7 +350,7 @@ impl Sync {
         }
         if known.is_some() {
             tracing::warn!("the servers have lost the values of the cluster: those of this master are sent again");
-            self.publish_keys = 0;
+            self.publish_keys = (0, 0);
             for name in self.known.keys().cloned().collect::<Vec<_>>() {
                 self.remember(name, Known::default()).await;
             }
@@ -453,13 +458,15 @@ fn known_key(table: &str, key: &[u8]) -> Vec<u8> {
 }
 
 fn pack_known(known: &Known) -> Vec<u8> {
-    [&known.revision.to_be_bytes()[..], known.digest.as_deref().unwrap_or_default()].concat()
+    let digest = known.digest.as_deref().unwrap_or_default();
+    [&known.revision.to_be_bytes()[..], &known.after.to_be_bytes(), digest].concat()
 }
 
 fn unpack_known(packed: &[u8]) -> Option<Known> {
-    let (revision, digest) = packed.split_at_checked(8)?;
+    let (revision, rest) = packed.split_first_chunk()?;
+    let (after, digest) = rest.split_first_chunk()?;
     let digest = (!digest.is_empty()).then(|| digest.to_vec());
-    Some(Known { revision: u64::from_be_bytes(revision.try_into().ok()?), digest })
+    Some(Known { revision: u64::from_be_bytes(*revision), after: u64::from_be_bytes(*after), digest })
 }
 
 #[cfg(test)]
@@ -468,7 +475,7 @@ mod tests {
 
     #[test]
     fn known_revisions_round_trip() {
-        for known in [Known::default(), Known { revision: 7, digest: digest(Some(b"x")) }] {
+        for known in [Known::default(), Known { revision: 7, after: 5, digest: digest(Some(b"x")) }] {
             assert_eq!(unpack_known(&pack_known(&known)), Some(known));
         }
         assert_eq!(unpack_known(b"short"), None);
