@@ -299,6 +299,10 @@ async fn queues_are_shared_and_each_item_is_processed_once() {
         assert_eq!(sorted(&run(member, &["queue.list_queues"])), ["tasks"]);
     }
     assert_eq!(run(&members[2], &["queue.delete", "tasks", "['29']"]), true.into());
+    // The number of the last item is found after it was removed, too.
+    assert_eq!(run(&members[1], &["queue.insert", "tasks", "['29']"]), true.into());
+    assert_eq!(run(&members[0], &["queue.list_items", "tasks"]).as_list().map(<[Value]>::len), Some(30));
+    assert_eq!(run(&members[2], &["queue.delete", "tasks", "['29']"]), true.into());
     // Three members take items at the same time.
     let mut waiting = Vec::new();
     for _ in 0..5 {

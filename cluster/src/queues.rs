@@ -58,14 +58,10 @@ impl Shared {
     /// The servers do not answer.
     pub async fn queue_items(&self, queue: &str, limit: usize, bytes: usize) -> Result<Vec<QueueItem>, SharedError> {
         let (resources, subject) = (self.link.resources().await?, self.queue_subject(queue));
-        let last = resources.queues.get_last_raw_message_by_subject(&subject).await;
-        let last = match last {
-            Ok(last) => last.sequence,
-            Err(error) if error.kind() == NoMessageFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.unavailable(error)),
-        };
+        let Some(first) = self.next_item(&resources.queues, &subject, 0).await? else { return Ok(Vec::new()) };
+        let info = resources.queues.get_info().await.map_err(|error| self.unavailable(error))?;
         // A long queue is read in several places at once.
-        let first = self.next_item(&resources.queues, &subject, 0).await?.map_or(last, |message| message.sequence);
+        let (first, last) = (first.sequence, info.state.last_sequence.max(first.sequence));
         let places = if limit > READS as usize { READS } else { 1 };
         let step = (last - first) / places + 1;
         let reads = (0..places).map(|at| {
@@ -133,7 +129,21 @@ impl Shared {
         opened.ok().map(|opened| opened.plain)
     }
 
-    /// Appends items to a queue whose last item has the number `last`; 0 for an empty queue. So a member whose lock has
+    /// Returns the number that the servers take for that of the last item; 0 if there is none. After the last item was
+    /// removed, servers before 2.10 take the queue for empty.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn queue_last(&self, queue: &str) -> Result<u64, SharedError> {
+        let resources = self.link.resources().await?;
+        match resources.queues.get_last_raw_message_by_subject(&self.queue_subject(queue)).await {
+            Ok(last) => Ok(last.sequence),
+            Err(error) if error.kind() == NoMessageFound => Ok(0),
+            Err(error) => Err(self.unavailable(error)),
+        }
+    }
+
+    /// Appends items to a queue whose last item has the number `last`, see [`queue_last`](Self::queue_last). So a member whose lock has
     /// expired in the meantime appends nothing.
     ///
     /// # Errors

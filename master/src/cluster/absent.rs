@@ -178,6 +178,10 @@ impl Shared {
         match *self {}
     }
 
+    pub async fn queue_last(&self, _: &str) -> Result<u64, SharedError> {
+        match *self {}
+    }
+
     pub async fn queue_push(&self, _: &str, _: Vec<Vec<u8>>, _: u64) -> Result<(), SharedError> {
         match *self {}
     }

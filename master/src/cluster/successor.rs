@@ -172,8 +172,7 @@ impl Successor {
         });
         let Ok(Ok(items)) = read.await else { return Ok(()) };
         tracing::info!(queue = name, items = items.len(), "the items of a queue move into the cluster");
-        let known = self.shared.queue_items(name, usize::MAX, usize::MAX).await?;
-        let last = known.last().map_or(0, |(number, _)| *number);
+        let last = self.shared.queue_last(name).await?;
         self.shared.queue_push(name, items.iter().map(msgpack::pack).collect(), last).await?;
         let queue = name.to_owned();
         // A crash before this point appends the items again: none is lost.

@@ -23,9 +23,8 @@ impl SharedQueues<'_> {
     /// If the cluster does not answer, some items may have been appended; otherwise none.
     pub async fn insert(&self, queue: &str, items: Vec<Value>) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
-            let all = self.all(queue).await?;
-            let last = all.last().map_or(0, |(number, _)| *number);
-            let known = all.into_iter().filter_map(|(_, packed)| packed).collect();
+            let last = self.0.queue_last(queue).await?;
+            let known = self.all(queue).await?.into_iter().filter_map(|(_, packed)| packed).collect();
             let (new, duplicates) = new_items(queue, known, items, self.0.largest_item())?;
             if !is_held() {
                 return Err(QueueError::Busy);
