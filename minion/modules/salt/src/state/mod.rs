@@ -136,14 +136,12 @@ pub fn single(
     #[default] queue: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
     let Some((module, function)) = fun.split_once('.') else {
         context.set_retcode(1);
         return Ok("Invalid function passed".into());
     };
-    // A single state is always called: `mock` is rejected as an unknown argument.
-    let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
-    let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
+    let (options, args) = of_single(kwargs);
+    let own = with(options, [("test", test), ("queue", queue)]);
     let run = match started_with(context, local(context, own)?) {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
@@ -272,7 +270,16 @@ fn in_environment(context: &Context, mut kwargs: Map) -> Map {
     kwargs
 }
 
-/// Whether an argument belongs to the run, not to a single state.
+/// Returns the options of the run of a single state, and the arguments of the state. As in Salt, those such as `force` and
+/// `saltenv` are both. A single state is always called: `mock` is an argument of the state alone.
+fn of_single(kwargs: Map) -> (Map, Map) {
+    let options = kwargs.iter().filter(|(key, _)| key.as_str().is_some_and(|key| key != "mock" && is_option(key)));
+    let options = options.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let is_published = |key: &Value| key.as_str().is_some_and(|key| key.starts_with("__pub_"));
+    (options, kwargs.into_iter().filter(|(key, _)| !is_published(key)).collect())
+}
+
+/// Whether an argument is an option of the run.
 fn is_option(name: &str) -> bool {
     const OPTIONS: [&str; 11] = [
         "test",
@@ -433,4 +440,21 @@ fn no_states() -> Map {
         "__run_num__" => 0,
     };
     map! {"no_|-states_|-states_|-None" => entry}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_passes_options_of_the_run_to_the_state() {
+        let given = map! {
+            "source" => "/a", "force" => true, "saltenv" => "prod", "exclude" => "x", "pillar" => map! {"a" => 1},
+            "concurrent" => true, "mock" => true, "__pub_jid" => "1",
+        };
+        let (options, args) = of_single(given);
+        let names = |map: &Map| map.keys().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&options), ["force", "saltenv", "exclude", "pillar", "concurrent", "__pub_jid"]);
+        assert_eq!(names(&args), ["source", "force", "saltenv", "exclude", "pillar", "concurrent", "mock"]);
+    }
 }
