@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`binary`] | the difference between text and binary data |
 //! | [`glob`] | Python's `fnmatch` |
 //! | [`nearest`] | suggestions for misspelt names |
 //! | [`network`] | IP networks with the semantics of Python |
@@ -11,6 +12,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
+pub mod binary;
 pub mod glob;
 pub mod nearest;
 pub mod network;
