@@ -59,7 +59,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("mysql_to_dict", rows_by);
     environment.add_filter("dict_to_sls_yaml_params", to_sls_params);
     environment.add_filter("traverse", walk);
-    environment.add_filter("to_bool", |value: JinjaValue| defined(&value).map(|value| to_bool(&value)));
+    environment.add_filter("to_bool", |value: JinjaValue| {
+        if value.is_undefined() { Ok(false) } else { defined(&value).map(|value| to_bool(&value)) }
+    });
     environment.add_filter("to_entries", to_entries);
     environment.add_filter("from_entries", from_entries);
     for name in ["set", "update", "append", "extend"] {

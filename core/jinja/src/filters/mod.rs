@@ -67,6 +67,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         }
         _ => value.reverse(),
     });
+    environment.add_filter("items", |value: JinjaValue| match value.kind() {
+        ValueKind::Undefined => Ok(JinjaValue::from(Vec::<JinjaValue>::new())),
+        ValueKind::Map => minijinja::filters::items(&value),
+        _ => Err(failed("Can only get item pairs from a mapping.")),
+    });
     environment.add_filter("attr", |value: Defined, name: String| match value.kind() {
         // Entries are not attributes.
         _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),

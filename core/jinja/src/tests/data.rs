@@ -180,6 +180,10 @@ fn filters_match_salt() {
             "[('a', 2), ('b', 1)] ['x', 'y'] 1-2",
         ),
         (
+            "{{ {'b': 1, 'a': 2} | items | list }} {{ nope | items | list }} {% for k, v in data.nope | items %}x{% endfor %}{{ nope | to_bool }}",
+            "[('b', 1), ('a', 2)] [] False",
+        ),
+        (
             "{{ 'abc' | base64_encode }} {{ 'YWJj' | base64_decode }} {{ 'abc' | sha256 | truncate(11) }}",
             "YWJj abc ba7816bf...",
         ),
@@ -356,6 +360,8 @@ fn items_are_iterated_and_compared_as_in_python() {
         ("{{ [3, 'a'] | max }}", "Jinja error: '>' not supported between instances of 'str' and 'int'"),
         ("{{ [{'a': 1}, {}] | join(attribute='a') }}", "Jinja variable 'dict object' has no attribute 'a'"),
         ("{{ [{'a': 1}, {}] | sort(attribute='a') }}", "Jinja variable 'dict object' has no attribute 'a'"),
+        ("{{ none | items | list }}", "Jinja error: Can only get item pairs from a mapping."),
+        ("{{ [1] | items | list }}", "Jinja error: Can only get item pairs from a mapping."),
         ("{{ 'a' | dictsort }}", "Jinja error: 'str' object has no attribute 'items'"),
         ("{{ ','.join(['a', 1]) }}", "Jinja error: sequence item 1: expected str instance, int found"),
     ]);
