@@ -49,6 +49,9 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     let Some(mode) = wanted.mode.as_deref() else {
         return StateReturn::failed(name, "Mode was not defined. How to process the file?");
     };
+    if mode != "delete" && wanted.line.content.is_none() {
+        return StateReturn::failed(name, "Content can only be empty if mode is ['delete']");
+    }
     let text = match user_files::read(path)
         .map_err(|error| error.to_string())
         .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()))
