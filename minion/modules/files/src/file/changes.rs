@@ -12,7 +12,7 @@ use brine_system::user_files;
 use brine_value::Value;
 
 use super::diff::unified;
-use super::edit::{self, Block, NotFoundArgs, PatternArgs, compile};
+use super::edit::{self, Block, Commented, NotFoundArgs, PatternArgs, compile};
 use super::line::{self, Line, PositionArgs};
 use super::{at, invalid, is_test};
 
@@ -303,27 +303,13 @@ pub fn comment_line(
 ) -> CallResult {
     let file = Text::real(&path)?;
     let before = read(&file, "comment_line")?;
-    let bare = regex.trim_start_matches('^').trim_end_matches('$');
-    let end = if regex.ends_with('$') { "$" } else { "" };
-    let sign = if cmnt { String::new() } else { format!(r"{char}\s*") };
-    let regex = compile(&format!("^{sign}(?:{bare}){end}"), &0.into()).map_err(CallError::Execution)?;
-    let (mut old, mut new, mut after) = (Vec::new(), Vec::new(), String::new());
-    for line in before.split_inclusive('\n') {
-        if !regex.is_match(line.trim_end_matches('\n')).unwrap_or(false) {
-            after.push_str(line);
-            continue;
-        }
-        let changed =
-            if cmnt { format!("{char}{line}") } else { line.trim_start_matches(|c| char.contains(c)).to_owned() };
-        after.push_str(&changed);
-        old.push(line);
-        new.push(changed);
-    }
-    if old.is_empty() {
+    let Commented { text: after, lines } =
+        edit::commented(&before, &regex, &char, cmnt, false).map_err(CallError::Execution)?;
+    if lines.is_empty() {
         return Ok(false.into());
     }
     Text { before: &before, after: &after, backup: &backup }.write(&file)?;
-    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    let (old, new): (Vec<&str>, Vec<&str>) = lines.iter().map(|(old, new)| (old.as_str(), new.as_str())).unzip();
     Ok(super::diff::unified_lines(&old, &new).into())
 }
 

@@ -99,6 +99,44 @@ pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
     Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
 }
 
+/// A text in which lines were commented out or uncommented.
+pub(crate) struct Commented {
+    pub text: String,
+    /// The changed lines, before and after the change.
+    pub lines: Vec<(String, String)>,
+}
+
+/// Comments out the lines whose start a regular expression matches, or uncomments those that it matches after the
+/// prefix at their start: an indented line matches only if the expression says so. With `keep`, lines that are
+/// comments already are not commented again.
+pub(crate) fn commented(text: &str, pattern: &str, sign: &str, comment: bool, keep: bool) -> Result<Commented, String> {
+    let (bare, end) = unanchored(pattern);
+    let prefix = if comment { String::new() } else { format!(r"{}\s*", regex::escape(sign)) };
+    let regex = compile(&format!("^{prefix}(?:{bare}){end}"), &0.into())?;
+    let mut done = Commented { text: String::with_capacity(text.len()), lines: Vec::new() };
+    for line in text.split_inclusive('\n') {
+        let is_kept = keep && comment && line.trim_start().starts_with(sign);
+        if is_kept || !regex.is_match(line.trim_end_matches(['\r', '\n'])).unwrap_or(false) {
+            done.text.push_str(line);
+            continue;
+        }
+        let changed = if comment {
+            format!("{sign}{line}")
+        } else {
+            line.trim_start_matches(|letter| sign.contains(letter)).to_owned()
+        };
+        done.text.push_str(&changed);
+        done.lines.push((line.to_owned(), changed));
+    }
+    Ok(done)
+}
+
+/// Returns a regular expression without its anchors, and the anchor of its end.
+pub(crate) fn unanchored(pattern: &str) -> (&str, &'static str) {
+    let end = if pattern.ends_with('$') { "$" } else { "" };
+    (pattern.trim_start_matches('^').trim_end_matches('$'), end)
+}
+
 /// Expands a replacement template in Python's syntax: `\1`, `\g<name>`, `\n`.
 fn fill(template: &str, captures: &Captures<'_, str>) -> String {
     let group = |name: &str| match name.parse::<usize>() {
@@ -175,35 +213,56 @@ pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
     super::diff::unified_lines(&lines(before), &new)
 }
 
-/// Returns the text with the block replaced or inserted. The error is Salt's message.
+/// Returns the text with every such block replaced, or with the block inserted. Lines end as the first one of the text.
+/// The error is Salt's message.
 pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
-    let content = match (block.append_newline, block.content.as_str()) {
-        (Some(false), content) => content.to_owned(),
-        (None, content) if content.ends_with('\n') => content.to_owned(),
-        (_, content) => format!("{content}\n"),
-    };
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let start = lines.iter().position(|line| line.contains(&block.start));
-    let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
-    if let (Some(start), Some(end)) = (start, end) {
-        // Text before the end marker on its line belongs to the content, and is replaced.
-        let rest = lines[end..].concat();
-        let rest = rest.find(&block.end).map_or(rest.as_str(), |at| &rest[at..]);
-        return Ok(format!("{}{content}{rest}", lines[..=start].concat()));
+    let places = [
+        block.append_if_not_found,
+        block.prepend_if_not_found,
+        block.insert_before_match.is_some(),
+        block.insert_after_match.is_some(),
+    ];
+    if places.iter().filter(|wanted| **wanted).count() > 1 {
+        return Err("Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and \
+                    insert_after_match is permitted");
     }
-    if start.is_some() {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let line_end = if lines.first().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
+    let mut content = block.content.replace("\r\n", "\n").replace('\n', line_end);
+    if block.append_newline.unwrap_or(!block.content.ends_with('\n')) {
+        content.push_str(line_end);
+    }
+    let (mut after, mut in_block, mut is_found) = (String::with_capacity(text.len()), false, false);
+    for line in &lines {
+        if line.contains(&block.start) {
+            in_block = true;
+            after.push_str(line);
+        } else if !in_block {
+            after.push_str(line);
+        } else if let Some(at) = line.find(&block.end) {
+            // Text before the end marker on its line belongs to the content, and is replaced.
+            (in_block, is_found) = (false, true);
+            after.extend([content.as_str(), line[at..].trim_end_matches(['\r', '\n']), line_end]);
+        }
+    }
+    if in_block {
         return Err("Unterminated marked block. End of file reached before marker_end.");
     }
-    let whole = format!("{}\n{content}{}\n", block.start, block.end);
+    if is_found {
+        return Ok(after);
+    }
+    let whole = format!("{}{line_end}{content}{}{line_end}", block.start, block.end);
     let place = |pattern: &Option<String>| {
         let regex = compile(pattern.as_deref()?, &0.into()).ok()?;
         lines.iter().position(|line| regex.is_match(line).unwrap_or(false))
     };
     let before = place(&block.insert_before_match).or_else(|| place(&block.insert_after_match).map(|at| at + 1));
     if let Some(at) = before {
-        return Ok(format!("{}{whole}{}", lines[..at].concat(), lines[at..].concat()));
+        let above = lines[..at].concat();
+        let separator = if above.is_empty() || above.ends_with('\n') { "" } else { line_end };
+        return Ok(format!("{above}{separator}{whole}{}", lines[at..].concat()));
     }
-    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
     match (block.append_if_not_found, block.prepend_if_not_found) {
         (true, _) => Ok(format!("{text}{separator}{whole}")),
         (_, true) => Ok(format!("{whole}{text}")),

@@ -10,23 +10,39 @@ use parking_lot::Mutex;
 /// Maximum number of runs in memory; concurrent runs each have their own texts.
 const MAX_RUNS: usize = 32;
 
-/// Accumulated texts of a run: for each file, by the name of the accumulator.
+/// Accumulated texts of a run.
 struct Run {
     jid: String,
-    gathered: Vec<(String, String, Vec<Value>)>,
+    gathered: Vec<Accumulator>,
+}
+
+/// An accumulator of a file.
+struct Accumulator {
+    file: String,
+    name: String,
+    /// Ids of the states that require it.
+    users: Vec<String>,
+    texts: Vec<Value>,
 }
 
 static ACTIVE_RUNS: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
 
 /// Adds texts for a file, deduplicated. A text may be any value: the file's template reads it as data.
 pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
-    let is_required = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
-        let single = [targets.clone()];
-        targets.as_list().unwrap_or(&single).iter().any(|target| target.get("file").is_some())
-    });
-    if !is_required {
+    let targets = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key));
+    let targets: Vec<&Value> =
+        targets.flat_map(|given| given.as_list().unwrap_or(std::slice::from_ref(given))).collect();
+    // As in Salt, an id that contains the word is accepted without the name of the module.
+    if !targets
+        .iter()
+        .any(|target| target.get("file").is_some() || target.as_str().is_some_and(|id| id.contains("file")))
+    {
         return StateReturn::failed(name, format!("Orphaned accumulator {name} in {}:{}", context.sls, context.id));
     }
+    let users = targets.iter().flat_map(|target| match target {
+        Value::Map(map) => map.values().map(ToString::to_string).collect(),
+        id => vec![id.to_string()],
+    });
     let single = [text.clone()];
     let texts = text.as_list().unwrap_or(&single);
     let mut comment = String::new();
@@ -39,14 +55,17 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
         }
     }
     if let Some(run) = runs.iter_mut().find(|run| run.jid == *jid) {
-        let index = run.gathered.iter().position(|(file, of, _)| file == filename && of == name);
-        let index = index.unwrap_or_else(|| {
-            run.gathered.push((filename.to_owned(), name.to_owned(), Vec::new()));
+        let is_same = |of: &Accumulator| of.file == filename && of.name == name;
+        let index = run.gathered.iter().position(is_same).unwrap_or_else(|| {
+            let (file, name) = (filename.to_owned(), name.to_owned());
+            run.gathered.push(Accumulator { file, name, users: Vec::new(), texts: Vec::new() });
             run.gathered.len() - 1
         });
+        let accumulator = &mut run.gathered[index];
+        accumulator.users.extend(users);
         for text in texts {
-            if !run.gathered[index].2.contains(text) {
-                run.gathered[index].2.push(text.clone());
+            if !accumulator.texts.contains(text) {
+                accumulator.texts.push(text.clone());
                 comment = format!("Accumulator {name} for file {filename} was charged by text");
             }
         }
@@ -56,11 +75,23 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
 
 /// Returns the texts accumulated for a file in this run, by accumulator.
 pub(super) fn accumulated_texts(context: &StateContext, filename: &str) -> Map {
+    texts_of(context, filename, |_| true)
+}
+
+/// Returns the texts accumulated in this run for a block of a file: those of the accumulators that this state requires,
+/// or of all accumulators of the file if it requires none.
+pub(super) fn texts_of_block(context: &StateContext, filename: &str) -> Vec<String> {
+    let own = texts_of(context, filename, |of| of.users.contains(&context.id));
+    let texts = if own.is_empty() { accumulated_texts(context, filename) } else { own };
+    texts.values().filter_map(Value::as_list).flatten().map(ToString::to_string).collect()
+}
+
+fn texts_of(context: &StateContext, filename: &str, selects: impl Fn(&Accumulator) -> bool) -> Map {
     let runs = ACTIVE_RUNS.lock();
     let run = runs.iter().find(|run| run.jid == context.call.job.jid);
     let gathered = run.map(|run| run.gathered.as_slice()).unwrap_or_default();
-    let own = gathered.iter().filter(|(file, _, _)| file == filename);
-    own.map(|(_, name, texts)| (name.into(), texts.clone().into())).collect()
+    let own = gathered.iter().filter(|of| of.file == filename && selects(of));
+    own.map(|of| (of.name.as_str().into(), of.texts.clone().into())).collect()
 }
 
 #[cfg(test)]
@@ -90,5 +121,29 @@ mod tests {
         assert_eq!(accumulated_texts(&context, "/g"), map! {});
         context.chunk = Arc::new(map! {});
         assert_eq!(state(&context, "acc", "/f", &"c".into()).result, Some(false));
+    }
+
+    #[test]
+    fn blocks_get_the_texts_of_the_accumulators_they_require() {
+        let mut context = testing::state_context(false, &[]);
+        for (name, target) in [
+            ("top", Value::from(map! {"file" => "first"})),
+            ("bottom", map! {"file" => "second"}.into()),
+            ("bare", "third file".into()),
+        ] {
+            context.chunk = Arc::new(map! {"require_in" => list![target]});
+            assert_eq!(state(&context, name, "/blocks", &name.into()).result, Some(true));
+        }
+        for (id, texts) in [
+            ("first", vec!["top"]),
+            ("second", vec!["bottom"]),
+            ("third file", vec!["bare"]),
+            ("other", vec!["top", "bottom", "bare"]),
+        ] {
+            context.id = id.into();
+            assert_eq!(texts_of_block(&context, "/blocks"), texts, "{id}");
+        }
+        context.chunk = Arc::new(map! {"require_in" => list!["other"]});
+        assert_eq!(state(&context, "orphan", "/blocks", &"x".into()).result, Some(false));
     }
 }

@@ -4,7 +4,10 @@ use brine_context::{StateContext, StateReturn};
 use brine_value::{Value, map};
 
 use super::edit::{Messages, finish, read};
-use crate::file::edit::compile;
+use crate::file::edit::{commented, compile, unanchored};
+
+/// Python's flag `MULTILINE`.
+const MULTILINE: i64 = 8;
 
 /// Applies `file.comment` and, in reverse, `file.uncomment`.
 pub(super) fn comment(
@@ -20,49 +23,45 @@ pub(super) fn comment(
         Ok(before) => before,
         Err(error) => return StateReturn::failed(name, error),
     };
-    // The anchors apply to the line without its comment prefix.
-    let bare = regex.trim_start_matches('^').trim_end_matches('$');
-    let start = "^[ \t]*";
-    let end = if regex.ends_with('$') { "$" } else { "" };
+    let (bare, end) = unanchored(regex);
     let sign = regex::escape(char);
-    let plain = compile(&format!("{start}(?:{bare}){end}"), &8.into());
-    let commented = compile(&format!("^[ \t]*{sign}[ \t]*(?:{bare}){end}"), &8.into());
-    let (plain, commented) = match (plain, commented) {
-        (Ok(plain), Ok(commented)) => (plain, commented),
+    // As in Salt, indented lines and comments are found, too; only lines that begin with a match are changed.
+    let (pending, already, done) = if commenting {
+        (format!(r"^(?!\s*{sign})\s*(?:{bare}){end}"), format!("{sign}(?:{bare}){end}"), format!("{sign}(?:{bare})"))
+    } else {
+        let plain = format!("^[ \t]*(?:{bare}){end}");
+        (format!("{sign}[ \t]*(?:{bare}){end}"), plain.clone(), plain)
+    };
+    let is_in = |pattern: &str, text: &str| {
+        let regex = compile(pattern, &MULTILINE.into())?;
+        Ok::<_, String>(text.lines().any(|line| regex.is_match(line).unwrap_or(false)))
+    };
+    let (is_pending, is_already) = match (is_in(&pending, &before), is_in(&already, &before)) {
+        (Ok(pending), Ok(already)) => (pending, already),
         (Err(error), _) | (_, Err(error)) => return StateReturn::failed(name, error),
     };
-    let is_commented = |line: &str| commented.is_match(line).unwrap_or(false);
-    let is_plain = |line: &str| !line.trim_start().starts_with(char) && plain.is_match(line).unwrap_or(false);
-    let mut after = String::with_capacity(before.len());
-    let (mut changed, mut already) = (0, 0);
-    for line in before.split_inclusive('\n') {
-        let text = line.trim_end_matches(['\n', '\r']);
-        if commenting && is_plain(text) {
-            changed += 1;
-            after.push_str(char);
-            after.push_str(line);
-        } else if !commenting && is_commented(text) {
-            changed += 1;
-            after.push_str(&line.replacen(char, "", 1));
-        } else {
-            already += i32::from(if commenting { is_commented(text) } else { is_plain(text) });
-            after.push_str(line);
-        }
-    }
-    if changed == 0 {
-        return if already > 0 {
+    if !is_pending {
+        return if is_already {
             StateReturn::ok(name, format!("Pattern already {}", if commenting { "commented" } else { "uncommented" }))
         } else if ignore_missing {
             StateReturn::ok(name, "Pattern not found and ignore_missing set to True")
         } else {
-            StateReturn::failed(name, format!("{bare}: Pattern not found"))
+            StateReturn::failed(name, format!("{}: Pattern not found", if commenting { bare } else { regex }))
         };
     }
     if context.test {
         return StateReturn::predicted(name, format!("File {name} is set to be updated"))
             .with_changes(map! {name => "updated"});
     }
-    let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };
-    let messages = Messages { changed: done, pending: "", unchanged: done, backup, show_changes: true };
+    let after = match commented(&before, regex, char, commenting, true) {
+        Ok(done) => done.text,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let (verb, past) = if commenting { ("Commented", "commented") } else { ("Uncommented", "uncommented") };
+    if !is_in(&done, &after).unwrap_or(false) {
+        return StateReturn::failed(name, format!("Expected {past} lines not found"));
+    }
+    let message = format!("{verb} lines successfully");
+    let messages = Messages { changed: &message, pending: "", unchanged: &message, backup, show_changes: true };
     finish(context, name, &before, &after, &messages)
 }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use brine_context::StateContext;
 use brine_state::Source;
+use brine_text::binary::is_binary;
 use brine_value::{Map, Value, map};
 use brine_yaml::traverse;
 
 use super::attributes::{Attributes, parse_mode, show_mode};
 use super::encoding;
 use super::source::{self, Problem, Verify};
+
+/// The bytes that decide whether a file is binary.
+const BINARY_START: usize = 2048;
 
 /// Source of a file's content.
 pub(super) struct Contents {
@@ -58,17 +62,8 @@ pub(super) fn variables(mut kwargs: Map) -> Map {
     kwargs
 }
 
-/// Returns the content of a block: the files of the file server if there are sources, otherwise the content in the
-/// state.
-pub(super) fn block_content(
-    context: &StateContext,
-    name: &str,
-    content: &Value,
-    sources: &[Contents],
-) -> Result<String, String> {
-    if sources.is_empty() {
-        return Ok(content.to_string());
-    }
+/// Returns the texts of all sources, one after the other.
+pub(super) fn texts_of_sources(context: &StateContext, name: &str, sources: &[Contents]) -> Result<String, String> {
     let text = |source: &Contents| {
         let bytes = source.get(context, name)?.unwrap_or_default();
         String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", source.source))
@@ -128,17 +123,29 @@ impl Contents {
         let lookup = |map: Arc<Map>, key: &Value, kind: &str| {
             let data = Value::Map((*map).clone());
             let delimiter = argument("contents_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
-            traverse(&data, &key.to_string(), &delimiter).cloned().ok_or_else(|| format!("{kind} {key} does not exist"))
+            let one = |key: &Value| {
+                let found = traverse(&data, &key.to_string(), &delimiter).cloned();
+                found.ok_or_else(|| format!("{kind} {key} does not exist"))
+            };
+            match key.as_list() {
+                None => one(key),
+                Some(keys) => {
+                    let texts = keys.iter().map(|key| one(key).map(|text| text.to_string()));
+                    texts.collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n").into())
+                }
+            }
         };
+        // As in Salt, a null in pillar or grains sets no content.
         let text = if !self.contents.is_nil() {
-            Some(self.contents.clone())
+            self.contents.clone()
         } else if !self.contents_pillar.is_nil() {
-            Some(lookup(context.call.pillar(), &self.contents_pillar, "Pillar")?)
+            lookup(context.call.pillar(), &self.contents_pillar, "Pillar")?
         } else if !self.contents_grains.is_nil() {
-            Some(lookup(context.call.grains(), &self.contents_grains, "Grain")?)
+            lookup(context.call.grains(), &self.contents_grains, "Grain")?
         } else {
-            None
+            Value::Nil
         };
+        let text = Some(text).filter(|text| !text.is_nil());
         if argument("allow_empty").is_some_and(|allowed| !allowed.is_truthy())
             && text.as_ref().is_some_and(|text| !text.is_truthy())
         {
@@ -150,6 +157,11 @@ impl Contents {
             return Err(format!(
                 "{from} value would result in empty contents. Set allow_empty to True to allow the managed file to be empty."
             ));
+        }
+        if text.as_ref().and_then(Value::as_list).is_some_and(<[Value]>::is_empty) {
+            return Err("Contents specified by contents/contents_pillar/contents_grains is not a string or list of \
+                        strings, and is not binary data. SLS is likely malformed."
+                .into());
         }
         let mut found = self.source.clone();
         let content = match text {
@@ -196,16 +208,27 @@ impl Contents {
         Ok(attributes)
     }
 
+    /// Returns inline contents as lines that end in a newline, but for the last one without `newline`.
     fn inline(&self, contents: &Value) -> Vec<u8> {
-        let mut text = match contents {
-            Value::List(lines) => lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes(),
-            Value::Bytes(bytes) => bytes.clone(),
-            other => other.to_string().replace("\r\n", "\n").into_bytes(),
+        let single = [contents.clone()];
+        let parts: Vec<String> = match contents {
+            Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => vec![text.to_owned()],
+                Err(_) => return bytes.clone(),
+            },
+            contents => contents.as_list().unwrap_or(&single).iter().map(ToString::to_string).collect(),
         };
-        if self.newline && !text.is_empty() && !text.ends_with(b"\n") {
-            text.push(b'\n');
+        let mut text = String::new();
+        for part in parts {
+            text.push_str(&part.replace("\r\n", "\n").replace('\r', "\n"));
+            if !part.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
         }
-        text
+        if !self.newline {
+            text.truncate(text.trim_end_matches('\n').len());
+        }
+        text.into_bytes()
     }
 
     /// Returns the first existing source and its content.
@@ -214,6 +237,10 @@ impl Contents {
         let sources = self.source.as_list().unwrap_or(&single);
         for item in sources {
             let (source, verify) = source::entry(item, &self.verify);
+            // As in Salt, a source of a list is used if its web server answers.
+            if self.source.as_list().is_some() && source::is_remote(&source) && !source::url_exists(context, &source) {
+                continue;
+            }
             match source::read(context, name, &source, &verify) {
                 Ok(content) => {
                     if !context.test {
@@ -222,7 +249,7 @@ impl Contents {
                     }
                     return Ok((source, content));
                 }
-                Err(Problem::Missing(_)) if sources.len() > 1 => {}
+                Err(Problem::Missing(_)) if self.source.as_list().is_some() => {}
                 Err(Problem::Missing(error) | Problem::Invalid(error)) => {
                     return Err(format!("Unable to manage file: {error}"));
                 }
@@ -243,8 +270,14 @@ impl Contents {
         content: &[u8],
         source: &Value,
     ) -> Result<Vec<u8>, String> {
-        let text = std::str::from_utf8(content)
-            .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
+        let Ok(text) = std::str::from_utf8(content) else {
+            // As in Salt, a binary file, as an image in a tree of templates, is copied as it is.
+            return if is_binary(&content[..content.len().min(BINARY_START)]) {
+                Ok(content.to_vec())
+            } else {
+                Err("Unable to manage file: the template is not UTF-8 text".into())
+            };
+        };
         let mut variables = map! {"name" => name, "source" => source.clone()};
         for key in ["user", "group", "mode", "attrs"] {
             variables.insert(key.into(), context.chunk.get(key).cloned().unwrap_or_default());

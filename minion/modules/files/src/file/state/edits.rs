@@ -242,10 +242,10 @@ pub struct KeyvalueArgs {
     search_only: bool,
     #[args]
     report: ReportArgs,
-    /// Highest number of lines to change for a key; 0 for all.
+    /// Number of lines that a key has: further ones are removed, 0 removes all. With -1 all lines of a key are set.
     #[default(1)]
-    count: usize,
-    /// Prefix of a commented line, which is uncommented if its key is set.
+    count: i64,
+    /// Characters that start a comment, which is uncommented if its key is set.
     uncomment: Option<String>,
     /// Whether keys are compared without case.
     #[default(false)]
@@ -343,20 +343,24 @@ pub struct BlockreplaceArgs {
 #[function]
 pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> CallResult {
     ignore_arguments([args.source_hash, args.source_hashes, args.context]);
+    if matches!(args.content, Value::List(_) | Value::Map(_)) {
+        let comment = format!("content is invalid: expected a string, got {}", args.content.type_name());
+        return Ok(StateReturn::failed(&args.name, comment).into());
+    }
     let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
-    let content = match contents::block_content(state, &args.name, &args.content, &sources) {
-        Ok(content) => content,
+    let of_sources = match contents::texts_of_sources(state, &args.name, &sources) {
+        Ok(text) => text,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    let gathered = accumulated::accumulated_texts(state, &args.name);
-    let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
-    let content = std::iter::once(content)
-        .chain(more)
+    let gathered = accumulated::texts_of_block(state, &args.name);
+    let mut content = std::iter::once(args.content.to_string())
+        .chain(gathered)
         .reduce(|all, text| {
             let gap = if all.is_empty() || all.ends_with('\n') { "" } else { "\n" };
             format!("{all}{gap}{text}")
         })
         .unwrap_or_default();
+    content.push_str(&of_sources);
     let block = edit::BlockReplace {
         block: Block {
             start: args.marker_start,

@@ -20,7 +20,8 @@ pub(super) struct Desired {
     pub search_only: bool,
     pub show_changes: bool,
     pub ignore_if_missing: bool,
-    pub count: usize,
+    /// Number of lines of a key that stay: further ones are removed, and those of a negative count are all set.
+    pub count: i64,
     pub uncomment: Option<String>,
     pub key_ignore_case: bool,
     pub value_ignore_case: bool,
@@ -34,26 +35,29 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
         return bad;
     }
     let pairs: Map = match (&wanted.key, &wanted.key_values) {
-        (_, Value::Map(pairs)) if !pairs.is_empty() => pairs.clone(),
-        (_, given) if given.is_truthy() => {
-            return StateReturn::failed(name, "file.keyvalue key_values is not a dictionary");
+        (Some(_), Value::Map(_)) if !wanted.value.is_nil() => {
+            return StateReturn::failed(name, "file.keyvalue can not combine key_values with key and value");
         }
         (Some(key), _) if !wanted.value.is_nil() => map! {key.as_str() => wanted.value.clone()},
-        _ => {
-            return StateReturn::failed(name, "file.keyvalue key and value not supplied and key_values is empty");
+        (_, Value::Map(pairs)) if !pairs.is_empty() => pairs.clone(),
+        (_, given) => {
+            let problem = if given.is_truthy() { "not a dictionary" } else { "empty" };
+            let comment = format!("file.keyvalue key and value not supplied and key_values is {problem}");
+            return StateReturn::failed(name, comment);
         }
     };
     let path = Path::new(name);
+    let is_new = wanted.create_if_missing && !path.exists();
     let text = match user_files::read_to_string(path) {
         Ok(text) => text,
-        Err(_) if !path.exists() && wanted.create_if_missing => String::new(),
+        Err(_) if is_new => String::new(),
         Err(_) => {
             let mut missing = StateReturn::failed(name, format!("unable to open {name}"));
             missing.result = Some(wanted.ignore_if_missing);
             return missing;
         }
     };
-    let edit = edited(&text, &pairs, wanted);
+    let edit = edited(&text, &pairs, wanted, is_new);
     if edit.diff.is_empty() {
         return StateReturn::ok(name, "");
     }
@@ -92,57 +96,55 @@ struct Edit {
     deleted: usize,
 }
 
-fn edited(text: &str, pairs: &Map, wanted: &Desired) -> Edit {
+/// Sets the values in a text. The keys of a new file are all appended.
+fn edited(text: &str, pairs: &Map, wanted: &Desired, is_new: bool) -> Edit {
     let same = |a: &str, b: &str, ignore_case: bool| if ignore_case { a.eq_ignore_ascii_case(b) } else { a == b };
     let mut edit = Edit { text: String::new(), diff: Vec::new(), changed: 0, deleted: 0 };
-    let (mut done, mut pruned) = (vec![0; pairs.len()], Vec::new());
+    let (mut left, mut pruned) = (vec![wanted.count; pairs.len()], Vec::new());
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end_matches(['\r', '\n']);
-        let (plain, was_comment) = match wanted.uncomment.as_deref().and_then(|sign| uncommented(bare, sign)) {
-            Some(plain) => (plain, true),
-            None => (bare, false),
-        };
+        let plain = uncommented(bare, wanted.uncomment.as_deref());
         if wanted.prune && !pairs.keys().any(|key| starts(plain, &key.to_string(), wanted.key_ignore_case)) {
             pruned.push(format!("- {bare}\n"));
             continue;
         }
-        let Some((have_key, have)) = plain.split_once(wanted.separator.as_str()) else {
+        let found = plain.split_once(wanted.separator.as_str()).and_then(|(have_key, have)| {
+            let is_key = |key: &Value| same(have_key.trim_end(), key.to_string().trim(), wanted.key_ignore_case);
+            let index = pairs.keys().position(is_key)?;
+            Some((index, pairs.get_index(index)?.1, have_key, have))
+        });
+        let Some((index, value, have_key, have)) = found else {
             edit.text.push_str(line);
             continue;
         };
-        let index = pairs.keys().position(|key| same(have_key.trim(), key.to_string().trim(), wanted.key_ignore_case));
-        let Some((index, value)) = index.and_then(|index| Some((index, pairs.get_index(index)?.1))) else {
-            edit.text.push_str(line);
-            continue;
-        };
-        done[index] += 1;
-        let is_same = same(have.trim(), value.to_string().trim(), wanted.value_ignore_case);
-        let over = wanted.count > 0 && done[index] > wanted.count;
-        if over || wanted.search_only || (is_same && !was_comment) {
+        let is_set = same(have.trim(), value.to_string().trim(), wanted.value_ignore_case);
+        let is_comment = plain.len() < bare.len();
+        let changes = if is_comment { left[index] > 0 } else { !is_set || left[index] == 0 };
+        let is_removed = left[index] == 0;
+        left[index] -= i64::from(left[index] > 0);
+        if !changes || wanted.search_only {
             edit.text.push_str(line);
             continue;
         }
-        // The blanks around the separator are kept.
-        let gap = &have[..have.len() - have.trim_start().len()];
-        let new = format!("{}{}{gap}{value}", have_key.trim_start(), wanted.separator);
         edit.diff.push(format!("- {bare}\n"));
-        edit.diff.push(format!("+ {new}{}\n", type_note(value)));
         edit.changed += 1;
+        if is_removed {
+            continue;
+        }
+        // Blanks before the separator are kept, and then those behind it.
+        let gap = if have_key.ends_with([' ', '\t']) { &have[..have.len() - have.trim_start().len()] } else { "" };
+        let new = format!("{have_key}{}{gap}{value}", wanted.separator);
+        edit.diff.push(format!("+ {new}{}\n", type_note(value)));
         edit.text.push_str(&new);
         edit.text.push_str(&line[bare.len()..]);
     }
-    let missing: Vec<String> = pairs
-        .iter()
-        .zip(&done)
-        .filter(|(_, done)| **done == 0)
-        .map(|((key, value), _)| format!("{key}{}{value}\n", wanted.separator))
-        .collect();
-    let lines = missing.iter().map(|line| format!("+ {line}"));
+    let missing = pairs.iter().zip(&left).filter(|(_, left)| **left > 0);
+    let missing: Vec<String> = missing.map(|((key, value), _)| format!("{key}{}{value}\n", wanted.separator)).collect();
     if missing.is_empty() || wanted.search_only {
-        // Missing keys are added below.
-    } else if wanted.append_if_not_found {
+        // There is nothing to add.
+    } else if wanted.append_if_not_found || is_new {
         edit.diff.push("- <EOF>\n".into());
-        edit.diff.extend(lines);
+        edit.diff.extend(missing.iter().map(|line| format!("+ {line}")));
         edit.diff.push("+ <EOF>\n".into());
         if !edit.text.is_empty() && !edit.text.ends_with('\n') {
             edit.text.push('\n');
@@ -150,10 +152,11 @@ fn edited(text: &str, pairs: &Map, wanted: &Desired) -> Edit {
         edit.text.push_str(&missing.concat());
         edit.changed += missing.len();
     } else if wanted.prepend_if_not_found {
-        edit.diff.push("  <SOF>\n".into());
-        edit.diff.extend(lines);
-        edit.text = format!("{}{}", missing.concat(), edit.text);
-        edit.changed += missing.len();
+        // The last key comes first, as in Salt.
+        let lines: Vec<String> = missing.into_iter().rev().collect();
+        edit.diff.splice(0..0, std::iter::once("  <SOF>\n".into()).chain(lines.iter().map(|line| format!("+ {line}"))));
+        edit.text.insert_str(0, &lines.concat());
+        edit.changed += lines.len();
     }
     edit.deleted = pruned.len();
     // Pruned lines are reported after the first line, in reverse order, as in Salt.
@@ -167,10 +170,12 @@ fn starts(line: &str, key: &str, ignore_case: bool) -> bool {
     if ignore_case { line.to_lowercase().starts_with(&key.to_lowercase()) } else { line.starts_with(key) }
 }
 
-/// Returns a line without its comment prefix, if it has one.
-fn uncommented<'l>(line: &'l str, sign: &str) -> Option<&'l str> {
-    let start = line.trim_start();
-    start.strip_prefix(sign).or_else(|| start.strip_prefix(sign.trim_end())).map(str::trim_start)
+/// Returns a line without the leading characters of `characters`, by default blanks.
+fn uncommented<'l>(line: &'l str, characters: Option<&str>) -> &'l str {
+    match characters {
+        Some(characters) => line.trim_start_matches(|letter| characters.contains(letter)),
+        None => line.trim_start(),
+    }
 }
 
 /// Returns the note on a value that is not a string.
@@ -185,34 +190,65 @@ fn type_note(value: &Value) -> String {
 mod tests {
     use super::*;
 
+    const DESIRED: Desired = Desired {
+        key: None,
+        value: Value::Nil,
+        key_values: Value::Nil,
+        separator: String::new(),
+        append_if_not_found: false,
+        prepend_if_not_found: false,
+        search_only: false,
+        show_changes: true,
+        ignore_if_missing: false,
+        count: 1,
+        uncomment: None,
+        key_ignore_case: false,
+        value_ignore_case: false,
+        create_if_missing: false,
+        prune: false,
+    };
+
     #[test]
-    fn values_are_changed_in_their_lines() {
-        let wanted = |separator: &str, uncomment: Option<&str>, append: bool| Desired {
-            key: None,
-            value: Value::Nil,
-            key_values: Value::Nil,
-            separator: separator.into(),
-            append_if_not_found: append,
-            prepend_if_not_found: false,
-            search_only: false,
-            show_changes: true,
-            ignore_if_missing: false,
-            count: 0,
+    fn values_are_set_in_as_many_lines_as_count_allows() {
+        let one = |text: &str| map! {"A" => text};
+        let desired = |count: i64, uncomment: Option<&str>, append: bool| Desired {
+            separator: "=".into(),
+            count,
             uncomment: uncomment.map(str::to_owned),
-            key_ignore_case: false,
-            value_ignore_case: false,
-            create_if_missing: false,
-            prune: false,
+            append_if_not_found: append,
+            ..DESIRED
         };
-        for (text, pairs, wanted, after, changed) in [
-            ("a=1\nb=2\n", map! {"a" => "9"}, wanted("=", None, false), "a=9\nb=2\n", 1),
-            ("a = 1\n", map! {"a" => "1"}, wanted("=", None, false), "a = 1\n", 0),
-            ("#a=1\n", map! {"a" => "1"}, wanted("=", Some("#"), false), "a=1\n", 1),
-            ("#a=1\n", map! {"a" => "1"}, wanted("=", None, true), "#a=1\na=1\n", 1),
-            ("x", map! {"a" => 1}, wanted(" ", None, true), "x\na 1\n", 1),
+        for (text, pairs, desired, after, changed) in [
+            ("A=1\nb=2\n", one("x"), desired(1, None, false), "A=x\nb=2\n", 1),
+            ("A = 1\n", one("1"), desired(1, None, false), "A = 1\n", 0),
+            ("A = 1\n", one("x"), desired(1, None, false), "A = x\n", 1),
+            ("A=  1\n", one("x"), desired(1, None, false), "A=x\n", 1),
+            ("  A=x\n", one("x"), desired(1, None, false), "A=x\n", 1),
+            ("A=1\nA=2\n", one("x"), desired(1, None, false), "A=x\n", 2),
+            ("A=x\nA=x\n", one("x"), desired(1, None, false), "A=x\n", 1),
+            ("A=1\nA=2\nA=3\n", one("x"), desired(2, None, false), "A=x\nA=x\n", 3),
+            ("A=1\nA=2\n", one("x"), desired(-1, None, false), "A=x\nA=x\n", 2),
+            ("A=1\nb\nA=2\n", one("x"), desired(0, None, false), "b\n", 2),
+            ("b\n", one("x"), desired(0, None, true), "b\n", 0),
+            ("#A=1\n", one("1"), desired(1, Some("#"), false), "A=1\n", 1),
+            (";# A=1\n", one("1"), desired(1, Some("# ;"), false), "A=1\n", 1),
+            ("# A=1\n", one("1"), desired(1, Some("#"), false), "# A=1\n", 0),
+            ("#A=1\n#A=2\n", one("x"), desired(1, Some("#"), false), "A=x\n#A=2\n", 1),
+            ("#A=1\nA=2\n", one("x"), desired(1, Some("#"), false), "A=x\n", 2),
+            ("#A=1\n", one("1"), desired(1, None, true), "#A=1\nA=1\n", 1),
+            ("x", map! {"A" => 1}, Desired { separator: " ".into(), ..desired(1, None, true) }, "x\nA 1\n", 1),
+            (
+                "b\n",
+                map! {"A" => 1, "C" => 2},
+                Desired { prepend_if_not_found: true, ..desired(1, None, false) },
+                "C=2\nA=1\nb\n",
+                2,
+            ),
         ] {
-            let edit = edited(text, &pairs, &wanted);
-            assert_eq!((edit.text.as_str(), edit.changed), (after, changed));
+            let edit = edited(text, &pairs, &desired, false);
+            assert_eq!((edit.text.as_str(), edit.changed), (after, changed), "{text:?} {}", desired.count);
         }
+        let edit = edited("", &map! {"A" => "x", "B" => 2}, &desired(1, None, false), true);
+        assert_eq!(edit.text, "A=x\nB=2\n");
     }
 }

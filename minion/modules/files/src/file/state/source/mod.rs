@@ -162,7 +162,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
         let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Invalid)?;
         return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
     }
-    let is_remote = source.starts_with("http://") || source.starts_with("https://");
+    let is_remote = is_remote(source);
     if source.contains("://") && !is_remote && !source.starts_with("file://") {
         return Err(Problem::Invalid(format!(
             "source is invalid: expected a path or a URL of salt, file, http or https, got {source}"
@@ -195,6 +195,11 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     let content = fetched(context, source, verify)
         .map_err(|error| Problem::Invalid(format!("Failed to cache {source}: {error}")))?;
     checked(name, content, wanted.as_ref())
+}
+
+/// Whether a source is on a web server.
+pub(super) fn is_remote(source: &str) -> bool {
+    source.starts_with("http://") || source.starts_with("https://")
 }
 
 /// Fetches a file from a web server. With `use_etag`, it is cached for the next run.
