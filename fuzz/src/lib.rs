@@ -25,6 +25,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("jinja", targets::text::jinja),
     ("render", targets::render::run),
     ("target", targets::text::target),
+    ("tcp", targets::zmtp::salt),
+    ("frame", targets::wire::frame),
+    ("x509", targets::files::x509),
+    ("passwords", targets::files::passwords),
+    ("acl", targets::files::acl),
+    ("roster", targets::files::roster),
+    ("archives", targets::files::archives),
+    ("ini", targets::files::ini),
 ];
 
 /// Returns the target with this name.

@@ -1,5 +1,6 @@
 //! The targets, one file an area.
 
+pub mod files;
 pub mod http;
 pub mod render;
 pub mod text;

@@ -18,6 +18,20 @@ pub fn envelope(bytes: &[u8]) -> u64 {
     fingerprint(0, read)
 }
 
+/// Messages of a host of `salt-ssh`.
+pub fn frame(bytes: &[u8]) -> u64 {
+    let mut rest = bytes;
+    let read = brine_ssh_host::frame::read(&mut rest);
+    if let Ok(message) = &read {
+        let mut again = Vec::new();
+        brine_ssh_host::frame::write(&mut again, message).expect("a message that was read is written");
+        // NaN is not equal to itself, so the text is compared.
+        let copy = brine_ssh_host::frame::read(&mut &again[..]).map(|copy| Value::Map(copy).to_string());
+        assert_eq!(copy.ok(), Some(Value::Map(message.clone()).to_string()));
+    }
+    fingerprint(u8::from(rest.is_empty()), read)
+}
+
 /// Values.
 pub fn msgpack(bytes: &[u8]) -> u64 {
     let entries = entries(bytes);

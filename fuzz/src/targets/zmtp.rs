@@ -62,6 +62,15 @@ fn limits(framing: Framing) -> Limits {
     Limits { framing, message: 1 << 20, ..Limits::default() }
 }
 
+/// As [`run`], with Salt's framing.
+pub fn salt(bytes: &[u8]) -> u64 {
+    let mut bytes = bytes.to_vec();
+    if let Some(mode) = bytes.first_mut() {
+        *mode |= 4;
+    }
+    run(&bytes)
+}
+
 /// The first byte selects the attacked end, whether the handshake precedes the input, and the framing.
 pub fn run(bytes: &[u8]) -> u64 {
     let Some((mode, bytes)) = bytes.split_first() else { return 0 };
