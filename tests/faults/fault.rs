@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::random::Random;
-use super::record::{Record, now};
+use super::record::{Kind, Record, now};
 use super::world::{Start, World};
 use super::{clock, disk, network, store, subscribers, unsynced};
 
@@ -16,6 +16,7 @@ pub const RECOVERY: Duration = Duration::from_secs(40);
 pub enum Fault {
     MasterKilled,
     MinionKilled,
+    ApiKilled,
     MasterTerminated,
     StoreDamaged,
     DiskFull,
@@ -28,9 +29,10 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 11] = [
+    pub const ALL: [Fault; 12] = [
         Fault::MasterKilled,
         Fault::MinionKilled,
+        Fault::ApiKilled,
         Fault::MasterTerminated,
         Fault::StoreDamaged,
         Fault::DiskFull,
@@ -52,6 +54,7 @@ impl Fault {
         match self {
             Fault::MasterKilled => "master-killed",
             Fault::MinionKilled => "minion-killed",
+            Fault::ApiKilled => "api-killed",
             Fault::MasterTerminated => "master-terminated",
             Fault::StoreDamaged => "store-damaged",
             Fault::DiskFull => "disk-full",
@@ -114,6 +117,10 @@ impl Fault {
                 world.kill_minion();
                 world.start_minion().await?;
             }
+            (Fault::ApiKilled, _) => {
+                world.kill_api();
+                world.start_api().await?;
+            }
             (Fault::MasterTerminated, _) => {
                 world.stop_master().await?;
                 world.start_master().await?;
@@ -132,6 +139,7 @@ impl Fault {
                 eprintln!("power lost: {lost} unflushed writes and names are lost");
                 world.start_master().await?;
                 world.start_minion().await?;
+                world.start_api().await?;
             }
             (Fault::DiskFull | Fault::ClockJumps | Fault::PowerLost, _) => {
                 return Err(format!("{} was not prepared", self.name()));
@@ -139,7 +147,8 @@ impl Fault {
         }
         outcome.recovered = now();
         record.more_events(10, RECOVERY).await?;
-        world.check_master()?;
+        record.more(Kind::Hook, 5, RECOVERY).await?;
+        world.check_daemons()?;
         Ok(outcome)
     }
 }

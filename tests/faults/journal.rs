@@ -21,6 +21,7 @@ pub struct Journal {
     pub returns: Seen,
     pub reacted: Seen,
     pub pushed: Seen,
+    pub hooks: Seen,
     /// Interrupted jobs that the minion reported after it was killed.
     pub interrupted: Seen,
     /// The sequence numbers of all events below `fault/`, in order.
@@ -49,7 +50,7 @@ impl Journal {
 
     /// Returns the number of distinct items found so far.
     fn found(&self) -> usize {
-        self.events.len() + self.returns.len() + self.reacted.len() + self.pushed.len()
+        self.events.len() + self.returns.len() + self.reacted.len() + self.pushed.len() + self.hooks.len()
     }
 
     /// Reads the next page and returns the number of its events.
@@ -86,6 +87,7 @@ impl Journal {
                 };
                 (seen, number.parse().ok())
             }
+            ["salt", "netapi", "hook", "fault", number] => (&mut self.hooks, number.parse().ok()),
             ["salt", "job", _, "ret", RETURNER] => {
                 let number = data.and_then(|data| data.get("return")).and_then(Value::as_i64);
                 (&mut self.returns, number.map(i64::cast_unsigned))

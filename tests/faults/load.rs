@@ -1,4 +1,4 @@
-//! The load of every round: minions that send events and returns, a pusher, and `salt --async`.
+//! The load of every round: minions that send events and returns, a pusher, clients of the REST API, and `salt --async`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::record::{Kind, Record};
+use super::web;
 use super::world::{DAEMON, MINION, World, run};
 use crate::support::stdout;
 
@@ -45,6 +46,8 @@ impl Load {
         let channel = join(world, RETURNER, "aes-256-gcm").await?;
         load.spawn(send_returns(channel, Arc::clone(record)));
         load.spawn(push(world.pull_endpoint(), Arc::clone(record)));
+        load.spawn(web::hooks(world.api_port, Arc::clone(record)));
+        load.spawn(web::follow(world.api_port, Arc::clone(record)));
         load.spawn_jobs(world, Arc::clone(record));
         Ok(load)
     }

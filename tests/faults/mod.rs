@@ -1,4 +1,4 @@
-//! The fault suite: a master and a minion under load, one fault per round, and a ledger of everything acknowledged.
+//! The fault suite: a master, a minion and the REST API under load, one fault per round, and a ledger of everything acknowledged.
 //!
 //! `tests/faults/run` runs it with more rounds, other seeds or chosen faults; docs/faults.md describes it.
 
@@ -16,6 +16,7 @@ mod round;
 mod store;
 mod subscribers;
 mod unsynced;
+mod web;
 mod world;
 
 use std::time::Duration;

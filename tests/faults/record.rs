@@ -21,13 +21,26 @@ pub enum Kind {
     Job,
     /// An event pushed into `master_event_pull.ipc`, without acknowledgement.
     Push,
+    /// A webhook, answered once its event is durable.
+    Hook,
     /// A journaled event that a slow subscriber has to receive.
     Subscriber,
+    /// A journaled event that a client of the REST API has to receive, over all its connections.
+    Stream,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 7] =
-        [Kind::Event, Kind::Return, Kind::RunnerReaction, Kind::LocalReaction, Kind::Job, Kind::Push, Kind::Subscriber];
+    pub const ALL: [Kind; 9] = [
+        Kind::Event,
+        Kind::Return,
+        Kind::RunnerReaction,
+        Kind::LocalReaction,
+        Kind::Job,
+        Kind::Push,
+        Kind::Hook,
+        Kind::Subscriber,
+        Kind::Stream,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -37,7 +50,9 @@ impl Kind {
             Kind::LocalReaction => "local reactions",
             Kind::Job => "jobs",
             Kind::Push => "pushed events",
+            Kind::Hook => "webhooks",
             Kind::Subscriber => "slow subscribers",
+            Kind::Stream => "event streams",
         }
     }
 }
@@ -57,6 +72,8 @@ pub struct Record {
     acks: Mutex<Vec<Ack>>,
     /// Events that were answered with an error.
     refused: AtomicU64,
+    /// The numbers of the events in the stream of the REST API.
+    stream: Mutex<Vec<u64>>,
     changed: Notify,
 }
 
@@ -84,16 +101,30 @@ impl Record {
         self.acks.lock().clone()
     }
 
-    pub fn events(&self) -> usize {
-        self.acks.lock().iter().filter(|ack| ack.kind == Kind::Event).count()
+    /// Records an event in the stream of the REST API.
+    pub fn streamed(&self, seq: u64) {
+        self.stream.lock().push(seq);
+    }
+
+    pub fn stream(&self) -> Vec<u64> {
+        self.stream.lock().clone()
+    }
+
+    fn count(&self, kind: Kind) -> usize {
+        self.acks.lock().iter().filter(|ack| ack.kind == kind).count()
     }
 
     /// Waits until `more` further events are acknowledged.
     pub async fn more_events(&self, more: usize, limit: Duration) -> Result<(), String> {
-        let wanted = self.events() + more;
-        self.wait(limit, || self.events() >= wanted)
+        self.more(Kind::Event, more, limit).await
+    }
+
+    /// Waits until `more` further items of a kind are acknowledged.
+    pub async fn more(&self, kind: Kind, more: usize, limit: Duration) -> Result<(), String> {
+        let wanted = self.count(kind) + more;
+        self.wait(limit, || self.count(kind) >= wanted)
             .await
-            .map_err(|()| format!("the master accepts no events {} s after the fault", limit.as_secs()))
+            .map_err(|()| format!("no {} are accepted {} s after the fault", kind.name(), limit.as_secs()))
     }
 
     /// Waits until the condition holds; it is evaluated after each answer.

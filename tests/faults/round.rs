@@ -28,6 +28,7 @@ pub async fn run(fault: Fault, seed: u64) -> Round {
     let result = async {
         world.start_master().await?;
         world.start_minion().await?;
+        world.start_api().await?;
         let load = Load::start(&world, &record).await?;
         let injected = fault.inject(&mut world, &mut prepared, &mut random, &record).await;
         if injected.is_ok() {
@@ -77,13 +78,14 @@ async fn compare(
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    world.check_master()?;
+    world.check_daemons()?;
     world.stop_master().await?;
     world.start_master().await?;
     let everything = |journal: &Journal| {
         of(Kind::Event).all(|ack| journal.events.contains_key(&ack.number))
             && of(Kind::Return).all(|ack| journal.returns.contains_key(&ack.number))
             && of(Kind::RunnerReaction).all(|ack| journal.reacted.contains_key(&ack.number))
+            && of(Kind::Hook).all(|ack| journal.hooks.contains_key(&ack.number))
     };
     let journal = Journal::read(world, JOURNAL_TIMEOUT, everything).await?;
     // Times in the journal are the master's, and meaningless if its clock jumps.
@@ -105,7 +107,11 @@ async fn compare(
             Kind::RunnerReaction => Count::of(of(kind), &journal.reacted, by_master),
             Kind::LocalReaction => Count::of(of(kind), &ran_or_reported(&reactions), Some(outcome.recovered)),
             Kind::Job => Count::of(of(kind), &ran_or_reported(&jobs), Some(outcome.recovered)),
+            Kind::Hook => Count::of(of(kind), &journal.hooks, None),
             Kind::Subscriber => received(&journal, &outcome.received),
+            // A store that was moved aside took the numbers with it.
+            Kind::Stream if outcome.damage.is_some() => Count::default(),
+            Kind::Stream => received(&journal, &[record.stream()]),
         };
         if count.acknowledged > 0 {
             counts.push((kind, count));
@@ -115,7 +121,7 @@ async fn compare(
     Ok((counts, set_aside.iter().filter(|ack| ack.kind != Kind::Push).count() as u64, failures))
 }
 
-/// Compares the events received by slow subscribers with the journal, from the first event of each to its last.
+/// Compares the events received by subscribers with the journal, from the first event of each to its last.
 fn received(journal: &Journal, all: &[Vec<u64>]) -> Count {
     let mut count = Count::default();
     for seqs in all {
@@ -144,13 +150,15 @@ fn failures(fault: Fault, counts: &[(Kind, Count)]) -> Vec<String> {
         if count.lost > 0 && !may_be_lost {
             failures.push(format!("{} of {} {} lost", count.lost, count.acknowledged, kind.name()));
         }
-        let once = matches!(kind, Kind::Event | Kind::Return | Kind::Push | Kind::Subscriber);
+        let once = matches!(kind, Kind::Event | Kind::Return | Kind::Push | Kind::Subscriber | Kind::Stream);
         if count.doubled > 0 && once {
             failures.push(format!("{} of {} {} doubled", count.doubled, count.acknowledged, kind.name()));
         }
     }
     // Without load, every comparison would succeed.
-    for kind in [Kind::Event, Kind::Return, Kind::RunnerReaction, Kind::LocalReaction, Kind::Job, Kind::Push] {
+    for kind in
+        [Kind::Event, Kind::Return, Kind::RunnerReaction, Kind::LocalReaction, Kind::Job, Kind::Push, Kind::Hook]
+    {
         if !counts.iter().any(|(of, count)| *of == kind && count.acknowledged > 0) {
             failures.push(format!("no {} were acknowledged", kind.name()));
         }

@@ -1,4 +1,4 @@
-//! One master and one minion with their proxies, files and command lines.
+//! One master, one minion and the REST API with their proxies, files and command lines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,8 +9,9 @@ use brine_value::{Value, json};
 use brine_zmtp::Endpoint;
 
 use super::process::Daemon;
+use super::web;
 use crate::support::proxy::Proxy;
-use crate::support::{BRINE, System};
+use crate::support::{BRINE, System, free_port};
 
 /// The minion that runs the jobs.
 pub const MINION: &str = "real";
@@ -52,8 +53,11 @@ pub struct World {
     pub requests: Proxy,
     /// The proxy of the publish port.
     pub publishes: Proxy,
+    /// The port of the REST API.
+    pub api_port: u16,
     master: Option<Daemon>,
     minion: Option<Daemon>,
+    api: Option<Daemon>,
     start: Start,
     minion_environment: Vec<(String, PathBuf)>,
 }
@@ -66,7 +70,9 @@ pub fn binary() -> String {
 impl World {
     /// Writes the files; no daemon runs yet.
     pub async fn new() -> Self {
-        let system = System::new(MASTER);
+        let api_port = free_port();
+        let system = System::new(&format!("{MASTER}{}", web::OPTIONS.replace("PORT", &api_port.to_string())));
+        system.write("users", web::USERS);
         system.write("local.sls", LOCAL);
         system.write("runner.sls", RUNNER);
         let requests = Proxy::start(system.ret_port).await;
@@ -83,8 +89,10 @@ impl World {
             system,
             requests,
             publishes,
+            api_port,
             master: None,
             minion: None,
+            api: None,
             start: Start::default(),
             minion_environment: Vec::new(),
         }
@@ -112,19 +120,25 @@ impl World {
         command.args(["salt-master", "-c", &self.system.etc(), "-l", "info"]);
         command.envs(self.start.environment.iter().map(|(name, path)| (name, path)));
         let mut daemon = Daemon::spawn(logging_to(&mut command, &self.path("master.log")))?;
-        // The PID file is written when all sockets are served.
-        let (pid, file, start) = (daemon.pid().to_string(), self.path("master.pid"), Instant::now());
-        while !std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == pid) {
-            if let Some(status) = daemon.ended() {
-                return Err(format!("the master ended while it started: {status}"));
-            }
-            if start.elapsed() > DAEMON {
-                return Err(format!("the master does not serve after {} s", DAEMON.as_secs()));
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until_served(&mut daemon, "master", &self.path("master.pid")).await?;
         self.master = Some(daemon);
         Ok(())
+    }
+
+    /// Starts the REST API and waits until it serves.
+    pub async fn start_api(&mut self) -> Result<(), String> {
+        let mut command = Command::new(binary());
+        command.args(["salt-api", "-c", &self.system.etc(), "-l", "info"]);
+        let mut daemon = Daemon::spawn(logging_to(&mut command, &self.path("api.log")))?;
+        until_served(&mut daemon, "API", &self.path("api.pid")).await?;
+        self.api = Some(daemon);
+        Ok(())
+    }
+
+    pub fn kill_api(&mut self) {
+        if let Some(api) = self.api.take() {
+            api.kill();
+        }
     }
 
     pub fn kill_master(&mut self) {
@@ -140,12 +154,14 @@ impl World {
         }
     }
 
-    /// Returns an error if the master has ended unexpectedly.
-    pub fn check_master(&mut self) -> Result<(), String> {
-        match self.master.as_mut().and_then(Daemon::ended) {
-            Some(status) => Err(format!("the master ended by itself: {status}")),
-            None => Ok(()),
+    /// Returns an error if the master or the API has ended unexpectedly.
+    pub fn check_daemons(&mut self) -> Result<(), String> {
+        for (name, daemon) in [("master", &mut self.master), ("API", &mut self.api)] {
+            if let Some(status) = daemon.as_mut().and_then(Daemon::ended) {
+                return Err(format!("the {name} ended by itself: {status}"));
+            }
         }
+        Ok(())
     }
 
     /// Starts the minion and waits for its start event.
@@ -167,8 +183,9 @@ impl World {
         }
     }
 
-    /// Kills both daemons at once.
+    /// Kills all daemons at once.
     pub fn kill_all(&mut self) {
+        self.kill_api();
         self.kill_minion();
         self.kill_master();
     }
@@ -202,11 +219,26 @@ impl World {
     pub fn keep_logs(&self, name: &str) -> PathBuf {
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults").join(name);
         let _exists = std::fs::create_dir_all(&kept);
-        for log in ["master.log", "real.log", "reactions", "jobs"] {
+        for log in ["master.log", "real.log", "api.log", "reactions", "jobs"] {
             let _absent = std::fs::copy(self.path(log), kept.join(log));
         }
         kept
     }
+}
+
+/// Waits for the PID file of a daemon, which is written when all its sockets are served.
+async fn until_served(daemon: &mut Daemon, name: &str, file: &Path) -> Result<(), String> {
+    let (pid, start) = (daemon.pid().to_string(), Instant::now());
+    while !std::fs::read_to_string(file).is_ok_and(|text| text.trim() == pid) {
+        if let Some(status) = daemon.ended() {
+            return Err(format!("the {name} ended while it started: {status}"));
+        }
+        if start.elapsed() > DAEMON {
+            return Err(format!("the {name} does not serve after {} s", DAEMON.as_secs()));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
 }
 
 fn logging_to<'a>(command: &'a mut Command, log: &Path) -> &'a mut Command {
