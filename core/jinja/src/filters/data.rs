@@ -13,7 +13,7 @@ use super::super::guard;
 use super::super::limits;
 use super::super::operators::refuse_undefined;
 use super::super::value::{double_quoted, pairs, text, to_jinja};
-use super::{Args, Defined, Options, class, counted, defined, failed, iterable, lacks};
+use super::{Args, Defined, Options, by_name, class, counted, defined, failed, iterable, lacks};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("yaml", to_yaml);
@@ -56,9 +56,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             Ok(to_mutable(&iterable(value)?.try_iter()?.map(|item| encoded(&item)).collect()))
         });
     }
-    environment.add_filter("mysql_to_dict", rows_by);
+    by_name(environment, "mysql_to_dict", &["key"], rows_by);
     environment.add_filter("dict_to_sls_yaml_params", to_sls_params);
-    environment.add_filter("traverse", walk);
+    by_name(environment, "traverse", &["key", "default", "delimiter"], walk);
     environment.add_filter("to_bool", |value: JinjaValue| {
         if value.is_undefined() { Ok(false) } else { defined(&value).map(|value| to_bool(&value)) }
     });
@@ -66,9 +66,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("from_entries", from_entries);
     for name in ["set", "update", "append", "extend"] {
         let filter = format!("{name}_dict_key_value");
-        environment.add_filter(filter, move |value: JinjaValue, path: String, new: JinjaValue, rest: Args| {
+        let change = move |value: JinjaValue, path: String, new: JinjaValue, rest: Args| {
             change(name, &value, &path, &new, &rest)
-        });
+        };
+        by_name(environment, &filter, &["keys", "value", "delimiter", "ordered_dict"], change);
     }
 }
 

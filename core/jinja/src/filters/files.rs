@@ -9,12 +9,12 @@ use brine_digest::hex;
 use brine_system::processes;
 use brine_text::binary::is_binary;
 use brine_value::Value;
-use minijinja::value::Value as JinjaValue;
+use minijinja::value::{Rest, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
 use super::super::operators::type_name;
 use super::super::value::to_jinja;
-use super::{Defined, defined, failed};
+use super::{Defined, by_name, defined, failed, text_of};
 
 /// The size of the start of a file that decides whether it is text.
 const TEXT_START: u64 = 512;
@@ -36,10 +36,25 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         list(&directory, &mut HashSet::new(), &mut found);
         Ok(to_jinja(&found.iter().map(|path| Value::from(path.to_string_lossy().as_ref())).collect()))
     });
-    environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
-        let digest = super::text::digest(form.as_deref().unwrap_or("sha256"))?.of_file(Path::new(&path));
-        Ok::<_, Error>(hex(digest.map_err(|error| failed(format_args!("{path}: {error}")))?))
+    environment.add_filter("path_join", |first: JinjaValue, rest: Rest<JinjaValue>| -> Result<String, Error> {
+        let mut path = normal_path(&text_of(&first)?);
+        for part in rest.iter() {
+            // Unlike in Python, an absolute part does not replace the parts before it.
+            let part = normal_path(&text_of(part)?);
+            let separator = if path.ends_with('/') { "" } else { "/" };
+            path = format!("{path}{separator}{}", part.trim_start_matches('/'));
+        }
+        Ok(normal_path(&path))
     });
+    by_name(
+        environment,
+        "file_hashsum",
+        &["form", "chunk_size"],
+        |path: String, form: Option<String>, _chunk_size: Option<u64>| {
+            let digest = super::text::digest(form.as_deref().unwrap_or("sha256"))?.of_file(Path::new(&path));
+            Ok::<_, Error>(hex(digest.map_err(|error| failed(format_args!("{path}: {error}")))?))
+        },
+    );
     environment.add_filter("is_empty", |path: JinjaValue| -> Result<bool, Error> {
         Ok(path_of(&path)?.metadata().is_ok_and(|status| status.len() == 0))
     });
@@ -60,6 +75,21 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         };
         Ok::<_, Error>(accounts.lines().find_map(of))
     });
+}
+
+/// Returns a path without empty parts, `.` and `..`, as Python's `normpath`.
+fn normal_path(path: &str) -> String {
+    let root = if path.starts_with("//") && !path.starts_with("///") { 2 } else { usize::from(path.starts_with('/')) };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part != ".." || (root == 0 && parts.last().is_none_or(|last| *last == "..")) {
+            parts.push(part);
+        } else {
+            parts.pop();
+        }
+    }
+    let path = format!("{}{}", "/".repeat(root), parts.join("/"));
+    if path.is_empty() { ".".to_owned() } else { path }
 }
 
 /// Returns a path, which must be a string.

@@ -6,7 +6,7 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::IndexedRandom;
 
-use super::{Args, Defined, Options, defined, failed, is_list, iterable, lacks};
+use super::{Args, Defined, Options, by_name, defined, failed, is_list, iterable, lacks};
 
 use super::super::containers::to_mutable;
 use super::super::operators::{add, refuse_undefined, type_name};
@@ -14,19 +14,19 @@ use super::super::value::{pairs, to_jinja};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("unique", |value: JinjaValue| items(&value).map(|items| listed(unique(items))));
-    environment.add_filter("union", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
+    by_name(environment, "union", &["lst2"], |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
         addable(&a, &b)?;
         Ok(listed(unique(items(&a)?.into_iter().chain(items(&b)?))))
     });
-    environment.add_filter("intersect", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
+    by_name(environment, "intersect", &["lst2"], |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
         let b = items(&b)?;
         Ok(listed(unique(items(&a)?).into_iter().filter(|item| b.contains(item))))
     });
-    environment.add_filter("difference", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
+    by_name(environment, "difference", &["lst2"], |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
         let b = items(&b)?;
         Ok(listed(unique(items(&a)?).into_iter().filter(|item| !b.contains(item))))
     });
-    environment.add_filter("symmetric_difference", |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
+    by_name(environment, "symmetric_difference", &["lst2"], |a: JinjaValue, b: JinjaValue| -> Result<_, Error> {
         addable(&a, &b)?;
         let (a, b) = (unique(items(&a)?), unique(items(&b)?));
         let only_b: Vec<_> = b.iter().filter(|item| !a.contains(item)).cloned().collect();
@@ -43,12 +43,19 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value,
         _ => listed([value]),
     });
-    environment.add_filter("substring_in_list", |what: Defined, list: JinjaValue| -> Result<bool, Error> {
-        let wanted = "'in <string>' requires string as left operand, not";
-        let what = what.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&what))))?;
-        Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(what))))
+    by_name(
+        environment,
+        "substring_in_list",
+        &["list_to_search"],
+        |what: Defined, list: JinjaValue| -> Result<bool, Error> {
+            let wanted = "'in <string>' requires string as left operand, not";
+            let what = what.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&what))))?;
+            Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(what))))
+        },
+    );
+    by_name(environment, "exactly_n_true", &["amount"], |list: JinjaValue, n: Option<usize>| {
+        count_true(&list, n.unwrap_or(1))
     });
-    environment.add_filter("exactly_n_true", |list: JinjaValue, n: Option<usize>| count_true(&list, n.unwrap_or(1)));
     environment.add_filter("exactly_one_true", |list: JinjaValue| count_true(&list, 1));
     environment.add_filter("random", |value: JinjaValue| -> Result<JinjaValue, Error> {
         let empty = || failed("No random item, sequence was empty.");
@@ -61,7 +68,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         });
     }
     for name in ["sample", "random_sample"] {
-        environment.add_filter(name, |value: JinjaValue, size: usize, args: Args| -> Result<JinjaValue, Error> {
+        by_name(environment, name, &["size", "seed"], |value: JinjaValue, size: usize, args: Args| {
             sample(&items(&value)?, size, Options::new(&args)?.get(0, "seed"))
         });
     }
@@ -73,8 +80,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         items.sort_by_cached_key(|item| super::super::value::text(item).to_lowercase());
         Ok(listed(items))
     });
-    environment.add_filter("compare_dicts", compare_dicts);
-    environment.add_filter("compare_lists", compare_lists);
+    by_name(environment, "compare_dicts", &["new"], compare_dicts);
+    by_name(environment, "compare_lists", &["new"], compare_lists);
 }
 
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {

@@ -18,7 +18,9 @@ use std::ops::Deref;
 
 use brine_value::{Map, Value};
 use minijinja::functions::Function;
-use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{
+    ArgType, FunctionArgs, FunctionResult, Kwargs, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs,
+};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 pub(super) use data::walk as traverse;
@@ -27,7 +29,7 @@ pub(super) use text::{escape, reserve_replaced};
 
 use super::limits;
 use super::operators::type_name;
-use super::value::{from_jinja, split_args, split_kwargs};
+use super::value::{Keywords, from_jinja, split_args, split_kwargs};
 
 /// Adds the filters, tests and globals.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -72,7 +74,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         ValueKind::Map => minijinja::filters::items(&value),
         _ => Err(failed("Can only get item pairs from a mapping.")),
     });
-    environment.add_filter("attr", |value: Defined, name: String| match value.kind() {
+    by_name(environment, "attr", &["name"], |value: Defined, name: String| match value.kind() {
         // Entries are not attributes.
         _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
         _ => value.get_attr(&name),
@@ -135,22 +137,37 @@ where
 {
     let own = name.to_owned();
     prepared(environment, name, filter, move |args| {
-        let (mut positional, named) = split_kwargs(&args)?;
-        // The first position is the value.
-        for (index, name) in names.iter().enumerate().skip(positional.len().saturating_sub(1)) {
-            match named.iter().find(|(given, _)| given == name) {
-                Some((_, value)) => positional.push(value.clone()),
-                None if names[index..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
-                    positional.push(JinjaValue::from(()));
-                }
-                None => {}
-            }
+        let (positional, others) = by_position(names, args, 1)?;
+        match others.first() {
+            Some((unknown, _)) => Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'"))),
+            None => Ok(positional),
         }
-        if let Some((unknown, _)) = named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
-            return Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'")));
-        }
-        Ok(positional)
     });
+}
+
+/// Returns the arguments with the named ones of `names` at their position, which is after `before` other arguments.
+/// The other named arguments stay named.
+fn by_leading_position(names: &[&str], args: Vec<JinjaValue>, before: usize) -> Result<Vec<JinjaValue>, Error> {
+    let (mut positional, others) = by_position(names, args, before)?;
+    if !others.is_empty() {
+        positional.push(others.into_iter().collect::<Kwargs>().into());
+    }
+    Ok(positional)
+}
+
+/// Returns the positional arguments, among them the named ones of `names`, and the other named arguments.
+fn by_position(names: &[&str], args: Vec<JinjaValue>, before: usize) -> Result<(Vec<JinjaValue>, Keywords), Error> {
+    let (mut positional, mut named) = split_kwargs(&args)?;
+    for (index, name) in names.iter().enumerate().skip(positional.len().saturating_sub(before)) {
+        match named.iter().position(|(given, _)| given == name) {
+            Some(place) => positional.push(named.swap_remove(place).1),
+            None if names[index..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
+                positional.push(JinjaValue::from(()));
+            }
+            None => {}
+        }
+    }
+    Ok((positional, named))
 }
 
 /// Adds a filter whose arguments `prepare` checks or rearranges.
@@ -169,9 +186,11 @@ fn prepared<F, Rv, FilterArgs>(
     environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
         let args = prepare(args.iter().cloned().map(ValueOrKwargs::into_value).collect())?;
         match args.first().and_then(JinjaValue::as_str) {
-            // All other filters may create a value for each character.
-            Some(text) if matches!(&*inner, "__trim__" | "__replace__" | "__center__") => limits::reserve(text.len())?,
-            Some(text) => limits::reserve_parts(text)?,
+            // These create a value for each part of the text.
+            Some(text) if matches!(&*inner, "__split__" | "__lines__" | "__batch__" | "__slice__") => {
+                limits::reserve_parts(text)?;
+            }
+            Some(text) => limits::reserve(text.len())?,
             None => limits::check()?,
         }
         state.apply_filter(&inner, &args)

@@ -11,15 +11,19 @@ use super::super::behaviour::Role;
 use super::super::containers::to_mutable;
 use super::super::operators::type_name;
 use super::super::value::text;
-use super::{Args, Defined, Options, failed};
+use super::{Args, Defined, Options, by_name, failed};
 
 /// The maximum number of listed addresses of a network.
 const MAX_HOSTS: u128 = 1 << 16;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("is_ip", |value: Defined| of_address(&value).is_some());
-    environment.add_filter("is_ipv4", |value: Defined| of_address(&value).is_some_and(|net| net.addr().is_ipv4()));
-    environment.add_filter("is_ipv6", |value: Defined| of_address(&value).is_some_and(|net| net.addr().is_ipv6()));
+    by_name(environment, "is_ip", &["options"], |value: Defined, args: Args| is_address(&value, &args, |_| true));
+    by_name(environment, "is_ipv4", &["options"], |value: Defined, args: Args| {
+        is_address(&value, &args, IpAddr::is_ipv4)
+    });
+    by_name(environment, "is_ipv6", &["options"], |value: Defined, args: Args| {
+        is_address(&value, &args, IpAddr::is_ipv6)
+    });
     environment.add_filter("ipwrap", |value: Defined| {
         let wrapped = |item: JinjaValue| item.as_str().map(wrap).map_or(item.clone(), JinjaValue::from);
         match type_name(&value) {
@@ -27,22 +31,30 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             _ => wrapped(value.0),
         }
     });
-    environment.add_filter("ipaddr", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
-    environment.add_filter("ipv4", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv4));
-    environment.add_filter("ipv6", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv6));
-    environment.add_filter("ip_host", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
-    environment.add_filter("network_hosts", |value: JinjaValue| each(&value, hosts));
-    environment.add_filter("network_size", |value: JinjaValue| {
-        each(&value, |value| Ok(of_address(value).map(|net| size(&net).into())))
+    by_name(environment, "ipaddr", &["options"], |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
+    by_name(environment, "ipv4", &["options"], |value: JinjaValue, args: Args| {
+        filtered(&value, &args, IpAddr::is_ipv4)
     });
-    environment.add_filter("filter_by_networks", in_networks);
+    by_name(environment, "ipv6", &["options"], |value: JinjaValue, args: Args| {
+        filtered(&value, &args, IpAddr::is_ipv6)
+    });
+    by_name(environment, "ip_host", &["options", "version"], |value: JinjaValue, args: Args| {
+        filtered(&value, &args, of_version(&args)?)
+    });
+    by_name(environment, "network_hosts", &["options", "version"], |value: JinjaValue, args: Args| {
+        each(&filtered(&value, &args, of_version(&args)?)?, hosts)
+    });
+    by_name(environment, "network_size", &["options", "version"], |value: JinjaValue, args: Args| {
+        each(&filtered(&value, &args, of_version(&args)?)?, |value| Ok(of_address(value).map(|net| size(&net).into())))
+    });
+    by_name(environment, "filter_by_networks", &["networks"], in_networks);
     environment.add_filter("gen_mac", |prefix: Option<String>| {
         let prefix = prefix.unwrap_or_else(|| "AC:DE:48".to_owned());
         let [a, b, c] = rand::random::<[u8; 3]>();
         format!("{prefix}:{a:02X}:{b:02X}:{c:02X}")
     });
     environment.add_filter("mac_str_to_bytes", |value: JinjaValue| bytes_of_mac(&text(&value)));
-    environment.add_filter("dns_check", |value: JinjaValue, port: u16, args: Args| -> Result<String, Error> {
+    by_name(environment, "dns_check", &["port", "safe", "ipv6"], |value: JinjaValue, port: u16, args: Args| {
         let ipv6 = Options::new(&args)?.get(1, "ipv6").filter(|wanted| !wanted.is_nil());
         resolved(&text(&value), port, ipv6.map(|wanted| wanted.is_truthy()))
     });
@@ -133,6 +145,35 @@ fn of_address(value: &JinjaValue) -> Option<IpNet> {
     }
 }
 
+/// Whether the IETF has reserved an address, as in Python: neither assigned nor of a special purpose.
+fn is_reserved(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.octets()[0] >= 240,
+        // All but 2000::/3 (global), fc00::/7 (local) and fe80::/9 and ff00::/8 (links and multicast).
+        IpAddr::V6(ip) => match ip.segments()[0] {
+            0x2000..=0x3fff | 0xfc00..=0xfdff => false,
+            segment => segment < 0xfe80,
+        },
+    }
+}
+
+/// Whether a value is an address of the kind that has all `options`.
+fn is_address(value: &JinjaValue, args: &Args, kind: fn(&IpAddr) -> bool) -> Result<bool, Error> {
+    if !matches!(value.kind(), ValueKind::String | ValueKind::Number) {
+        return Ok(false);
+    }
+    filtered(value, args, kind).map(|found| !found.is_none())
+}
+
+/// Returns the condition for the addresses of the argument `version`, 4 or 6; without it, for all.
+fn of_version(args: &Args) -> Result<fn(&IpAddr) -> bool, Error> {
+    Ok(match Options::new(args)?.get(1, "version").and_then(|version| version.as_i64()) {
+        Some(4) => IpAddr::is_ipv4,
+        Some(6) => IpAddr::is_ipv6,
+        _ => |_| true,
+    })
+}
+
 /// Returns the addresses that match the kind and all `options`: comma-separated words such as `private`.
 fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> Result<JinjaValue, Error> {
     let options = Options::new(args)?.get(0, "options").filter(brine_value::Value::is_truthy);
@@ -142,11 +183,14 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
         "public" | "global" => {
             !network::is_private(*ip) && !ip.is_loopback() && !ip.is_multicast() && !ip.is_unspecified()
         }
-        "loopback" => ip.is_loopback(),
+        "loopback" | "lo" => ip.is_loopback(),
+        "reserved" => is_reserved(ip),
+        "site-local" | "site_local" | "sl" => matches!(ip, IpAddr::V6(ip) if ip.segments()[0] & 0xffc0 == 0xfec0),
         "multicast" => ip.is_multicast(),
         "unspecified" => ip.is_unspecified(),
-        "link_local" | "link-local" => network::is_link_local(*ip),
-        _ => false,
+        "link_local" | "link-local" | "linklocal" | "ll" => network::is_link_local(*ip),
+        // As in Salt, other words have no effect.
+        _ => true,
     };
     each(value, |value| {
         let Some(ip) = of_address(value).map(|net| net.addr()) else { return Ok(None) };

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use fancy_regex::{Regex, RegexBuilder};
-use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
+use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs, from_args};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
 use super::super::limits;
 use super::super::operators::type_name;
-use super::{Args, Options, failed};
+use super::{Args, Options, by_leading_position, by_name, failed};
 
 /// The maximum number of cached patterns.
 const KEPT: usize = 256;
@@ -21,19 +21,27 @@ const COMPILED: usize = 1 << 20;
 static PATTERNS: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("regex_replace", replace);
-    environment.add_filter("regex_search", |text: JinjaValue, pattern: String, options: Args| {
-        find(&matched(&text)?, &pattern, &options, false)
-    });
-    environment.add_filter("regex_match", |text: JinjaValue, pattern: String, options: Args| {
-        find(&matched(&text)?, &pattern, &options, true)
-    });
+    by_name(environment, "regex_replace", &["rgx", "val", "ignorecase", "multiline"], replace);
+    by_name(
+        environment,
+        "regex_search",
+        &["rgx", "ignorecase", "multiline"],
+        |text: JinjaValue, pattern: String, options: Args| find(&matched(&text)?, &pattern, &options, false),
+    );
+    by_name(
+        environment,
+        "regex_match",
+        &["rgx", "ignorecase", "multiline"],
+        |text: JinjaValue, pattern: String, options: Args| find(&matched(&text)?, &pattern, &options, true),
+    );
     environment.add_filter("regex_escape", |text: JinjaValue| {
         super::super::operators::refuse_undefined(&text)?;
         let refused = || failed(format_args!("decoding to str: need a bytes-like object, {} found", type_name(&text)));
         super::counted(escape(text.as_str().ok_or_else(refused)?))
     });
-    environment.add_test("match", |text: JinjaValue, pattern: String, options: Args| {
+    environment.add_test("match", |text: JinjaValue, args: Args| {
+        let args = by_leading_position(&["rgx"], args.0.into_iter().map(ValueOrKwargs::into_value).collect(), 0)?;
+        let (pattern, options): (String, Args) = from_args(&args)?;
         find(&matched(&text)?, &pattern, &options, true).map(|found| !found.is_none())
     });
 }

@@ -9,7 +9,7 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 
 use super::super::limits;
-use super::{defined, failed};
+use super::{by_name, defined, failed};
 use crate::value::to_jinja;
 
 /// The maximum length of an expression: its parser and evaluation are recursive.
@@ -50,7 +50,7 @@ fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, compute: fn(
 }
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("json_query", |value: JinjaValue, expression: String| {
+    by_name(environment, "json_query", &["expr"], |value: JinjaValue, expression: String| {
         query(&defined(&value)?, &expression).map(|found| to_jinja(&found))
     });
 }

@@ -5,20 +5,20 @@ use minijinja::{Environment, Error};
 
 use super::super::containers::to_mutable;
 use super::super::limits;
-use super::{Args, failed, iterable};
+use super::{Args, by_name, failed, iterable};
 use crate::value::{Keywords, split_kwargs};
 
 /// The maximum number of results, to limit memory.
 const MAX: usize = 100_000;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("combinations", |value: JinjaValue, n: usize| {
+    by_name(environment, "combinations", &["r"], |value: JinjaValue, n: usize| {
         tuples(chosen(&items(&value)?, n, |next, at| next > at)?)
     });
-    environment.add_filter("combinations_with_replacement", |value: JinjaValue, n: usize| {
+    by_name(environment, "combinations_with_replacement", &["r"], |value: JinjaValue, n: usize| {
         tuples(chosen(&items(&value)?, n, |next, at| next >= at)?)
     });
-    environment.add_filter("permutations", |value: JinjaValue, n: Option<usize>| {
+    by_name(environment, "permutations", &["r"], |value: JinjaValue, n: Option<usize>| {
         let items = items(&value)?;
         let n = n.unwrap_or(items.len());
         let mut out = Vec::new();
@@ -53,10 +53,15 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let row = |at: usize| lists.iter().map(|list| list.get(at).unwrap_or(&fill).clone()).collect();
         tuples((0..length).map(row).collect())
     });
-    environment.add_filter("compress", |value: JinjaValue, chosen: JinjaValue| -> Result<JinjaValue, Error> {
-        let kept = items(&value)?.into_iter().zip(items(&chosen)?).filter(|(_, chosen)| chosen.is_true());
-        Ok(to_mutable(&JinjaValue::from(kept.map(|(item, _)| item).collect::<Vec<_>>())))
-    });
+    by_name(
+        environment,
+        "compress",
+        &["selectors"],
+        |value: JinjaValue, chosen: JinjaValue| -> Result<JinjaValue, Error> {
+            let kept = items(&value)?.into_iter().zip(items(&chosen)?).filter(|(_, chosen)| chosen.is_true());
+            Ok(to_mutable(&JinjaValue::from(kept.map(|(item, _)| item).collect::<Vec<_>>())))
+        },
+    );
 }
 
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {

@@ -1,13 +1,11 @@
 //! Filters for strings: quoting, encoding, digests, times, paths.
 
-use std::path::PathBuf;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_digest::{Digest, hex};
 use brine_text::shell::quote;
 use brine_value::{Value, percent_encoded, percent_encoded_path};
-use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs, from_args};
 use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 
@@ -16,7 +14,7 @@ use super::super::limits;
 use super::super::operators::type_name;
 use super::super::value::{split_kwargs, text};
 use super::percent;
-use super::{Args, Defined, Options, by_name, bytes_of, defined, failed, lacks, text_of};
+use super::{Args, Defined, Options, by_leading_position, by_name, bytes_of, defined, failed, lacks, text_of};
 
 /// The maximum length of generated text.
 const MAX_LENGTH: usize = 1 << 20;
@@ -27,13 +25,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Some(text) => Ok(quote(text)),
         None if !value.is_true() => Ok("''".to_owned()),
         None => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(&value)))),
-    });
-    environment.add_filter("path_join", |first: JinjaValue, rest: Rest<JinjaValue>| -> Result<String, Error> {
-        let first = PathBuf::from(text_of(&first)?);
-        let parts: Vec<String> = rest.iter().map(text_of).collect::<Result<_, _>>()?;
-        // Unlike in Python, an absolute part does not replace the parts before it.
-        let parts = parts.iter().map(|part| part.trim_start_matches('/'));
-        Ok(parts.fold(first, |path, part| path.join(part)).to_string_lossy().into_owned())
     });
     by_name(environment, "center", &["width"], |value: Defined, width: Option<usize>| {
         center(&text(&value), width.unwrap_or(80))
@@ -85,11 +76,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     {
         environment.add_filter(name, move |value: JinjaValue| Ok::<_, Error>(hex(digest.of(bytes_of(&value)?))));
     }
-    for name in ["random_str", "rand_str"] {
-        environment.add_filter(name, |length: usize| random(length));
-    }
+    environment.add_filter("random_str", |length: usize| random(length));
     for name in ["strftime", "date_format"] {
-        environment.add_filter(name, |value: JinjaValue, format: Option<String>| {
+        by_name(environment, name, &["format"], |value: JinjaValue, format: Option<String>| {
             defined(&value).and_then(|value| strftime(&value, format.as_deref().unwrap_or("%Y-%m-%d")))
         });
     }
@@ -107,40 +96,53 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let text = value.as_str().ok_or_else(|| lacks(&value, "split"))?;
         Ok(camel_case(text, Options::new(&args)?.flag(0, "uppercamel", false)))
     });
-    environment.add_filter("xmlattr", |value: JinjaValue, space: Option<bool>| -> Result<JinjaValue, Error> {
-        let Value::Map(map) = defined(&value)? else { return Err(lacks(&value, "items")) };
-        let shown = map.iter().filter(|(_, value)| !value.is_nil());
-        let all: Vec<String> = shown
-            .map(|(name, value)| std::format!("{}=\"{}\"", escape(&name.to_string()), escape(&value.to_string())))
-            .collect();
-        let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
-        Ok(JinjaValue::from_safe_string(std::format!("{blank}{}", all.join(" "))))
-    });
-    environment.add_filter("hmac", |value: JinjaValue, secret: String, challenge: String| {
-        Ok::<_, Error>(STANDARD.encode(signed(&bytes_of(&value)?, &secret)?) == challenge)
-    });
-    environment.add_filter("hmac_compute", |value: JinjaValue, secret: String| {
+    by_name(
+        environment,
+        "xmlattr",
+        &["autospace"],
+        |value: JinjaValue, space: Option<bool>| -> Result<JinjaValue, Error> {
+            let Value::Map(map) = defined(&value)? else { return Err(lacks(&value, "items")) };
+            let shown = map.iter().filter(|(_, value)| !value.is_nil());
+            let all: Vec<String> = shown
+                .map(|(name, value)| std::format!("{}=\"{}\"", escape(&name.to_string()), escape(&value.to_string())))
+                .collect();
+            let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
+            Ok(JinjaValue::from_safe_string(std::format!("{blank}{}", all.join(" "))))
+        },
+    );
+    by_name(
+        environment,
+        "hmac",
+        &["shared_secret", "challenge_hmac"],
+        |value: JinjaValue, secret: String, challenge: String| {
+            Ok::<_, Error>(STANDARD.encode(signed(&bytes_of(&value)?, &secret)?) == challenge)
+        },
+    );
+    by_name(environment, "hmac_compute", &["shared_secret"], |value: JinjaValue, secret: String| {
         Ok::<_, Error>(hex(&signed(&bytes_of(&value)?, &secret)?))
     });
     environment.add_filter("forceescape", |value: Defined| JinjaValue::from_safe_string(escape(&text(&value))));
-    environment.add_filter("random_hash", |most: u64, form: Option<String>| {
-        Ok::<_, Error>(hex(digest(form.as_deref().unwrap_or("md5"))?.of(rand::random_range(0..=most).to_string())))
-    });
+    for name in ["random_hash", "rand_str"] {
+        by_name(environment, name, &["hash_type"], |most: u64, form: Option<String>| {
+            Ok::<_, Error>(hex(digest(form.as_deref().unwrap_or("md5"))?.of(rand::random_range(0..=most).to_string())))
+        });
+    }
     environment.add_filter("uuid", |value: JinjaValue| text_of(&value).map(|name| uuid(&name)));
     environment.add_filter("human_to_bytes", human_to_bytes);
     environment.add_filter("wordwrap", wordwrap);
     environment.add_filter("indent", indent);
     environment.add_filter("check_whitelist_blacklist", listed);
-    environment.add_filter(
-        "method_call",
-        |state: &mut State<'_, '_>, value: Defined, name: String, args: Rest<JinjaValue>| {
-            // Values without the method return nothing.
-            match value.call_method(state, &name, &args) {
-                Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(JinjaValue::from(())),
-                called => called,
-            }
-        },
-    );
+    environment.add_filter("method_call", |state: &mut State<'_, '_>, value: Defined, args: Args| {
+        let args = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+        let args = by_leading_position(&["f_name"], args, 0)?;
+        let (name, args): (String, Rest<ValueOrKwargs>) = from_args(&args)?;
+        let args: Vec<JinjaValue> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+        // Values without the method return nothing.
+        match value.call_method(state, &name, &args) {
+            Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(JinjaValue::from(())),
+            called => called,
+        }
+    });
     environment.add_filter("xml", |value: JinjaValue| defined(&value).map(|value| xml(&value)));
 }
 

@@ -210,11 +210,11 @@ pub static FILTERS: &[Entry] = &[
     ("product(..., repeat=1)", "The Cartesian product of sequences."),
     ("python", "Formats a value as a Python literal."),
     ("quote", "Quotes a string for a shell."),
-    ("rand_str(length)", "A random string; also `random_str`."),
     ("random", "A random item."),
-    ("random_hash(form='md5')", "The digest of a random number up to this one."),
+    ("random_hash(hash_type='md5')", "The digest of a random number up to this one; also `rand_str`."),
     ("random_sample(size, seed)", "A random sample of items, reproducible with `seed`; also `sample`."),
     ("random_shuffle(seed)", "The items in random order, reproducible with `seed`; also `shuffle`."),
+    ("random_str", "A random string with this number of characters."),
     ("regex_escape", "Escapes a string for a regular expression."),
     (
         "regex_match(pattern, ignorecase, multiline)",

@@ -159,3 +159,81 @@ fn filters_refuse_undefined_values_and_wrong_types() {
         ("{{ 'a'.join(5) }}", "Jinja error: can only join an iterable"),
     ]);
 }
+
+#[test]
+fn filters_take_arguments_by_name() {
+    check(&[
+        (
+            "{{ 'abc' | regex_replace(rgx='b', val='x') }} {{ 'aBc' | regex_replace('b', val='x', ignorecase=True) }}",
+            "axc axc",
+        ),
+        (
+            "{{ 'abc' | regex_match(rgx='(a)b') }} {{ 'abC' | regex_search(rgx='c', ignorecase=True) }} {{ 'abc' is match(rgx='a') }} {{ 'abc' is match('B', ignorecase=True) }}",
+            "('a',) ('C',) True False",
+        ),
+        (
+            "{{ {'a': {'b': 2}} | traverse(key='a:b') }} {{ {'a': {'b': 2}} | traverse(key='a/c', default=3, delimiter='/') }}",
+            "2 3",
+        ),
+        ("{{ {'a': {'b': 2}} | json_query(expr='a.b') }}", "2"),
+        (
+            "{{ 's' | hmac(shared_secret='k', challenge_hmac='x') }} {{ 's' | hmac_compute(shared_secret='k') }}",
+            "False a754f4059b0a4c0a4abf6568ea186538b7f2dc236ba3cdfd92492e37f066fe8d",
+        ),
+        ("{{ 0 | strftime(format='%Y') }} {{ 0 | date_format(format='%Y') }}", "1970 1970"),
+        (
+            "{{ [1] | compare_lists(new=[2]) }} {{ {'a': 1} | compare_dicts(new={'a': 2}) }}",
+            "{'new': [2], 'old': [1]} {'a': {'old': 1, 'new': 2}}",
+        ),
+        ("{{ 'a' | substring_in_list(list_to_search=['xa']) }} {{ [1, 1] | exactly_n_true(amount=2) }}", "True True"),
+        (
+            "{{ {} | set_dict_key_value(keys='a:b', value=1) }} {{ {} | append_dict_key_value(keys='a/b', value=1, delimiter='/') }} {{ {} | update_dict_key_value('a', value={'x': 1}) }} {{ {} | extend_dict_key_value('a', value=[1]) }}",
+            "{'a': {'b': 1}} {'a': {'b': [1]}} {'a': {'x': 1}} {'a': [1]}",
+        ),
+        (
+            "{{ '192.168.0.1' | is_ip(options='private') }} {{ '8.8.8.8' | is_ip(options='private') }} {{ '8.8.8.8' | is_ipv4('public') }} {{ '::1' | is_ipv6(options='lo') }} {{ '8.8.8.8' | is_ipv6 }}",
+            "True False True True False",
+        ),
+        (
+            "{{ '192.168.0.0/30' | network_hosts(options='private') }} {{ '8.8.8.0/30' | network_hosts(options='private') }} {{ '8.8.8.0/30' | network_size(version=6) }} {{ ['::/127', '8.8.8.0/30'] | network_size(version=4) }}",
+            "['192.168.0.1', '192.168.0.2'] None None [4]",
+        ),
+        ("{{ 'a,b' | method_call('split', sep=',') }} {{ 'a,b' | method_call(f_name='upper') }}", "['a', 'b'] A,B"),
+        (
+            "{{ [1, 2] | union(lst2=[3]) }} {{ [1, 2] | intersect(lst2=[2]) }} {{ [1, 2] | difference(lst2=[2]) }} {{ [1, 2] | symmetric_difference(lst2=[2, 3]) }}",
+            "[1, 2, 3] [2] [1] [1, 3]",
+        ),
+        (
+            "{{ [1, 2] | combinations(r=2) | list }} {{ [1, 2] | permutations(r=1) | list }} {{ [1, 2] | compress(selectors=[0, 1]) | list }}",
+            "[(1, 2)] [(1,), (2,)] [2]",
+        ),
+        ("{{ ['| a |', '| 1 |'] | mysql_to_dict(key='a') }}", "{1: {'a': 1}}"),
+        (
+            "{{ '169.254.0.1' | ipaddr(options='ll') }} {{ 'fec0::1' | ipaddr('sl') }} {{ '240.0.0.1' | ipaddr('reserved') }} {{ '100::1' | ipaddr('reserved') }} {{ 'fe80::1' | ipaddr('reserved') }} {{ '8.8.8.8' | ipaddr('nonsense') }} {{ 'fd00::1' | ipaddr('reserved') }} {{ 'fe00::1' | ipaddr('reserved') }}",
+            "169.254.0.1 fec0::1 240.0.0.1 100::1 None 8.8.8.8 None fe00::1",
+        ),
+        ("{{ 'a/' | path_join('../b') }} {{ 'a//b' | path_join('c/') }}", "b a/b/c"),
+        (
+            "{{ ['1.2.3.4'] | filter_by_networks(networks=['1.2.0.0/16']) }} {{ {'a': 1} | xmlattr(autospace=False) }}",
+            "['1.2.3.4'] a=\"1\"",
+        ),
+        (
+            "{{ 0 | rand_str }} {{ 0 | random_hash(hash_type='sha1') }} {{ [1] | random_sample(size=1) }} {{ 7 | random_hash(hash_type='sha1') | length }}",
+            "cfcd208495d565ef66e7dff9f98764da b6589fc6ab0dc82cf12099d1c2d40ab994e8410c [1] 40",
+        ),
+        (
+            "{{ 'a/' | path_join('../b') }} {{ '/' | path_join('..', 'b//c/') }} {{ 'a' | path_join('/b') }} {{ '' | path_join('') }} {{ '//x' | path_join('.') }} {{ 'a' | path_join('../../b') }} {{ '..' | path_join('..') }}",
+            "b /b/c a/b . //x ../b ../..",
+        ),
+    ]);
+    check_errors(&[
+        (
+            "{{ 'abc' | regex_replace(rgx='b', wrong='x') }}",
+            "Jinja error: regex_replace() got an unexpected keyword argument 'wrong'",
+        ),
+        (
+            "{{ 's' | hmac_compute(secret='k') }}",
+            "Jinja error: hmac_compute() got an unexpected keyword argument 'secret'",
+        ),
+    ]);
+}
