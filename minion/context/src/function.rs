@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use brine_function::{Args, CallResult, Function};
 use brine_value::{Map, Value};
 
 use crate::Context;
@@ -27,6 +28,23 @@ pub struct StateContext {
     pub chunk: Arc<Map>,
     /// The states that this one requires, by module and name: `clean` preserves their files.
     pub required: Vec<(String, String)>,
+}
+
+impl StateContext {
+    /// Calls a state function for this state. It sees its own arguments only: an argument of this state that has the
+    /// name of one of its arguments is not passed on.
+    ///
+    /// # Errors
+    /// The function does not exist, its arguments are invalid, or it fails.
+    pub fn call_state(&self, function: &str, args: Args) -> CallResult {
+        let params = self.call.minion.states.get(function).map(Function::params).unwrap_or_default();
+        let mut chunk = args.keyword.clone();
+        for (param, value) in params.iter().zip(&args.positional) {
+            chunk.insert(param.name.into(), value.clone());
+        }
+        let context = StateContext { chunk: Arc::new(chunk), ..self.clone() };
+        self.call.minion.states.call(&context, function, args)
+    }
 }
 
 /// The result of a state function.

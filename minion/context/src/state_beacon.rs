@@ -61,6 +61,6 @@ impl StateBeacon<'_> {
             "beacon_module" => *module,
         };
         keyword.extend(options);
-        context.call.minion.states.call(context, "beacon.present", Args::keyword(keyword))
+        context.call_state("beacon.present", Args::keyword(keyword))
     }
 }

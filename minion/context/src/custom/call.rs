@@ -318,7 +318,7 @@ impl Services for Running<'_> {
                     required: Vec::new(),
                 };
                 let context = self.state.cloned().unwrap_or_else(alone);
-                self.context.minion.states.call(&context, function, args)
+                context.call_state(function, args)
             }
             _ => Err(CallError::NotAvailable(function.to_owned())),
         }

@@ -121,6 +121,18 @@ pub(crate) fn is_enabled(context: &Context, backup: &Value) -> bool {
     matches!(mode.as_str(), "minion" | "both")
 }
 
+/// Backs up an existing file that is about to be replaced, if the argument `backup` of a state or the option
+/// `backup_mode` asks for it.
+///
+/// # Errors
+/// The file cannot be copied.
+pub fn create_if_enabled(context: &Context, path: &Path, backup: &Value) -> Result<(), String> {
+    if !is_enabled(context, backup) || !path.exists() {
+        return Ok(());
+    }
+    create(context, path)
+}
+
 /// Copies a file to `file_backup` in the cache directory, under a name with a timestamp.
 pub(crate) fn create(context: &Context, path: &Path) -> Result<(), String> {
     let directory = backup_directory(context, path.parent().unwrap_or(path));

@@ -4,7 +4,7 @@
 //! creates, moves and removes files, `owners.rs` handles modes and owners, `flags.rs` attributes, `backups.rs` backups.
 //! `edit/`, `line.rs` and `diff.rs` are pure functions on text, which the states use, too.
 
-pub(crate) mod backups;
+pub mod backups;
 pub(super) mod changes;
 mod content;
 pub(crate) mod diff;

@@ -419,3 +419,53 @@ fn signing_policy_overrides_arguments() {
         assert_eq!(Value::from(merged(policy, args)), Value::from(expected));
     }
 }
+
+/// An argument of a state that `file.managed` has, too, is not passed on to it: `encoding` is not that of a text.
+#[test]
+fn the_encoding_of_a_state_is_not_that_of_its_text() {
+    let (context, directory) = (context(&[]), tempfile::tempdir().unwrap());
+    let (key, ca) = authority(&context, directory.path());
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for (function, encoding, more) in [
+        ("private_key_managed", "pem", map! {"algo" => "ec"}),
+        ("csr_managed", "pem", map! {"private_key" => &key, "CN" => "a"}),
+        ("certificate_managed", "pem", map! {"signing_private_key" => &key, "CN" => "a"}),
+        ("certificate_managed", "pkcs7_pem", map! {"signing_private_key" => &key, "CN" => "a"}),
+        ("crl_managed", "pem", map! {"signing_private_key" => &key, "signing_cert" => &ca, "revoked" => list![]}),
+    ] {
+        let name = path(&format!("{function}.{encoding}"));
+        let mut keyword = map! {"name" => &name, "encoding" => encoding, "file_encoding" => "ascii"};
+        keyword.extend(more);
+        let mut state = state_context(false, &[]);
+        // As in a state run, the low chunk has the arguments of the state.
+        state.chunk = keyword.clone().into();
+        let report =
+            state.call.minion.states.call(&state, &format!("x509.{function}"), Args::keyword(keyword)).unwrap();
+        assert_eq!(report.get("result"), Some(&true.into()), "{function} {encoding}: {report}");
+        assert!(std::fs::read(&name).unwrap().starts_with(b"-----BEGIN "), "{function}");
+    }
+}
+
+#[test]
+fn binary_files_are_backed_up_before_they_are_replaced() {
+    let (context, directory) = (context(&[]), tempfile::tempdir().unwrap());
+    let (key, ca) = authority(&context, directory.path());
+    let name = directory.path().join("a").display().to_string();
+    for (function, more) in [
+        ("private_key_managed", map! {"algo" => "ec", "overwrite" => true}),
+        ("csr_managed", map! {"private_key" => &key, "CN" => "a"}),
+        ("certificate_managed", map! {"signing_private_key" => &key, "CN" => "a"}),
+        ("crl_managed", map! {"signing_private_key" => &key, "signing_cert" => &ca, "revoked" => list![]}),
+    ] {
+        for (backup, kept) in [(Value::from("minion"), 1), (Value::Nil, 0)] {
+            std::fs::write(&name, "1234").unwrap();
+            let state = state_context(false, &[]);
+            let mut keyword = map! {"name" => &name, "encoding" => "der", "backup" => backup};
+            keyword.extend(more.clone());
+            let done = state.call.minion.states.call(&state, &format!("x509.{function}"), Args::keyword(keyword));
+            assert_eq!(done.unwrap().get("result"), Some(&true.into()), "{function}");
+            let backups = state.call.call("file.list_backups", Args::keyword(map! {"path" => &name})).unwrap();
+            assert_eq!(backups.as_map().unwrap().len(), kept, "{function}");
+        }
+    }
+}

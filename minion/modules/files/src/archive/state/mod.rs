@@ -175,7 +175,7 @@ impl Extracted {
             self.make_room(&directory, &contents, &mut done)?;
             if !Path::new(&directory).is_dir() {
                 let args = map! {"name" => directory.as_str(), "user" => self.user.clone(), "makedirs" => true};
-                _ = context.call.minion.states.call(context, "file.directory", Args::keyword(args));
+                _ = context.call_state("file.directory", Args::keyword(args));
                 made = true;
             }
             unpacked = match self.unpack(

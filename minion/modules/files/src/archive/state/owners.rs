@@ -66,8 +66,7 @@ impl Extracted {
                 "name" => path.as_str(), "user" => self.user.clone(), "group" => self.group.clone(),
                 "recurse" => recurse.clone(),
             };
-            let done =
-                context.call.minion.states.call(context, "file.directory", Args::keyword(args)).unwrap_or_default();
+            let done = context.call_state("file.directory", Args::keyword(args)).unwrap_or_default();
             enforced.changed |= done.get("changes").is_some_and(Value::is_truthy);
             if !done.get("result").is_some_and(Value::is_truthy) {
                 enforced.failed.push(path);

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_modules_files::file::backups;
 use brine_system::files;
 use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
@@ -74,14 +75,16 @@ pub struct FileArgs {
     /// SELinux context.
     #[default]
     selinux: Value,
-    /// Encoding of the file in Salt; has no effect.
+    /// Character encoding of a file in a text form, the `encoding` of `file.managed`.
     #[default]
     file_encoding: Value,
+    /// Handling of characters that `file_encoding` lacks, the `encoding_errors` of `file.managed`.
+    #[default]
+    encoding_errors: Value,
 }
 
 impl FileArgs {
     fn keyword(&self, name: &str) -> Map {
-        let _ = &self.file_encoding;
         let all = [
             ("user", &self.user),
             ("group", &self.group),
@@ -95,6 +98,8 @@ impl FileArgs {
             ("tmp_dir", &self.tmp_dir),
             ("tmp_ext", &self.tmp_ext),
             ("selinux", &self.selinux),
+            ("encoding", &self.file_encoding),
+            ("encoding_errors", &self.encoding_errors),
         ];
         let mut keyword = map! {"name" => name, "show_changes" => false, "follow_symlinks" => self.follow_symlinks};
         keyword.extend(
@@ -135,7 +140,7 @@ impl Managed<'_> {
         let mut keyword = self.file.keyword(self.name);
         keyword.extend(more);
         let context = StateContext { test: test || self.context.test, ..self.context.clone() };
-        match self.context.call.minion.states.call(&context, "file.managed", Args::keyword(keyword))? {
+        match context.call_state("file.managed", Args::keyword(keyword))? {
             Value::Map(result) => Ok(result),
             other => Err(execution(format!("Failed running file.managed in x509_v2 state: {other}"))),
         }
@@ -243,6 +248,7 @@ impl Managed<'_> {
         let result = self.file(false, map! {"replace" => false})?;
         let state = self.checked(state, result, exists);
         if state.result == Some(true) {
+            backups::create_if_enabled(&self.context.call, &before.path, &self.file.backup).map_err(execution)?;
             files::rewrite(&before.path, &content.bytes, 0o600).map_err(CallError::execution)?;
         }
         Ok(state)
