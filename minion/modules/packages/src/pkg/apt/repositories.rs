@@ -209,7 +209,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
     if let Some(comment) = comment {
         source.set_comment(&comment);
     }
-    source.copy_options(&entry);
+    source.replace_options(&entry);
     if architectures.is_empty() && source.architectures().is_empty() {
         kwargs.shift_remove("architectures");
     }

@@ -289,12 +289,14 @@ impl Source {
         }
     }
 
-    /// Takes over the options of another source, as they are written there.
-    pub fn copy_options(&mut self, other: &Source) {
+    /// Replaces the options of a line by those of another one. As in Salt, only `trusted` is kept if the other line does
+    /// not set it.
+    pub fn replace_options(&mut self, other: &Source) {
         if let (Form::Line(mine), Form::Line(other)) = (&mut self.form, &other.form) {
-            // Options that are not given are kept.
-            for (name, value) in &other.options {
-                mine.options.insert(name.clone(), value.clone());
+            let trusted = mine.options.get("trusted").cloned();
+            mine.options.clone_from(&other.options);
+            if let Some(trusted) = trusted {
+                mine.options.entry("trusted".to_owned()).or_insert(trusted);
             }
             mine.text.clone_from(&other.text);
         }

@@ -82,3 +82,23 @@ fn packages_are_only_downloaded_with_download_only() {
     assert!(command.ends_with(&["--download-only", "install", "a"].map(str::to_owned)), "{command:?}");
     assert!(!install_command(&wanted, &Options::default()).contains(&"--download-only".to_owned()));
 }
+
+/// Salt's results of `pkg.mod_repo` for a line that a file has and the line that is desired.
+#[test]
+fn options_of_a_line_are_those_of_the_desired_one() {
+    for (have, desired, written) in [
+        ("deb [arch=amd64] http://a/d stable main", "deb http://a/d stable main", "deb http://a/d stable main"),
+        (
+            "deb [signed-by=/k.gpg arch=i386] http://a s m",
+            "deb [arch=amd64] http://a s m",
+            "deb [arch=amd64] http://a s m",
+        ),
+        ("deb http://a s m", "deb [arch=amd64 lang=de] http://a s m", "deb [arch=amd64 lang=de] http://a s m"),
+        ("deb [trusted=yes lang=de] http://a s m", "deb http://a s m", "deb [trusted=yes] http://a s m"),
+        ("deb [trusted=yes] http://a s m", "deb [trusted=no] http://a s m", "deb http://a s m"),
+    ] {
+        let mut source = sources::Source::line(have);
+        source.replace_options(&sources::Source::line(desired));
+        assert_eq!(source.show(), written, "{have} {desired}");
+    }
+}
