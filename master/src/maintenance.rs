@@ -19,7 +19,7 @@ const ROTATE_POLL: Duration = Duration::from_secs(1);
 
 /// Rotates keys and removes old jobs until `shutdown`.
 pub(crate) async fn maintain(services: Arc<Services>, shutdown: CancellationToken) {
-    let interval = Duration::from_secs(services.config.loop_interval.max(1));
+    let interval = services.config.loop_interval.pause();
     let rotation = Duration::from_secs(services.config.publish_session.max(1));
     let (mut cleaned, mut rotated) = (Instant::now(), Instant::now());
     let mut ticks = tokio::time::interval(ROTATE_POLL);

@@ -122,7 +122,7 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
     }
     if config.presence_events {
         let (facts, events, gate) = (Arc::clone(&services.facts), services.events.clone(), services.gate.clone());
-        let interval = Duration::from_secs(config.loop_interval.max(1));
+        let interval = config.loop_interval.pause();
         parts.start_restarting("presence events", move |shutdown| {
             facts::presence::publish(Arc::clone(&facts), events.clone(), gate.clone(), interval, shutdown)
         });

@@ -127,13 +127,13 @@ impl UpstreamMaster {
 
     fn backoff(&self) -> Backoff {
         let config = &self.config;
-        Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max))
+        Backoff::new(config.recon_default.milliseconds(), config.recon_max.milliseconds())
     }
 
     /// Authenticates, with retries until it succeeds.
     async fn authenticate(&self, backoff: &mut Backoff) {
-        let step = Duration::from_secs(self.config.acceptance_wait_time.max(1));
-        let most = Duration::from_secs(self.config.acceptance_wait_time_max).max(step);
+        let step = self.config.acceptance_wait_time.pause();
+        let most = self.config.acceptance_wait_time_max.seconds().max(step);
         let mut pause = FIRST_KEY_POLL;
         loop {
             match self.channel.authenticate().await {

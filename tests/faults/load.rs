@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_agent::channel::Channel;
-use brine_config::MinionConfig;
+use brine_config::{MinionConfig, Number};
 use brine_event::Event;
 use brine_ids::Jid;
 use brine_runtime::executors::Executors;
@@ -87,8 +87,8 @@ pub async fn join(world: &World, id: &str, cipher: &str) -> Result<Arc<Channel>,
         pki_dir: world.path(id),
         master_port: world.requests.port,
         ciphers: vec![cipher.to_owned()],
-        request_timeout: 8,
-        auth_timeout: 8,
+        request_timeout: Number::of(8),
+        auth_timeout: Number::of(8),
         ..MinionConfig::default()
     };
     let channel = Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", Executors::new(1).crypto);

@@ -7,7 +7,7 @@ use brine_value::{Map, Value};
 
 use super::options::{BadOption, below_root, checked, log_below_root};
 use super::shared::shared_options;
-use super::{Roots, Transport};
+use super::{Number, Roots, Transport};
 
 shared_options! {
     /// The master's configuration, read from `/etc/salt/master` and `master.d/*.conf`.
@@ -99,7 +99,7 @@ shared_options! {
     /// Scheduled runner functions, by name of the job.
     schedule: Map = Map::new(),
     /// The number of seconds between two runs of the maintenance task.
-    loop_interval: u64 = 60,
+    loop_interval: Number = Number::of(60),
     /// The number of hours for which events stay in the journal.
     event_journal_hours: u64 = 24,
     /// The disk space of the journal's events in MiB. When it is exceeded, the oldest events are removed; disk use
@@ -338,7 +338,7 @@ shared_options! {
     /// The user that functions run as by `sudo`.
     ssh_sudo_user: Option<String> = None,
     /// The number of seconds that connecting to a host may take.
-    ssh_timeout: u64 = 60,
+    ssh_timeout: Number = Number::of(60),
     /// The number of seconds that a call of a host by ssh may take in all; 0 for no limit.
     ssh_call_timeout: u64 = 86_400,
     /// Whether `ssh` checks that a host is there.

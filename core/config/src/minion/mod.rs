@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 
 use super::options::{below_root, log_below_root};
 use super::shared::shared_options;
-use super::{Roots, Transport};
+use super::{Number, Roots, Transport};
 
 shared_options! {
     /// The minion's configuration, read from `/etc/salt/minion` and `minion.d/*.conf`.
@@ -39,11 +39,11 @@ shared_options! {
     master_shuffle: bool = false,
     /// The number of seconds between two checks that the master of several answers; 0 for none: then only the end of the
     /// connection is noticed.
-    master_alive_interval: u64 = 0,
+    master_alive_interval: Number = Number::of(0),
     /// Whether the minion returns to the first of several masters as soon as that answers.
     master_failback: bool = false,
     /// The number of seconds between two tries to return to the first master; 0 for `master_alive_interval`, or 30.
-    master_failback_interval: u64 = 0,
+    master_failback_interval: Number = Number::of(0),
     /// The TCP port of the master for requests.
     master_port: u16 = 4506,
     /// The TCP port of the master for publishes; by default the port that the master names when it accepts the minion.
@@ -79,31 +79,31 @@ shared_options! {
     log_file: PathBuf = "/var/log/salt/minion".into(),
 
     /// The number of seconds between two authentication attempts while the key is pending.
-    acceptance_wait_time: u64 = 10,
+    acceptance_wait_time: Number = Number::of(10),
     /// The number of seconds up to which the pause between two attempts grows; 0 for a constant pause of
     /// `acceptance_wait_time`.
-    acceptance_wait_time_max: u64 = 0,
+    acceptance_wait_time_max: Number = Number::of(0),
     /// Whether the minion keeps asking after its key was rejected.
     rejected_retry: bool = false,
     /// The number of seconds after which an authentication without reply fails.
-    auth_timeout: u64 = 5,
+    auth_timeout: Number = Number::of(5),
     /// The number of seconds after which a request without reply fails.
-    request_timeout: u64 = 60,
+    request_timeout: Number = Number::of(60),
     /// The number of seconds after which an attempt to send a return or an event fails, which is repeated until it succeeds;
     /// by default `request_timeout`.
-    return_retry_timer: Option<u64> = None,
+    return_retry_timer: Option<Number> = None,
     /// The maximum of `return_retry_timer`: each attempt has a random time between both.
-    return_retry_timer_max: Option<u64> = None,
+    return_retry_timer_max: Option<Number> = None,
     /// The minimum number of milliseconds before the minion reconnects.
-    recon_default: u64 = 1000,
+    recon_default: Number = Number::of(1000),
     /// The maximum number of milliseconds before the minion reconnects.
-    recon_max: u64 = 10_000,
+    recon_max: Number = Number::of(10_000),
     /// The number of seconds between two tries while the name of no master resolves; 0 for pauses of `recon_default` up to
     /// `recon_max`. The minion never ends because of it.
-    retry_dns: u64 = 0,
+    retry_dns: Number = Number::of(0),
     /// The maximum number of seconds that the daemon waits before it connects for the first time; the time is random, so
     /// that hosts that boot at the same moment do not come at once.
-    random_startup_delay: u64 = 0,
+    random_startup_delay: Number = Number::of(0),
     /// The session ciphers that the minion allows, preferred first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac`
     /// (Salt).
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
@@ -242,11 +242,11 @@ shared_options! {
     /// bus.
     beacons_before_connect: bool = false,
     /// The number of seconds between two polls of beacons without an `interval`.
-    loop_interval: u64 = 1,
+    loop_interval: Number = Number::of(1),
     /// Whether the minion sends its mine (`mine_functions`) at start and every `mine_interval` minutes.
     mine_enabled: bool = true,
     /// The number of minutes between two updates of the mine; at least 1.
-    mine_interval: u64 = 60,
+    mine_interval: Number = Number::of(60),
     /// Whether automatic updates of the mine are stored in the master's job cache.
     mine_return_job: bool = false,
     /// The number of minutes between two pings of the master; 0 for none.

@@ -323,7 +323,7 @@ pub(crate) async fn run(
     shutdown: CancellationToken,
 ) {
     let minion = leader.minion();
-    let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
+    let (config, every) = (&minion.config, minion.config.loop_interval.pause());
     let Some(mut ticks) = PollInterval::begin(config.beacons_before_connect, ready, every, shutdown).await else {
         return;
     };

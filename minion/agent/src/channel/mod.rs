@@ -254,7 +254,7 @@ impl Channel {
         let this = Arc::clone(self);
         // Reads key files, and RSA takes milliseconds: not on the thread that serves sockets.
         let PreparedAuthentication { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
-        let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
+        let timeout = self.config.auth_timeout.pause();
         let load = request.to_map();
         let binding = Binding::of(&load)?;
         let answer = self.send(Envelope::clear(load).into(), timeout).await?;

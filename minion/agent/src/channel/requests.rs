@@ -24,7 +24,7 @@ impl Channel {
     /// Sends a command to the master and returns its reply. The session is renewed once if the master no longer
     /// recognises it.
     pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
-        self.request_within(load, Duration::from_secs(self.config.request_timeout.max(1))).await
+        self.request_within(load, self.config.request_timeout.pause()).await
     }
 
     /// Sends a command as [`Channel::request`] does, with its own timeout.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_bus::Bus;
-use brine_config::MinionConfig;
+use brine_config::{MinionConfig, Number};
 use brine_context::masterless::Local;
 use brine_context::{FileClient, Grains, MasterEvent, Minion, minion_id};
 use brine_host::grains;
@@ -41,7 +41,7 @@ const MAX_RETURN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The bounds of the queue of events.
 const EVENT_QUEUE_BOUNDS: Bounds = Bounds { count: 1000, bytes: 16 << 20, age: Duration::from_secs(600) };
 /// The minimum timeout of an attempt to send a return if only `return_retry_timer_max` is set, in seconds: Salt's default.
-const RETURN_RETRY_TIMER: u64 = 5;
+const RETURN_RETRY_TIMER: Number = Number::of(5);
 /// The size of a message without its load.
 const ENVELOPE_SIZE: usize = 64 << 10;
 
@@ -221,8 +221,8 @@ impl Connected {
     pub async fn join(&self, wait: bool) -> Result<(), MinionError> {
         let config = &self.minion.config;
         let mut lost = self.backoff();
-        let step = Duration::from_secs(config.acceptance_wait_time.max(1));
-        let most = Duration::from_secs(config.acceptance_wait_time_max).max(step);
+        let step = config.acceptance_wait_time.pause();
+        let most = config.acceptance_wait_time_max.seconds().max(step);
         let mut pause = FIRST_KEY_POLL;
         loop {
             match self.channel.authenticate().await {
@@ -405,7 +405,7 @@ impl Connected {
     /// Returns the backoff between two attempts to reach the master.
     pub(super) fn backoff(&self) -> Backoff {
         let config = &self.minion.config;
-        Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max))
+        Backoff::new(config.recon_default.milliseconds(), config.recon_max.milliseconds())
     }
 }
 
@@ -413,14 +413,13 @@ impl Connected {
 /// `return_retry_timer_max`, so that minions whose master is overloaded do not come back together; without either,
 /// `request_timeout`.
 fn return_timeout(config: &MinionConfig) -> Duration {
-    let seconds = match (config.return_retry_timer, config.return_retry_timer_max) {
-        (None, None) => config.request_timeout,
+    match (config.return_retry_timer, config.return_retry_timer_max) {
+        (None, None) => config.request_timeout.pause(),
         (least, most) => {
-            let least = least.unwrap_or(RETURN_RETRY_TIMER);
-            rand::random_range(least..=most.unwrap_or(0).max(least))
+            let least = least.unwrap_or(RETURN_RETRY_TIMER).pause();
+            rand::random_range(least..=most.unwrap_or_default().pause().max(least))
         }
-    };
-    Duration::from_secs(seconds.max(1))
+    }
 }
 
 #[cfg(test)]
@@ -438,7 +437,7 @@ mod tests {
             (None, Some(6), 5..=6),
             (Some(0), None, 1..=1),
         ] {
-            let (return_retry_timer, return_retry_timer_max) = (least, most);
+            let (return_retry_timer, return_retry_timer_max) = (least.map(Number::of), most.map(Number::of));
             let config = MinionConfig { return_retry_timer, return_retry_timer_max, ..MinionConfig::default() };
             for _ in 0..20 {
                 assert!(range.contains(&return_timeout(&config).as_secs()), "{least:?} {most:?}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_config::Number;
 use brine_runtime::backoff::Backoff;
 use brine_value::{Value, map};
 use rand::seq::SliceRandom;
@@ -54,9 +55,11 @@ impl Connected {
     /// Pauses before the next attempt: `retry_dns` seconds if that is set and the name of no master resolves, else the
     /// backoff.
     pub(super) async fn pause(&self, backoff: &mut Backoff, is_unresolved: bool) {
-        match self.minion.config.retry_dns {
-            seconds @ 1.. if is_unresolved => tokio::time::sleep(Duration::from_secs(seconds)).await,
-            _ => backoff.wait().await,
+        let retry = self.minion.config.retry_dns;
+        if is_unresolved && !retry.is_zero() {
+            tokio::time::sleep(retry.seconds()).await;
+        } else {
+            backoff.wait().await;
         }
     }
 
@@ -79,11 +82,11 @@ impl Connected {
     /// Polls the master at `master_alive_interval`. Returns when the master does not reply; never returns without an
     /// interval.
     pub(super) async fn wait_for_silent_master(&self) -> MinionError {
-        let seconds = self.minion.config.master_alive_interval;
-        if seconds == 0 || self.is_only {
+        let interval = self.minion.config.master_alive_interval;
+        if interval.is_zero() || self.is_only {
             return std::future::pending().await;
         }
-        let every = Duration::from_secs(seconds);
+        let every = interval.pause();
         loop {
             tokio::time::sleep(every).await;
             let asked = self.channel.request(map! {"cmd" => "_master_opts", "env_only" => true});
@@ -102,8 +105,8 @@ impl Connected {
         let Some(first) = masters.preferred().filter(|_| config.master_failback) else {
             return std::future::pending().await;
         };
-        let configured = [config.master_failback_interval, config.master_alive_interval].into_iter();
-        let every = configured.map(Duration::from_secs).find(|every| !every.is_zero()).unwrap_or(FAILBACK_INTERVAL);
+        let configured = [config.master_failback_interval, config.master_alive_interval];
+        let every = configured.into_iter().find(|every| !every.is_zero()).map_or(FAILBACK_INTERVAL, Number::pause);
         loop {
             tokio::time::sleep(every).await;
             match self.probe(first).await {
@@ -161,7 +164,7 @@ mod tests {
                 pki_dir: directory.path().join("pki"),
                 cachedir: directory.path().join("cache"),
                 master: vec!["no-such-host.invalid".into(), "127.0.0.1".into()],
-                retry_dns,
+                retry_dns: Number::of(retry_dns),
                 ..MinionConfig::default()
             };
             let connected = Connected::open(config).await.unwrap();

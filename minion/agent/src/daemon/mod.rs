@@ -138,7 +138,7 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
 
 /// Returns the time before the first connection: a random one up to `random_startup_delay`.
 fn startup_delay(config: &MinionConfig) -> Duration {
-    let delay = Duration::from_secs(config.random_startup_delay).mul_f64(rand::random());
+    let delay = config.random_startup_delay.seconds().mul_f64(rand::random());
     if !delay.is_zero() {
         tracing::info!(?delay, "the start is delayed (random_startup_delay)");
     }

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use brine_bus::Bus;
+use brine_config::Number;
 use brine_context::jobs::ProcFile;
 use brine_context::schedule::{GRAINS, MINE};
 use brine_context::{Job, Minion};
@@ -42,8 +43,9 @@ pub(crate) fn add_own_jobs(minion: &Minion) {
         schedule.config_mut().shift_remove(name);
     }
     if config.mine_enabled {
+        let minutes = if config.mine_interval.is_zero() { Number::of(1) } else { config.mine_interval };
         let job = map! {
-            "function" => "mine.update", "minutes" => config.mine_interval.max(1), "jid_include" => true,
+            "function" => "mine.update", "minutes" => minutes, "jid_include" => true,
             "maxrunning" => MINE_MAX_RUNNING, "run_on_start" => true, "return_job" => config.mine_return_job,
             "enabled" => true, "name" => MINE,
         };
@@ -73,7 +75,7 @@ pub(crate) struct MinionSchedule {
 /// Runs due jobs every `loop_interval`, once the minion is ready, or at once with `scheduler_before_connect`.
 pub(crate) async fn run(host: Arc<MinionSchedule>, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
     let minion = host.leader.minion();
-    let every = Duration::from_secs(minion.config.loop_interval.max(1));
+    let every = minion.config.loop_interval.pause();
     if let Some(ticks) = PollInterval::begin(minion.config.scheduler_before_connect, ready, every, shutdown).await {
         brine_schedule::run(host, ticks).await;
     }

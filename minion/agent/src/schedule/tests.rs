@@ -1,5 +1,5 @@
 use brine_bus::{BusLimits, Filter, Start};
-use brine_config::MinionConfig;
+use brine_config::{MinionConfig, Number};
 use brine_schedule::FAILED;
 use brine_value::list;
 use jiff::SignedDuration;
@@ -60,7 +60,7 @@ fn minion_with_mine(config: MinionConfig) -> Arc<Minion> {
 
 #[test]
 fn mine_is_updated_at_start_and_every_interval() {
-    let minion = minion_with_mine(MinionConfig { mine_interval: 2, ..MinionConfig::default() });
+    let minion = minion_with_mine(MinionConfig { mine_interval: Number::of(2), ..MinionConfig::default() });
     let at = |time: &str| {
         let due = due(&minion, time.parse().unwrap(), SignedDuration::from_secs(1));
         due.into_iter().map(|job| job.function).collect::<Vec<_>>()

@@ -203,7 +203,7 @@ impl Arguments {
         Options {
             ignore_host_keys: self.ssh.ignore_host_keys || config.ignore_host_keys,
             no_host_keys: self.ssh.no_host_keys,
-            connect_timeout: self.timeout.unwrap_or(config.ssh_timeout),
+            connect_timeout: self.timeout.unwrap_or_else(|| config.ssh_timeout.whole_seconds()),
             keepalive,
             keepalive_count: given(self.ssh.keepalive_count_max).or(config.ssh_keepalive_count_max),
             ssh_options: self.ssh.options.iter().chain(&config.ssh_options).cloned().chain(forwards).collect(),

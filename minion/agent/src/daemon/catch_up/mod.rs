@@ -61,7 +61,7 @@ fn request(connected: &Connected, master: &Address) -> Option<Map> {
     }
     let options = CatchUpOptions {
         max_age: Duration::from_secs(config.publish_catch_up),
-        detection_time: Duration::from_secs(config.master_alive_interval.saturating_mul(2)),
+        detection_time: config.master_alive_interval.seconds() * 2,
         are_several: !connected.is_only,
     };
     connected.received.lock().request(master, options, Instant::now())

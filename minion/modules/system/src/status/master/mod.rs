@@ -46,7 +46,7 @@ pub fn ping_master(context: &Context, #[required] master: Option<String>) -> Cal
     let Some(master) = master.filter(|master| !master.is_empty()) else { return Ok(false.into()) };
     let config = context.config();
     let client = RequestClient::new(Endpoint::Tcp(master.clone(), config.master_port), Limits::default());
-    let timeout = Duration::from_secs(config.auth_timeout.max(1));
+    let timeout = config.auth_timeout.pause();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CallError::execution)?;
     let answered = runtime.block_on(client.request(Envelope::clear(map! {"cmd" => "ping"}), timeout)).is_ok();
     if answered {
