@@ -163,7 +163,10 @@ impl Caller<'_> {
         clock.write(&mut result);
         result.insert("__id__".into(), (&chunk.id).into());
         log_end(self.context, chunk, &result);
-        if let Some(parts) = result.shift_remove(&Value::from(SUB_STATES)) {
+        // As in Salt, the result of a single state contains those of the states that it has run itself.
+        if !chunk.sls.is_empty()
+            && let Some(parts) = result.shift_remove(&Value::from(SUB_STATES))
+        {
             result.insert(SUB_STATES.into(), self.sub_states(chunk, &parts).into());
         }
         Ok(result)

@@ -1,6 +1,7 @@
 //! States with `parallel: True`: each runs on its own thread.
 
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use brine_context::Context;
@@ -27,11 +28,44 @@ pub(super) struct ParallelStates<'scope, 'a> {
     running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
     /// The maximum number of running states; 0 for no limit.
     limit: usize,
+    /// The indices of the states that have ended, in this order.
+    ended: Receiver<usize>,
+    sender: Sender<usize>,
+}
+
+/// Reports the end of a state, also after a panic.
+struct End {
+    index: usize,
+    sender: Sender<usize>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Without receiver, the run has ended.
+        let _ = self.sender.send(self.index);
+    }
 }
 
 impl<'scope, 'a> ParallelStates<'scope, 'a> {
     pub fn new(scope: &'scope Scope<'scope, 'a>, limit: usize) -> Self {
-        ParallelStates { scope, running: IndexMap::new(), limit }
+        let (sender, ended) = mpsc::channel();
+        ParallelStates { scope, running: IndexMap::new(), limit, ended, sender }
+    }
+
+    /// Returns a state that has ended and is not joined yet, if there is one.
+    pub fn ended(&mut self) -> Option<usize> {
+        std::iter::from_fn(|| self.ended.try_recv().ok()).find(|index| self.running.contains_key(index))
+    }
+
+    /// Waits until a running state ends. Returns it, or `None` if none is running.
+    pub fn next_ended(&mut self) -> Option<usize> {
+        while !self.running.is_empty() {
+            let index = self.ended.recv().ok()?;
+            if self.running.contains_key(&index) {
+                return Some(index);
+            }
+        }
+        None
     }
 
     pub fn has(&self, index: usize) -> bool {
@@ -58,7 +92,11 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
             result.insert("__run_num__".into(), number.into());
             Ok(result)
         };
-        let handle = self.scope.spawn(move || environment.run(run));
+        let end = End { index, sender: self.sender.clone() };
+        let handle = self.scope.spawn(move || {
+            let _end = end;
+            environment.run(run)
+        });
         self.running.insert(index, (chunk, handle));
     }
 

@@ -34,6 +34,43 @@ fn states_run_in_parallel_up_to_a_limit() {
     assert!(done.len() == 5 && done.values().all(|one| one.get("__parallel__") == Some(&true.into())), "{done:?}");
 }
 
+/// As in Salt, a parallel state that waits for another one does not hold up the states behind it, and gets the number of
+/// its start.
+#[test]
+fn waiting_parallel_states_do_not_hold_up_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let until = |name: &str| format!("until test -e {}; do sleep 0.01; done", path(name));
+    // `b` ends after `d`, and `a` after `e`.
+    let sls = format!(
+        "a: {{cmd.run: [name: '{}', parallel: True, timeout: 60]}}\n\
+         b: {{cmd.run: [name: '{}', parallel: True, timeout: 60, require: [a]]}}\n\
+         c: {{test.nop: [parallel: True, require: [b]]}}\n\
+         d: {{cmd.run: [name: 'touch {}', parallel: True, require: [a]]}}\n\
+         e: {{cmd.run: [name: 'touch {}']}}\n\
+         f: {{test.nop: [require: [c]]}}\n\
+         x: {{test.fail_without_changes: [parallel: True]}}\n\
+         g: {{test.nop: [parallel: True, require: [x]]}}\n",
+        until("e"),
+        until("d"),
+        path("d"),
+        path("e"),
+    );
+    let context = testing::context(&[("t.sls", &sls)]);
+    let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+    let results: Vec<String> = done
+        .as_map()
+        .unwrap()
+        .values()
+        .map(|one| {
+            let word = |key: &str| one.get(key).map(ToString::to_string).unwrap_or_default();
+            format!("{} {} {}", word("__run_num__"), word("__id__"), word("result"))
+        })
+        .collect();
+    let expected = ["0 a True", "1 e True", "2 b True", "3 d True", "4 c True", "5 f True", "6 x False", "7 g False"];
+    assert_eq!(results, expected);
+}
+
 #[test]
 fn fields_keep_the_order_of_their_creation() {
     let sls = "tried: {test.fail_without_changes: [parallel: True, retry: {attempts: 1, interval: 0}]}\n\

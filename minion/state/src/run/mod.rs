@@ -55,6 +55,7 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             done: IndexMap::new(),
             more: Map::new(),
             parallel: ParallelStates::new(scope, settings.max_parallel),
+            waiting: Vec::new(),
             aggregated: HashSet::new(),
             is_continued_elsewhere: false,
         };
@@ -65,7 +66,11 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
         let ended = run.join_all();
         let mut results = Map::new();
         for (index, mut result) in std::mem::take(&mut run.done) {
-            let parts = result.shift_remove(&Value::from(SUB_STATES));
+            let parts = match result.get(SUB_STATES) {
+                Some(Value::Map(_)) => result.shift_remove(&Value::from(SUB_STATES)),
+                // A single state keeps the results of its own states.
+                _ => None,
+            };
             results.insert(low.chunks[index].tag().into(), result.into());
             results.extend(parts.and_then(|parts| parts.as_map().cloned()).unwrap_or_default());
         }
@@ -90,6 +95,8 @@ struct Run<'scope, 'a> {
     more: Map,
     /// Parallel states.
     parallel: ParallelStates<'scope, 'a>,
+    /// Parallel states that start as soon as the parallel states they depend on have ended.
+    waiting: Vec<&'a Step>,
     /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
     /// Whether another process continues this orchestration.
@@ -100,14 +107,21 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Runs the steps until a failure ends the run. Returns whether the job continues: not if it was ended.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
+            if self.start_waiting()? {
+                return Ok(!self.is_continued_elsewhere);
+            }
             if !pause::wait_while_paused(self.caller.context, &self.low.chunks[step.chunk].id) {
                 return Ok(false);
             }
             if self.done.contains_key(&step.chunk) {
                 continue;
             }
-            for need in &step.needs {
-                if self.join(need.chunk)? {
+            if self.is_blocked(step) {
+                if !step.check && self.is_parallel(step) {
+                    self.waiting.push(step);
+                    continue;
+                }
+                if self.wait_for(step)? {
                     return Ok(!self.is_continued_elsewhere);
                 }
             }
@@ -116,7 +130,72 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 return Ok(!self.is_continued_elsewhere);
             }
         }
+        while !self.waiting.is_empty() {
+            if self.start_waiting()? {
+                return Ok(!self.is_continued_elsewhere);
+            }
+            if self.waiting.is_empty() {
+                break;
+            }
+            let Some(index) = self.parallel.next_ended() else { break };
+            if self.join(index)? {
+                return Ok(!self.is_continued_elsewhere);
+            }
+        }
         self.join_all().map(|_| !self.is_continued_elsewhere)
+    }
+
+    fn is_parallel(&self, step: &Step) -> bool {
+        self.low.chunks[step.chunk].args.get("parallel").is_some_and(Value::is_truthy)
+    }
+
+    /// Whether a step depends on a parallel state that has not ended.
+    fn is_blocked(&self, step: &Step) -> bool {
+        step.needs
+            .iter()
+            .any(|need| self.parallel.has(need.chunk) || self.waiting.iter().any(|waiting| waiting.chunk == need.chunk))
+    }
+
+    /// Starts the waiting states whose dependencies have ended. Returns whether a failure ends the run.
+    fn start_waiting(&mut self) -> Result<bool, CallError> {
+        if self.waiting.is_empty() {
+            return Ok(false);
+        }
+        while let Some(index) = self.parallel.ended() {
+            if self.join(index)? {
+                return Ok(true);
+            }
+        }
+        while let Some(place) = self.waiting.iter().position(|step| !self.is_blocked(step)) {
+            let step = self.waiting.remove(place);
+            self.step(step)?;
+            if !self.parallel.has(step.chunk) && self.ended(step.chunk) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits until the dependencies of a step have ended. Returns whether a failure ends the run.
+    fn wait_for(&mut self, step: &Step) -> Result<bool, CallError> {
+        while !self.waiting.is_empty() {
+            if self.start_waiting()? {
+                return Ok(true);
+            }
+            if !self.is_blocked(step) {
+                return Ok(false);
+            }
+            let Some(index) = self.parallel.next_ended() else { break };
+            if self.join(index)? {
+                return Ok(true);
+            }
+        }
+        for need in &step.needs {
+            if self.join(need.chunk)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Handles the end of a state. Returns whether the run ends here: after a failure, or because another process

@@ -59,6 +59,7 @@ fn only_states_that_can_run_now_are_aggregated() {
                 done: IndexMap::new(),
                 more: Map::new(),
                 parallel: ParallelStates::new(scope, 0),
+                waiting: Vec::new(),
                 aggregated: HashSet::new(),
                 is_continued_elsewhere: false,
             };
