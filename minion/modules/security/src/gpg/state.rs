@@ -1,10 +1,16 @@
 //! `gpg`: states of keys in a keychain.
 
+use std::path::Path;
+
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use super::{TRUST, names};
+
+/// The default number of days since the expiry of a subkey within which its key is updated.
+const SUBKEY_MAXAGE: i64 = 100;
 
 /// State functions of `gpg`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("gpg", [present, absent]);
@@ -35,6 +41,9 @@ pub struct PresentArgs {
     pub skip_keyserver: bool,
     /// The keys as text, instead of from a server.
     pub text: Option<String>,
+    /// Days since the expiry of a subkey within which the key is updated; 0 never updates keys because of subkeys.
+    #[default(SUBKEY_MAXAGE.into())]
+    pub subkey_maxage: Value,
     #[keywords]
     _kwargs: Map,
 }
@@ -56,9 +65,20 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let mut lines = Vec::new();
     for key in key_ids(&args.keys, &args.name) {
         let mut reported = Vec::new();
-        if let Err(error) = chain.ensure(&key, &args, &mut report, &mut reported) {
+        let found = chain.get(&key)?;
+        let state = KeyState::new(found.as_ref(), &args);
+        let mut known = found.clone();
+        if let Err(error) = chain.ensure(&key, &state, &args, &mut known, &mut report, &mut reported) {
             report.result = Some(false);
+            reported.extend(state.failure().map(str::to_owned));
             reported.extend(error.message().lines().map(str::to_owned));
+        }
+        let is_known = known.is_some() || (context.test && found.is_none());
+        if let Some(trust) = args.trust.as_deref().filter(|_| is_known)
+            && let Err(error) = chain.ensure_trust(&key, trust, known.as_ref(), &mut report, &mut reported)
+        {
+            report.result = Some(false);
+            reported.push(error.message());
         }
         if !reported.is_empty() {
             lines.push(format!("Key {key}:\n  * {}", reported.join("\n  * ")));
@@ -77,6 +97,9 @@ pub fn absent(
     user: Option<String>,
     gnupghome: Option<String>,
     keyring: Option<String>,
+    /// Whether the file `keyring` is removed if it has no keys.
+    #[default(false)]
+    keyring_absent_if_empty: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let chain = Keychain::new(context, user.as_deref(), gnupghome.as_deref(), keyring.as_deref());
@@ -101,6 +124,14 @@ pub fn absent(
     }
     if !deleted.is_empty() {
         report.changes = map! {"deleted" => deleted};
+    }
+    if let Some(keyring) = keyring.filter(|_| keyring_absent_if_empty && !context.test && report.result == Some(true))
+        && Path::new(&keyring).is_file()
+        && !chain.call("gpg.list_keys", Map::new())?.is_truthy()
+    {
+        user_files::remove_file(&keyring).map_err(CallError::execution)?;
+        reported.push(format!("Removed empty keyring file {keyring}"));
+        report.changes.insert("removed".into(), keyring.into());
     }
     report.comment = reported.join("\n");
     Ok(report.into())
@@ -142,51 +173,76 @@ impl<'a> Keychain<'a> {
         Ok(found.as_map().cloned())
     }
 
-    /// Ensures that one key is present, not expired, and trusted as requested.
+    /// Ensures that a key is present and not expired. `known` becomes the key after that.
     fn ensure(
         &self,
         key: &str,
+        state: &KeyState,
         args: &PresentArgs,
+        known: &mut Option<Map>,
         report: &mut StateReturn,
         reported: &mut Vec<String>,
     ) -> Result<(), CallError> {
-        let is_expired = |found: &Map| found.get("expired").is_some_and(Value::is_truthy);
-        let mut found = self.get(key)?;
-        let refresh = found.as_ref().is_some_and(is_expired);
-        if found.is_some() && !refresh {
+        let refresh = state.is_expired || !state.expired_subkeys.is_empty();
+        if known.is_some() && !refresh {
             reported.push(format!("GPG Public Key {key} already in keychain"));
-        } else if self.context.test {
-            report.result = None;
-            let (change, comment) = if refresh {
-                ("refresh", format!("Would have attempted to update {key} because it is expired"))
-            } else {
-                ("added", format!("Would have added {key} to GPG keychain"))
-            };
-            reported.push(comment);
-            record_change(report, key, change, true.into());
-        } else {
-            self.fetch(key, args)?;
-            found = self.get(key)?;
-            let Some(new) = &found else {
-                return Err(CallError::Execution(format!("The new key {key} could not be retrieved though.")));
-            };
-            if is_expired(new) {
-                return Err(CallError::Execution(format!("The new key {key} is expired though.")));
-            }
-            let (change, comment) = if refresh {
-                ("refresh", format!("Updated {key} because it was expired"))
-            } else {
-                ("added", format!("Added {key} to GPG keychain"))
-            };
-            reported.push(comment);
-            record_change(report, key, change, true.into());
+            return Ok(());
         }
-        let Some(trust) = &args.trust else { return Ok(()) };
-        let wanted = TRUST.iter().find(|(name, ..)| name == trust).map(|(_, _, words)| *words);
-        let trusted = |name: &str| found.as_ref().and_then(|found| found.get(name)?.as_str());
+        if self.context.test {
+            report.result = None;
+            reported.extend(state.prediction(key));
+            record_change(report, key, if refresh { "refresh" } else { "added" }, true.into());
+            return Ok(());
+        }
+        let message = self.fetch(key, state, args)?;
+        let Some(new) = self.get(key)? else {
+            return Err(CallError::Execution(format!("{message}\nThe new key {key} could not be retrieved though.")));
+        };
+        if !refresh {
+            record_change(report, key, "added", true.into());
+        }
+        if is_expired(&new) {
+            return Err(CallError::Execution(format!("{message}\nThe new key {key} is expired though.")));
+        }
+        let (added, extended) = state.updates(&new, args);
+        *known = Some(new);
+        if !refresh {
+            reported.push(format!("Added {key} to GPG keychain"));
+        } else if state.is_expired {
+            reported.push(format!("Updated {key} because it was expired"));
+            record_change(report, key, "refresh", true.into());
+        } else if added.is_empty() && extended.is_empty() {
+            reported.push(format!(
+                "Attempted to update {key} because it has expired subkeys, but no new signatures or keys were found"
+            ));
+        } else {
+            reported.push(format!("Updated {key} because it had expired subkeys."));
+            record_change(report, key, "refresh", true.into());
+            let subkeys = [("added", added), ("extended", extended)].into_iter().filter(|(_, ids)| !ids.is_empty());
+            record_change(
+                report,
+                key,
+                "subkeys",
+                subkeys.map(|(how, ids)| (Value::from(how), Value::from(ids))).collect::<Map>().into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Ensures that a key is trusted as requested. A key that test mode would have added is unknown.
+    fn ensure_trust(
+        &self,
+        key: &str,
+        trust: &str,
+        known: Option<&Map>,
+        report: &mut StateReturn,
+        reported: &mut Vec<String>,
+    ) -> Result<(), CallError> {
+        let wanted = TRUST.iter().find(|(name, ..)| *name == trust).map(|(_, _, words)| *words);
         // `trust` sets the trust in the owner, from which gpg derives the trust in the key.
-        if trusted("ownerTrust").is_some()
-            && trusted("ownerTrust").map(|text| text.replace("Marginally Trusted", "Marginally")).as_deref() == wanted
+        let trusted = known.and_then(|known| known.get("ownerTrust")?.as_str());
+        if trusted.is_some()
+            && trusted.map(|text| text.replace("Marginally Trusted", "Marginally")).as_deref() == wanted
         {
             reported.push(format!("GPG Public Key {key} already in correct trust state"));
             return Ok(());
@@ -195,35 +251,34 @@ impl<'a> Keychain<'a> {
             report.result = None;
             reported.push(format!("Would have set trust level for {key} to {trust}"));
         } else {
-            let done = self.call("gpg.trust_key", map! {"keyid" => key, "trust_level" => trust.as_str()})?;
+            let done = self.call("gpg.trust_key", map! {"keyid" => key, "trust_level" => trust})?;
             if !done.get("res").is_some_and(Value::is_truthy) {
                 return Err(CallError::Execution(message(&done)));
             }
             reported.push(format!("Set trust level for {key} to {trust}"));
         }
-        record_change(report, key, "trust", trust.as_str().into());
+        record_change(report, key, "trust", trust.into());
         Ok(())
     }
 
-    /// Adds a key from the text, the server or the first source that has it.
-    fn fetch(&self, key: &str, args: &PresentArgs) -> Result<(), CallError> {
-        let is_done = |done: &Value| done.get("res").is_some_and(Value::is_truthy);
-        let import = |from: Map| {
-            let mut keyword = from;
-            keyword.insert("select".into(), key.into());
-            self.call("gpg.import_key", keyword)
-        };
-        if let Some(text) = &args.text {
-            let done = import(map! {"text" => text.as_str()})?;
-            return if is_done(&done) { Ok(()) } else { Err(CallError::Execution(message(&done))) };
+    /// Adds or updates a key from the text, the server or the first source that has it. Returns the message of gpg.
+    fn fetch(&self, key: &str, state: &KeyState, args: &PresentArgs) -> Result<String, CallError> {
+        let refresh = state.is_expired || !state.expired_subkeys.is_empty();
+        if let Some(text) = args.text.as_deref().filter(|text| !text.is_empty()) {
+            return self.import(key, refresh, map! {"text" => text})?.map_err(CallError::Execution);
         }
-        let mut reasons = Vec::new();
+        let mut failures = Vec::new();
+        let mut is_unchanged = false;
         if !args.skip_keyserver {
             let done = self.call("gpg.receive_keys", map! {"keys" => key, "keyserver" => args.keyserver.clone()})?;
-            if is_done(&done) {
-                return Ok(());
+            let message = message(&done);
+            let is_done = done.get("res").is_some_and(Value::is_truthy);
+            // A key that the server has, but without news, is still expired.
+            if is_done && (!refresh || message.contains("updated: new")) {
+                return Ok(message);
             }
-            reasons.push(message(&done));
+            is_unchanged = is_done && !state.is_expired;
+            failures.push(message);
         }
         let sources = names(&args.source);
         for source in &sources {
@@ -231,17 +286,122 @@ impl<'a> Keychain<'a> {
             if !cached.is_truthy() {
                 continue;
             }
-            let done = import(map! {"filename" => cached})?;
-            let has_keys = done.get("fingerprints").is_some_and(Value::is_truthy);
-            if is_done(&done) && has_keys {
-                return Ok(());
+            match self.import(key, refresh, map! {"filename" => cached})? {
+                Ok(message) => return Ok(message),
+                Err(reason) => tracing::debug!(source, reason, "a source does not have the key"),
             }
         }
         if !sources.is_empty() {
-            reasons.push(format!("none of the specified sources were found or contained the (unexpired) key {key}."));
+            failures.push(format!("none of the specified sources were found or contained the (unexpired) key {key}."));
+        } else if is_unchanged {
+            return Ok(failures.join("\n"));
         }
-        Err(CallError::Execution(reasons.join("\n")))
+        Err(CallError::Execution(failures.join("\n")))
     }
+
+    /// Imports a key from `text` or `filename`. The inner error is the reason why that does not have the key: an expired
+    /// one is no update.
+    fn import(&self, key: &str, refresh: bool, from: Map) -> Result<Result<String, String>, CallError> {
+        let mut wanted = map! {"keyid" => key};
+        wanted.extend(from.iter().map(|(name, value)| {
+            (Value::from(if name.as_str() == Some("filename") { "path" } else { "text" }), value.clone())
+        }));
+        let contained = match self.context.call.call("gpg.read_key", Args::keyword(wanted)) {
+            Ok(contained) => contained,
+            Err(error) => return Ok(Err(error.message())),
+        };
+        let Some(contained) = contained.as_list().and_then(<[Value]>::first) else {
+            return Ok(Err(format!("Passed text did not contain the requested key {key}")));
+        };
+        if refresh && contained.as_map().is_some_and(is_expired) {
+            return Ok(Err(format!("Passed text contained the key {key}, but it's expired")));
+        }
+        let mut keyword = from;
+        keyword.insert("select".into(), key.into());
+        let done = self.call("gpg.import_key", keyword)?;
+        if !done.get("res").is_some_and(Value::is_truthy) {
+            return Err(CallError::Execution(message(&done)));
+        }
+        Ok(Ok(message(&done)))
+    }
+}
+
+fn is_expired(key: &Map) -> bool {
+    key.get("expired").is_some_and(Value::is_truthy)
+}
+
+fn subkeys(key: &Map) -> impl Iterator<Item = (String, &Map)> {
+    let subkeys = key.get("subkeys").and_then(Value::as_list).unwrap_or_default();
+    subkeys.iter().filter_map(Value::as_map).map(|subkey| (text(subkey, "keyid"), subkey))
+}
+
+fn text(key: &Map, name: &str) -> String {
+    key.get(name).map(ToString::to_string).unwrap_or_default()
+}
+
+/// What has expired of a key before it is updated.
+struct KeyState {
+    is_expired: bool,
+    /// The expired subkeys and the dates of their expiry.
+    expired_subkeys: Vec<(String, String)>,
+    subkeys: Vec<String>,
+}
+
+impl KeyState {
+    fn new(key: Option<&Map>, args: &PresentArgs) -> Self {
+        KeyState {
+            is_expired: key.is_some_and(is_expired),
+            expired_subkeys: key.map(|key| expired_subkeys(key, &args.subkey_maxage)).unwrap_or_default(),
+            subkeys: key.map(|key| subkeys(key).map(|(id, _)| id).collect()).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the comment that precedes the error of a failed update.
+    fn failure(&self) -> Option<&'static str> {
+        if self.is_expired {
+            Some("Existing key is expired, tried to fetch updated one")
+        } else if self.expired_subkeys.is_empty() {
+            None
+        } else {
+            Some("Existing key has expired subkeys, tried to refresh")
+        }
+    }
+
+    /// Returns the comment of test mode.
+    fn prediction(&self, key: &str) -> Vec<String> {
+        if self.is_expired {
+            return vec![format!("Would have attempted to update {key} because it is expired")];
+        }
+        if self.expired_subkeys.is_empty() {
+            return vec![format!("Would have added {key} to GPG keychain")];
+        }
+        let first = format!("Would have attempted to update {key} because it has expired subkeys:");
+        let each = self.expired_subkeys.iter().map(|(id, date)| format!("  - {id} (expired on {date})"));
+        std::iter::once(first).chain(each).collect()
+    }
+
+    /// Returns the subkeys that an update has added, and those whose expiry it has postponed.
+    fn updates(&self, new: &Map, args: &PresentArgs) -> (Vec<String>, Vec<String>) {
+        let still = expired_subkeys(new, &args.subkey_maxage);
+        let added = subkeys(new).map(|(id, _)| id).filter(|id| !self.subkeys.contains(id)).collect();
+        let expired = self.expired_subkeys.iter().map(|(id, _)| id.clone());
+        (added, expired.filter(|id| !still.iter().any(|(other, _)| other == id)).collect())
+    }
+}
+
+/// Returns the subkeys that have expired in the last `max_days` days, with their dates; none for 0 days.
+fn expired_subkeys(key: &Map, max_days: &Value) -> Vec<(String, String)> {
+    let Some(max_days) = max_days.as_i64().filter(|days| *days != 0) else { return Vec::new() };
+    let today = brine_clock::now().date();
+    let is_recent = |date: &str| {
+        let date: Option<jiff::civil::Date> = date.parse().ok();
+        date.and_then(|date| date.until(today).ok()).is_some_and(|span| i64::from(span.get_days()) <= max_days)
+    };
+    subkeys(key)
+        .filter(|(_, subkey)| is_expired(subkey))
+        .map(|(id, subkey)| (id, text(subkey, "expires")))
+        .filter(|(_, date)| is_recent(date))
+        .collect()
 }
 
 fn record_change(report: &mut StateReturn, key: &str, what: &str, value: Value) {

@@ -48,6 +48,26 @@ impl Chain {
     }
 }
 
+impl Chain {
+    /// Runs `gpg` with its clock at this time.
+    fn at(&self, time: &str, words: &[&str]) -> String {
+        let home = self.home();
+        let fixed =
+            ["--homedir", &home, "--batch", "--yes", "--passphrase", "", "--pinentry-mode", "loopback", "--armor"];
+        let mut command = std::process::Command::new("gpg");
+        let done = command.args(fixed).args(["--faked-system-time", time]).args(words).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Returns a file with this text.
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
 impl Drop for Chain {
     fn drop(&mut self) {
         // GnuPG starts an agent for each directory.
@@ -145,7 +165,10 @@ fn states_add_trust_and_remove_keys() {
     let (result, comment, changes) = chain.state("gpg.present", false, wanted);
     assert_eq!((result, changes.is_empty()), (Some(true), true), "{comment}");
     for (keyword, part) in [
-        (map! {"name" => "0123456789ABCDEF", "text" => text}, "could not be retrieved"),
+        (
+            map! {"name" => "0123456789ABCDEF", "text" => text},
+            "Passed text did not contain the requested key 0123456789ABCDEF",
+        ),
         (map! {"name" => "a", "skip_keyserver" => true}, "at least one source"),
         (map! {"name" => "a", "trust" => "much"}, "Invalid trust level much"),
     ] {
@@ -157,5 +180,112 @@ fn states_add_trust_and_remove_keys() {
     {
         let (got, comment, _) = chain.state("gpg.absent", test, map! {"name" => keyid.as_str()});
         assert!(got == result && comment.contains(part), "{comment}");
+    }
+}
+
+/// The results are Salt's.
+#[test]
+fn expired_keys_and_subkeys_are_updated() {
+    let from = Chain::new();
+    let ago = |days: i64| {
+        let then = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days);
+        then.strftime("%Y%m%dT%H%M%S").to_string()
+    };
+    let (now, then) = (ago(0), ago(10));
+    from.at(&then, &["--quick-gen-key", "web", "rsa1024", "sign", "1d"]);
+    let keys = from.call("gpg.list_keys", map! {});
+    let key = keys.as_list().unwrap().first().unwrap();
+    let field = |name: &str| key.get(name).unwrap().to_string();
+    let (id, fingerprint) = (field("keyid"), field("fingerprint"));
+    let export = || from.at(&now, &["--export", &id]);
+    let expired = from.file("expired", &export());
+    from.at(&then, &["--quick-add-key", &fingerprint, "rsa1024", "encr", "1d"]);
+    from.at(&now, &["--quick-set-expire", &fingerprint, "0"]);
+    let old_subkey = from.file("old-subkey", &export());
+    let key = from.call("gpg.get_key", map! {"keyid" => id.as_str()});
+    let subkey = key.get("subkeys").and_then(Value::as_list).and_then(<[Value]>::first).unwrap();
+    let [subkey, subkey_fingerprint] = ["keyid", "fingerprint"].map(|name| subkey.get(name).unwrap().to_string());
+    from.at(&now, &["--quick-set-expire", &fingerprint, "0", &subkey_fingerprint]);
+    let good = from.file("good", &export());
+    let (missing, other) = (from.file("none", "") + "x", from.file("other", "no key"));
+
+    let added = map! {id.as_str() => map! {"added" => true}};
+    let refreshed = map! {id.as_str() => map! {"refresh" => true}};
+    let extended = map! {
+        id.as_str() => map! {"refresh" => true, "subkeys" => map! {"extended" => list![subkey.as_str()]}}
+    };
+    let none = format!("none of the specified sources were found or contained the (unexpired) key {id}.");
+    let unchanged =
+        format!("Attempted to update {id} because it has expired subkeys, but no new signatures or keys were found");
+    for (have, sources, maxage, result, changes, comment) in [
+        (None, list![good.as_str()], 100, true, &added, format!("Added {id} to GPG keychain")),
+        (
+            Some(&expired),
+            list![missing.as_str(), other.as_str(), expired.as_str(), good.as_str()],
+            100,
+            true,
+            &refreshed,
+            format!("Updated {id} because it was expired"),
+        ),
+        (
+            Some(&expired),
+            list![expired.as_str()],
+            100,
+            false,
+            &map! {},
+            format!("Existing key is expired, tried to fetch updated one\n  * {none}"),
+        ),
+        (None, list![expired.as_str()], 100, false, &added, format!("The new key {id} is expired though.")),
+        (
+            Some(&old_subkey),
+            list![good.as_str()],
+            100,
+            true,
+            &extended,
+            format!("Updated {id} because it had expired subkeys."),
+        ),
+        (Some(&old_subkey), list![old_subkey.as_str()], 100, true, &map! {}, unchanged),
+        (
+            Some(&old_subkey),
+            list![good.as_str()],
+            5,
+            true,
+            &map! {},
+            format!("GPG Public Key {id} already in keychain"),
+        ),
+        (
+            Some(&old_subkey),
+            list![good.as_str()],
+            0,
+            true,
+            &map! {},
+            format!("GPG Public Key {id} already in keychain"),
+        ),
+    ] {
+        let chain = Chain::new();
+        if let Some(have) = have {
+            chain.call("gpg.import_key", map! {"filename" => have.as_str()});
+        }
+        let keyword = map! {
+            "name" => id.as_str(), "skip_keyserver" => true, "source" => sources.clone(), "subkey_maxage" => maxage,
+        };
+        let (got, text, made) = chain.state("gpg.present", false, keyword);
+        assert_eq!((got, &made), (Some(result), changes), "{have:?} {sources}: {text}");
+        assert!(text.contains(&comment), "{have:?} {sources}: {text}");
+    }
+}
+
+#[test]
+fn an_empty_keyring_is_removed() {
+    let chain = Chain::new();
+    for (absent_if_empty, is_left) in [(false, true), (true, false)] {
+        let ring = chain.file("ring", "");
+        let keyword = map! {
+            "name" => "0123456789ABCDEF", "keyring" => ring.as_str(), "keyring_absent_if_empty" => absent_if_empty,
+        };
+        let (result, comment, changes) = chain.state("gpg.absent", false, keyword);
+        assert_eq!(result, Some(true), "{comment}");
+        assert_eq!(std::path::Path::new(&ring).exists(), is_left, "{comment}");
+        assert_eq!(changes.contains_key("removed"), !is_left, "{comment}");
     }
 }

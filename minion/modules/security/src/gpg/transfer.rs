@@ -3,7 +3,6 @@
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
-use brine_system::files;
 use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
@@ -95,16 +94,18 @@ fn imported(done: &Outcome) -> Map {
         .filter(|(name, _)| name == "IMPORT_OK")
         .filter_map(|(_, rest)| Some(rest.split(' ').nth(1)?.into()))
         .collect();
-    // The fields of `IMPORT_RES`: count, no user id, imported, 0, unchanged, ...
+    // The fields of `IMPORT_RES`: count, no user id, imported, imported RSA keys, unchanged, ..., not imported.
     let counts: Vec<u64> = done
         .status("IMPORT_RES")
         .map(|rest| rest.split(' ').map(|number| number.parse().unwrap_or_default()).collect())
         .unwrap_or_default();
     let count = |at: usize| counts.get(at).copied().unwrap_or_default();
-    let (is_done, message) = match (count(2), count(4)) {
+    let (is_done, message) = match (count(2) + count(3), count(4)) {
         (1.., _) => (true, "Successfully imported key(s)."),
         (0, 1..) => (true, "Key(s) already exist in keychain."),
-        (0, 0) => (false, "Unable to import key."),
+        (0, 0) if count(13) > 0 || count(0) == 0 => (false, "Unable to import key."),
+        // Only signatures, subkeys or user ids of known keys are new.
+        (0, 0) => (true, ""),
     };
     map! {"res" => is_done, "message" => message, "fingerprints" => fingerprints}
 }
@@ -220,15 +221,20 @@ pub fn read_key(
     #[args] home: HomeArgs,
 ) -> CallResult {
     _ = home;
-    let text = match (path, text) {
-        (Some(path), None) => files::read_to_string(std::path::Path::new(&path)).map_err(CallError::execution)?,
-        (None, Some(text)) => text,
+    let (path, text) = match (path, text) {
+        (Some(path), None) => {
+            let path = argument(&path)?;
+            std::fs::metadata(&path).map_err(|_| CallError::Execution("filename does not exist.".into()))?;
+            (Some(path), None)
+        }
+        (None, Some(text)) => (None, Some(text)),
         _ => return Err(CallError::Execution("Exactly one of text or path is required".into())),
     };
     let directory = context.call("temp.dir", Args::default())?.to_string();
     let apart = HomeArgs { user: None, gnupghome: Some(directory.clone()) };
     let keys = Keyring::open(context, &apart, None).and_then(|ring| {
-        ring.run(&["--import"], None, Some(&text))?;
+        let words: Vec<&str> = std::iter::once("--import").chain(path.as_deref()).collect();
+        ring.run(&words, None, text.as_deref())?;
         ring.keys(false)
     });
     if let Err(error) = user_files::remove_dir_all(&directory) {
