@@ -86,6 +86,8 @@ impl Functions for MinionHost {
     fn tree(&self, function: &str) -> Option<&Tree> {
         let (pillar, grains) = self.trees();
         match function {
+            // With this option, a missing path may be an error, which the function itself reports.
+            "pillar.get" | "pillar.fetch" if self.context.config().pillar_raise_on_missing => None,
             "pillar.get" | "pillar.fetch" => pillar,
             "grains.get" => grains,
             _ => None,

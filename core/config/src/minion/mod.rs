@@ -243,6 +243,8 @@ shared_options! {
     beacons_before_connect: bool = false,
     /// The number of seconds between two polls of beacons without an `interval`.
     loop_interval: Number = Number::of(1),
+    /// Whether `pillar.get` of a missing path without a default is an error, also in SLS files, instead of an empty string.
+    pillar_raise_on_missing: bool = false,
     /// Whether the minion sends its mine (`mine_functions`) at start and every `mine_interval` minutes.
     mine_enabled: bool = true,
     /// The number of minutes between two updates of the mine; at least 1.

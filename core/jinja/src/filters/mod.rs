@@ -137,7 +137,7 @@ where
 {
     let own = name.to_owned();
     prepared(environment, name, filter, move |args| {
-        let (positional, others) = by_position(names, args, 1)?;
+        let (positional, others) = by_position(names, &args, 1)?;
         match others.first() {
             Some((unknown, _)) => Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'"))),
             None => Ok(positional),
@@ -147,7 +147,7 @@ where
 
 /// Returns the arguments with the named ones of `names` at their position, which is after `before` other arguments.
 /// The other named arguments stay named.
-fn by_leading_position(names: &[&str], args: Vec<JinjaValue>, before: usize) -> Result<Vec<JinjaValue>, Error> {
+fn by_leading_position(names: &[&str], args: &[JinjaValue], before: usize) -> Result<Vec<JinjaValue>, Error> {
     let (mut positional, others) = by_position(names, args, before)?;
     if !others.is_empty() {
         positional.push(others.into_iter().collect::<Kwargs>().into());
@@ -156,8 +156,8 @@ fn by_leading_position(names: &[&str], args: Vec<JinjaValue>, before: usize) -> 
 }
 
 /// Returns the positional arguments, among them the named ones of `names`, and the other named arguments.
-fn by_position(names: &[&str], args: Vec<JinjaValue>, before: usize) -> Result<(Vec<JinjaValue>, Keywords), Error> {
-    let (mut positional, mut named) = split_kwargs(&args)?;
+fn by_position(names: &[&str], args: &[JinjaValue], before: usize) -> Result<(Vec<JinjaValue>, Keywords), Error> {
+    let (mut positional, mut named) = split_kwargs(args)?;
     for (index, name) in names.iter().enumerate().skip(positional.len().saturating_sub(before)) {
         match named.iter().position(|(given, _)| given == name) {
             Some(place) => positional.push(named.swap_remove(place).1),

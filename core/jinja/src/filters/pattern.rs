@@ -40,7 +40,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         super::counted(escape(text.as_str().ok_or_else(refused)?))
     });
     environment.add_test("match", |text: JinjaValue, args: Args| {
-        let args = by_leading_position(&["rgx"], args.0.into_iter().map(ValueOrKwargs::into_value).collect(), 0)?;
+        let args: Vec<_> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+        let args = by_leading_position(&["rgx"], &args, 0)?;
         let (pattern, options): (String, Args) = from_args(&args)?;
         find(&matched(&text)?, &pattern, &options, true).map(|found| !found.is_none())
     });

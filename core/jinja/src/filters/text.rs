@@ -133,8 +133,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("indent", indent);
     environment.add_filter("check_whitelist_blacklist", listed);
     environment.add_filter("method_call", |state: &mut State<'_, '_>, value: Defined, args: Args| {
-        let args = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
-        let args = by_leading_position(&["f_name"], args, 0)?;
+        let args: Vec<_> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+        let args = by_leading_position(&["f_name"], &args, 0)?;
         let (name, args): (String, Rest<ValueOrKwargs>) = from_args(&args)?;
         let args: Vec<JinjaValue> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
         // Values without the method return nothing.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files::path_within;
-use brine_value::{Map, Value};
+use brine_value::{FromValue, Map, Value};
 use brine_yaml::entry_at;
 
 use super::grains::choose;
@@ -25,14 +25,37 @@ pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::
 pub static FUNCTIONS: Functions<Context> =
     registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls, ext]);
 
+/// The value for a missing path.
+enum Fallback {
+    Unset,
+    Given(Value),
+}
+
+impl FromValue for Fallback {
+    const EXPECTED: &'static str = "a value";
+    fn from_value(value: &Value) -> Option<Self> {
+        Some(Fallback::Given(value.clone()))
+    }
+}
+
+impl From<Fallback> for Value {
+    fn from(fallback: Fallback) -> Self {
+        match fallback {
+            Fallback::Unset => "".into(),
+            Fallback::Given(value) => value,
+        }
+    }
+}
+
 /// The arguments of `pillar.get`.
 #[derive(Args)]
 pub struct GetArgs {
     /// Path of the value, such as `users:root:shell`.
     key: String,
-    /// Value that is returned if the path is missing.
-    #[default("".into())]
-    default: Value,
+    /// Value that is returned if the path is missing: by default an empty string; with the option
+    /// `pillar_raise_on_missing` a missing path without default is an error.
+    #[default(Fallback::Unset)]
+    default: Fallback,
     /// Whether a mapping or list is merged into the default.
     #[default(false)]
     merge: bool,
@@ -60,7 +83,10 @@ pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
     let pillar = of(context, args.saltenv.as_deref(), args.pillarenv.as_deref())?;
     let found = entry_at(&pillar, &args.key, &args.delimiter).cloned();
     let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
-    let value = match (found, args.default) {
+    if found.is_none() && matches!(args.default, Fallback::Unset) && context.config().pillar_raise_on_missing {
+        return Err(CallError::Execution(format!("Pillar key not found: {}", args.key)));
+    }
+    let value = match (found, Value::from(args.default)) {
         (Some(Value::Map(over)), Value::Map(mut under)) if args.merge => {
             brine_value::merge_deep(&mut under, &over, lists);
             Value::Map(under)

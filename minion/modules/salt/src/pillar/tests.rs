@@ -83,3 +83,21 @@ fn pillar_mask_output_unmasks_items_only() {
         assert_eq!(call(fun, args), Ok(expected), "{fun}");
     }
 }
+
+#[test]
+fn missing_paths_are_errors_with_pillar_raise_on_missing() {
+    let sls = "t: {test.succeed_without_changes: [name: \"{{ salt['pillar.get']('nope') }}\"]}\n";
+    for raises in [false, true] {
+        let mut context = testing::context(&[("t.sls", sls)]);
+        let minion = std::sync::Arc::get_mut(&mut context.minion).unwrap();
+        std::sync::Arc::make_mut(&mut minion.config).pillar_raise_on_missing = raises;
+        let get = |keyword: Map| context.call("pillar.get", Args::keyword(keyword)).map_err(|error| error.to_string());
+        let missing = get(map! {"key" => "nope"});
+        let expected = if raises { Err("ERROR: Pillar key not found: nope".to_owned()) } else { Ok(Value::from("")) };
+        assert_eq!(missing, expected);
+        assert_eq!(get(map! {"key" => "nope", "default" => ""}), Ok("".into()), "a default is no error");
+        assert_eq!(get(map! {"key" => "nope", "default" => Value::Nil}), Ok(Value::Nil));
+        let done = context.call("state.show_sls", Args::positional(["t".into()])).unwrap();
+        assert_eq!(done.as_list().is_some(), raises, "{done}");
+    }
+}
