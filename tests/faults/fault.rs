@@ -17,6 +17,7 @@ pub enum Fault {
     MasterKilled,
     MinionKilled,
     ApiKilled,
+    RedisKilled,
     MasterTerminated,
     StoreDamaged,
     DiskFull,
@@ -29,10 +30,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 13] = [
         Fault::MasterKilled,
         Fault::MinionKilled,
         Fault::ApiKilled,
+        Fault::RedisKilled,
         Fault::MasterTerminated,
         Fault::StoreDamaged,
         Fault::DiskFull,
@@ -55,6 +57,7 @@ impl Fault {
             Fault::MasterKilled => "master-killed",
             Fault::MinionKilled => "minion-killed",
             Fault::ApiKilled => "api-killed",
+            Fault::RedisKilled => "redis-killed",
             Fault::MasterTerminated => "master-terminated",
             Fault::StoreDamaged => "store-damaged",
             Fault::DiskFull => "disk-full",
@@ -121,6 +124,7 @@ impl Fault {
                 world.kill_api();
                 world.start_api().await?;
             }
+            (Fault::RedisKilled, _) => world.redis.kill_for_a_while(random).await?,
             (Fault::MasterTerminated, _) => {
                 world.stop_master().await?;
                 world.start_master().await?;

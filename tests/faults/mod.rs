@@ -1,4 +1,4 @@
-//! The fault suite: a master, a minion and the REST API under load, one fault per round, and a ledger of everything acknowledged.
+//! The fault suite: a master, a minion, the REST API and a returner under load, one fault per round, and a ledger of everything acknowledged.
 //!
 //! `tests/faults/run` runs it with more rounds, other seeds or chosen faults; docs/faults.md describes it.
 
@@ -12,6 +12,7 @@ mod network;
 mod process;
 mod random;
 mod record;
+mod redis;
 mod round;
 mod store;
 mod subscribers;

@@ -23,6 +23,8 @@ pub enum Kind {
     Push,
     /// A webhook, answered once its event is durable.
     Hook,
+    /// An acknowledged event that the master stores by `event_return`.
+    EventReturn,
     /// A journaled event that a slow subscriber has to receive.
     Subscriber,
     /// A journaled event that a client of the REST API has to receive, over all its connections.
@@ -30,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Event,
         Kind::Return,
         Kind::RunnerReaction,
@@ -38,6 +40,7 @@ impl Kind {
         Kind::Job,
         Kind::Push,
         Kind::Hook,
+        Kind::EventReturn,
         Kind::Subscriber,
         Kind::Stream,
     ];
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Job => "jobs",
             Kind::Push => "pushed events",
             Kind::Hook => "webhooks",
+            Kind::EventReturn => "event returns",
             Kind::Subscriber => "slow subscribers",
             Kind::Stream => "event streams",
         }

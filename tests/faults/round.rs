@@ -12,14 +12,17 @@ use super::random::Random;
 use super::record::{Ack, Kind, Record};
 use super::world::World;
 
-/// The timeout of jobs after the load has ended.
+/// The timeout of jobs and of the returner after the load has ended.
 const JOBS_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum time without progress of the journal while items are missing in it.
 const JOURNAL_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub async fn run(fault: Fault, seed: u64) -> Round {
     let mut random = Random::new(seed);
-    let mut world = World::new().await;
+    let mut world = match World::new().await {
+        Ok(world) => world,
+        Err(reason) => return Round::without_counts(fault, seed, Verdict::Failed(vec![reason])),
+    };
     let mut prepared = match fault.prepare(&mut world) {
         Ok(prepared) => prepared,
         Err(reason) => return Round::without_counts(fault, seed, Verdict::Skipped(reason)),
@@ -88,6 +91,14 @@ async fn compare(
             && of(Kind::Hook).all(|ack| journal.hooks.contains_key(&ack.number))
     };
     let journal = Journal::read(world, JOURNAL_TIMEOUT, everything).await?;
+    let start = Instant::now();
+    let stored = loop {
+        let stored = world.redis.events().await;
+        if of(Kind::Event).all(|ack| stored.contains_key(&ack.number)) || start.elapsed() > JOBS_TIMEOUT {
+            break stored;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
     // Times in the journal are the master's, and meaningless if its clock jumps.
     let by_master = (fault != Fault::ClockJumps).then_some(outcome.recovered);
     // A killed job does not run again: its minion reports it as interrupted.
@@ -108,6 +119,10 @@ async fn compare(
             Kind::LocalReaction => Count::of(of(kind), &ran_or_reported(&reactions), Some(outcome.recovered)),
             Kind::Job => Count::of(of(kind), &ran_or_reported(&jobs), Some(outcome.recovered)),
             Kind::Hook => Count::of(of(kind), &journal.hooks, None),
+            Kind::EventReturn => {
+                let events: Vec<Ack> = of(Kind::Event).copied().collect();
+                Count::of(events.iter(), &stored, None)
+            }
             Kind::Subscriber => received(&journal, &outcome.received),
             // A store that was moved aside took the numbers with it.
             Kind::Stream if outcome.damage.is_some() => Count::default(),

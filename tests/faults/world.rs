@@ -1,4 +1,4 @@
-//! One master, one minion and the REST API with their proxies, files and command lines.
+//! One master, one minion, the REST API and a returner with their proxies, files and command lines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,6 +9,7 @@ use brine_value::{Value, json};
 use brine_zmtp::Endpoint;
 
 use super::process::Daemon;
+use super::redis::{self, Redis};
 use super::web;
 use crate::support::proxy::Proxy;
 use crate::support::{BRINE, System, free_port};
@@ -53,6 +54,8 @@ pub struct World {
     pub requests: Proxy,
     /// The proxy of the publish port.
     pub publishes: Proxy,
+    /// The server of the returner.
+    pub redis: Redis,
     /// The port of the REST API.
     pub api_port: u16,
     master: Option<Daemon>,
@@ -69,9 +72,11 @@ pub fn binary() -> String {
 
 impl World {
     /// Writes the files; no daemon runs yet.
-    pub async fn new() -> Self {
+    pub async fn new() -> Result<Self, String> {
         let api_port = free_port();
-        let system = System::new(&format!("{MASTER}{}", web::OPTIONS.replace("PORT", &api_port.to_string())));
+        let system =
+            System::new(&format!("{MASTER}{}{}", redis::OPTIONS, web::OPTIONS.replace("PORT", &api_port.to_string())));
+        let redis = Redis::start(&system.path("redis")).await?;
         system.write("users", web::USERS);
         system.write("local.sls", LOCAL);
         system.write("runner.sls", RUNNER);
@@ -85,8 +90,9 @@ impl World {
              publish_port: {publish_port}\nacceptance_wait_time: 1\nrecon_default: 50\nrecon_max: 500\n"
         );
         system.write(&format!("{MINION}/etc/minion"), &minion);
-        World {
+        Ok(World {
             system,
+            redis,
             requests,
             publishes,
             api_port,
@@ -95,7 +101,7 @@ impl World {
             api: None,
             start: Start::default(),
             minion_environment: Vec::new(),
-        }
+        })
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
