@@ -245,10 +245,21 @@ pub fn set_times(path: impl AsRef<Path>, accessed: SystemTime, modified: SystemT
     let entry = Entry::resolve(path.as_ref(), Links::Follow)?;
     let (_, status) = held(&entry)?;
     entry.check_names(&status)?;
-    let time =
-        |time: SystemTime| TimeSpec::from_duration(time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
-    let (accessed, modified) = (time(accessed), time(modified));
+    let (accessed, modified) = (time_spec(accessed), time_spec(modified));
     Ok(utimensat(entry.directory(), entry.name(), &accessed, &modified, UtimensatFlags::NoFollowSymlink)?)
+}
+
+fn time_spec(time: SystemTime) -> TimeSpec {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => TimeSpec::from_duration(since),
+        Err(before) => {
+            // The nanoseconds count forward from the second before.
+            let until = before.duration();
+            let nanoseconds = (1_000_000_000 - until.subsec_nanos()) % 1_000_000_000;
+            let seconds = i64::try_from(until.as_secs()).unwrap_or(i64::MAX - 1) + i64::from(nanoseconds > 0);
+            TimeSpec::new(-seconds, nanoseconds.into())
+        }
+    }
 }
 
 /// Opens a descriptor that stands for the entry, and returns its status.
