@@ -130,8 +130,8 @@ class StateModule:
         if function not in self._functions:
             raise AttributeError("the state module '%s' has no function '%s'" % (self._module, function))
 
-        def declare(name, **arguments):
-            return State(self._document, self._module, function, name, arguments)
+        def declare(state_id, /, **arguments):
+            return State(self._document, self._module, function, state_id, arguments)
 
         return declare
 

@@ -26,6 +26,8 @@ def namespace(loader, path, variables, saltenv):
     space.update(loader.dunders("renderers"))
     sls = variables.get("sls", "")
     space.update({"__sls__": sls, "__env__": saltenv, "__file__": path, "saltenv": saltenv, "sls": sls})
+    # Templates in Python take their variables from this mapping in Salt.
+    space.setdefault("context", dict(variables))
     for name in ("salt", "grains", "pillar", "opts"):
         space[name] = space["__%s__" % name]
     return space
