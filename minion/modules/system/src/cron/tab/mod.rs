@@ -129,7 +129,9 @@ impl Job {
         self.when.differs(&wanted.when)
             || self.command != wanted.command
             || self.commented != wanted.commented
-            || wanted.comment.is_some_and(|comment| self.comment.as_deref() != Some(comment))
+            || wanted
+                .comment
+                .is_some_and(|comment| self.comment.as_deref().map(str::trim_end) != Some(comment.trim_end()))
             || wanted.identifier.is_some_and(|identifier| self.identifier.as_deref() != Some(identifier))
     }
 

@@ -19,6 +19,15 @@ fn crontab_round_trips() {
 }
 
 #[test]
+fn a_newline_at_the_end_of_a_comment_changes_nothing() {
+    let mut tab = Tab::parse(TEXT);
+    let job = Desired { comment: Some("why\nnot\n"), ..desired("0 * * * *", "plain", None) };
+    assert_eq!(tab.set(&job), Some(true));
+    let mut again = Tab::parse(&tab.render());
+    assert_eq!(again.set(&job), None);
+}
+
+#[test]
 fn jobs_are_found_by_identifier_and_by_command() {
     for (wanted, done) in [
         (desired("0 * * * *", "plain", None), None),
