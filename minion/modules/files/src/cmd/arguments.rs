@@ -87,10 +87,10 @@ pub struct CommandArgs {
     /// Exit statuses that count as 0.
     #[default]
     pub(super) success_retcodes: Value,
-    /// Lines of the output that make the exit status count as 0.
+    /// Texts in the output that make the exit status count as 0.
     #[default]
     pub(super) success_stdout: Vec<String>,
-    /// Lines of standard error that make the exit status count as 0.
+    /// Texts in standard error that make the exit status count as 0.
     #[default]
     pub(super) success_stderr: Vec<String>,
     /// Further arguments: `root`, a directory to change the root to; `ignore_timeout`, whether a timeout is a success;
@@ -198,10 +198,13 @@ impl CommandArgs {
     }
 }
 
-/// Parses `env`: a mapping, or a list of mappings and of names that are set to an empty string, or a string with either
-/// in YAML. Other values are ignored, as in Salt.
+/// Parses `env`: a mapping, or a list of mappings and of names that are set to an empty string as null values are, or a
+/// string with either in YAML. Other values are ignored, as in Salt.
 fn environment(env: &Value) -> Vec<(String, String)> {
-    let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
+    let pairs = |map: &Map| {
+        let text = |value: &Value| if value.is_nil() { String::new() } else { value.to_string() };
+        map.iter().map(|(name, value)| (name.to_string(), text(value))).collect::<Vec<_>>()
+    };
     match env {
         Value::Map(map) => pairs(map),
         Value::List(items) => {

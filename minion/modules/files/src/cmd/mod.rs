@@ -82,14 +82,15 @@ pub fn run_bg(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) ->
     Ok(map! {"pid" => start(context, &cmd.0, &args)?}.into())
 }
 
-/// Run a command in a shell, as `run` with `python_shell=True`.
+/// Run a command in a shell, as `run` with `python_shell=True`, which is the default here in templates, too.
 ///
 /// CLI Example:
 ///
 ///     salt '*' cmd.shell "ls -l | wc -l"
 #[function]
 pub fn shell(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
-    run(context, cmd, CommandArgs { python_shell: true.into(), ..args })
+    let python_shell = if args.python_shell.is_nil() { true.into() } else { args.python_shell.clone() };
+    run(context, cmd, CommandArgs { python_shell, ..args })
 }
 
 /// Run a command and return its standard output.
@@ -175,7 +176,7 @@ fn finish(context: &Context, program: &Program, args: &CommandArgs) -> Result<Ou
         context.set_retcode(output.retcode);
         return Ok(output);
     }
-    let has_any = |words: &[String], text: &str| words.iter().any(|word| text.lines().any(|line| line == word));
+    let has_any = |words: &[String], text: &str| words.iter().any(|word| text.contains(word.as_str()));
     if Vec::<i64>::from_value(&args.success_retcodes).is_some_and(|good| good.contains(&output.retcode))
         || has_any(&args.success_stdout, &output.stdout)
         || has_any(&args.success_stderr, &output.stderr)

@@ -25,9 +25,15 @@ fn exit_statuses_become_the_jobs_retcode_unless_they_are_expected() {
         (map! {"ignore_retcode" => true}, 0, 3),
         (map! {"success_retcodes" => vec![Value::from(3)]}, 0, 0),
         (map! {"success_retcodes" => vec![Value::from(4)]}, 3, 3),
+        (map! {"success_stdout" => list!["o su"]}, 0, 0),
+        (map! {"success_stderr" => list!["no such"]}, 3, 3),
     ] {
         let context = testing::context(&[]);
-        assert_eq!(call(&context, "cmd.retcode", &["exit 3"], kwargs.clone()), reported.into(), "{kwargs:?}");
+        assert_eq!(
+            call(&context, "cmd.retcode", &["echo no such file; exit 3"], kwargs.clone()),
+            reported.into(),
+            "{kwargs:?}"
+        );
         assert_eq!(context.job.retcode.load(Ordering::Relaxed), retcode, "{kwargs:?}");
     }
 }
@@ -39,6 +45,9 @@ fn templates_use_no_shell_by_default() {
     let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
     assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
     assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
+    // Those who refuse the shell fear what is in the command.
+    let refused = map! {"python_shell" => false};
+    assert_eq!(call(&context, "cmd.shell", &["echo b; rm victim"], refused), "b; rm victim".into());
 }
 
 #[test]
@@ -57,6 +66,7 @@ fn a_command_is_a_string_or_a_list() {
 fn environment_is_read_in_every_form() {
     for (env, reported) in [
         (map! {"A" => 1}.into(), "1 yes"),
+        (map! {"A" => Value::Nil}.into(), " yes"),
         (list![map! {"A" => 1}], "1 yes"),
         ("{A: 1}".into(), "1 yes"),
         (list!["A"], " yes"),
