@@ -146,6 +146,8 @@ pub fn single(
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
     };
+    // As in Salt, a state whose names are in another argument has the name `None`.
+    let name = if name.is_nil() { Value::from("None") } else { name };
     let mut low = map! {"state" => module, "fun" => function, "name" => name};
     low.extend(args);
     one(context, &run, &low)

@@ -181,7 +181,7 @@ impl Contents {
             }
             None => None,
         };
-        match (self.template.as_deref().filter(|engine| !matches!(*engine, "" | "False")), content) {
+        match (self.engine(), content) {
             (Some(engine), Some(content)) => self.rendered(context, engine, name, &content, &found).map(Some),
             (_, content) => Ok(content),
         }
@@ -231,6 +231,11 @@ impl Contents {
         text.into_bytes()
     }
 
+    /// Returns the template engine, if there is one.
+    fn engine(&self) -> Option<&str> {
+        self.template.as_deref().filter(|engine| !matches!(*engine, "" | "False"))
+    }
+
     /// Returns the first existing source and its content.
     fn first_source(&self, context: &StateContext, name: &str) -> Result<(String, Vec<u8>), String> {
         let single = [self.source.clone()];
@@ -240,6 +245,9 @@ impl Contents {
             // As in Salt, a source of a list is used if its web server answers.
             if self.source.as_list().is_some() && source::is_remote(&source) && !source::url_exists(context, &source) {
                 continue;
+            }
+            if self.engine().is_some() && source.strip_prefix("file://").unwrap_or(&source) == name {
+                return Err("Unable to manage file: Source file cannot be the same as destination".into());
             }
             match source::read(context, name, &source, &verify) {
                 Ok(content) => {

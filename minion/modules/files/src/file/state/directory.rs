@@ -67,7 +67,11 @@ pub struct DirectoryArgs {
 pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
     const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
     let name = &args.name;
-    if !args.allow_symlink && Path::new(name).is_symlink() {
+    if args.max_depth.is_some() && args.clean {
+        return Ok(StateReturn::failed(name, "Cannot specify both max_depth and clean").into());
+    }
+    let is_link = Path::new(name.trim_end_matches('/')).is_symlink();
+    if !args.allow_symlink && is_link && !args.force && args.backupname.is_none() {
         return Ok(StateReturn::failed(name, format!("Specified location {name} exists and is a symlink")).into());
     }
     if args.recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
@@ -77,12 +81,14 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
     let own_mode = if args.dir_mode.is_truthy() { &args.dir_mode } else { &args.mode };
     let inside = |wanted: &str| args.recurse.iter().any(|word| word == wanted);
     let nothing = Value::Nil;
+    // As in Salt, files get the mode of directories unless they have their own.
+    let file_mode = if args.file_mode.is_truthy() { &args.file_mode } else { own_mode };
     let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
     let (user_inside, group_inside) = (only("user", &args.owner.user), only("group", &args.owner.group));
     let read = || {
         Ok(DesiredDirectory {
             attributes: Attributes::from_state(context, own_mode, &args.owner.user, &args.owner.group)?,
-            files: Attributes::from_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
+            files: Attributes::from_state(context, &only("mode", file_mode), &user_inside, &group_inside)?,
             directories: Attributes::from_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
             recurse: (!args.recurse.is_empty()).then_some(Recurse {
                 max_depth: args.max_depth.unwrap_or(usize::MAX),
@@ -94,6 +100,7 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
             exclude: pattern::patterns(&args.exclude_pat),
             makedirs: args.makedirs,
             force: args.force,
+            replaces_link: is_link && (args.force || !args.allow_symlink),
             children_only: args.children_only,
             backup: args.backupname.clone(),
         })
@@ -116,6 +123,8 @@ pub(super) struct DesiredDirectory {
     pub exclude: Vec<Pattern>,
     pub makedirs: bool,
     pub force: bool,
+    /// Whether the path is a symbolic link that is replaced, wherever it leads.
+    pub replaces_link: bool,
     /// Whether modes and owners are set only on the content of the directory.
     pub children_only: bool,
     /// Name to which a file at the directory's path is renamed.
@@ -141,7 +150,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     let name = if trimmed.is_empty() { "/" } else { trimmed };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
-    let is_directory = path.is_dir();
+    let is_directory = path.is_dir() && !wanted.replaces_link;
     if status.is_some() && !is_directory && !wanted.force && wanted.backup.is_none() {
         return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
     }
@@ -154,6 +163,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     }
     let mut changes = Map::new();
     if !is_directory {
+        let path_was_file = !is_link_to_no_file(path);
         if let Some(backup) = wanted.backup.as_deref().filter(|_| status.is_some())
             && let Err(error) = back_up(name, backup, wanted.force)
         {
@@ -173,7 +183,8 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
             return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
         }
         if status.is_some() && wanted.backup.is_none() {
-            changes.insert("forced".into(), "File was forcibly replaced".into());
+            let kind = if path_was_file { "File" } else { "Symlink" };
+            changes.insert("forced".into(), format!("{kind} was forcibly replaced").into());
         }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
@@ -269,7 +280,8 @@ fn predict(
             return StateReturn::predicted(name, comment).with_changes(changes);
         }
         if in_place {
-            changes.insert("forced".into(), "File would be forcibly replaced".into());
+            let kind = if is_link_to_no_file(path) { "Symlink" } else { "File" };
+            changes.insert("forced".into(), format!("{kind} would be forcibly replaced").into());
         }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
@@ -281,6 +293,11 @@ fn predict(
     });
     let comment = format!("The following files will be changed:\n{}", report.collect::<Vec<_>>().concat());
     StateReturn::predicted(name, comment).with_changes(changes)
+}
+
+/// Whether a path is a symbolic link, and not one to a file.
+fn is_link_to_no_file(path: &Path) -> bool {
+    path.is_symlink() && !path.is_file()
 }
 
 /// Renames the file at the directory's path to the backup name. With `force`, an existing backup is removed.
@@ -376,15 +393,20 @@ pub(super) fn clean_except(
 ) -> Result<Vec<String>, String> {
     let (mut removed, mut open) = (Vec::new(), vec![path.to_owned()]);
     while let Some(directory) = open.pop() {
-        for (entry, _) in entries(&directory) {
+        for (entry, status) in entries(&directory) {
             let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
             let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
             // A state of the directory itself does not protect its content.
             let is_kept = kept.iter().any(|kept| kept != path && entry.starts_with(kept) && kept.starts_with(path));
-            if is_kept || exclude.iter().any(|pattern| pattern.is_match(&relative)) {
+            if is_kept {
                 continue;
             }
-            if leads_to_kept {
+            // As in Salt, a pattern keeps the paths that it matches: the content of a directory is matched on its own.
+            let is_excluded = exclude.iter().any(|pattern| pattern.is_match(&relative));
+            if is_excluded && !status.is_dir() {
+                continue;
+            }
+            if leads_to_kept || is_excluded {
                 open.push(entry);
                 continue;
             }

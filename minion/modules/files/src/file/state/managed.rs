@@ -6,11 +6,12 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
 use brine_system::files::{Entry, Flush, Links};
 use brine_system::user_files;
+use brine_text::binary::is_binary;
 use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, show_mode};
 use super::contents::{self, Contents};
-use super::{ignored, invalid_path, source};
+use super::{encoding, ignored, invalid_path, source};
 use crate::cmd;
 use crate::file::backups;
 use crate::file::flags::{self, Change};
@@ -175,6 +176,9 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
     }
     Ok(done.in_order(["changes", "comment", "name", "result"]))
 }
+
+/// The bytes that decide whether a diff of a file is shown.
+const TEXT_START: usize = 512;
 
 /// Options of a managed file.
 pub(super) struct ManagedOptions {
@@ -416,7 +420,11 @@ pub fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     if !show {
         return map! {"diff" => "<show_changes=False>"};
     }
-    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(str::to_owned);
+    // As in Salt, a text that is not UTF-8 is read as Latin-1.
+    let text = |bytes: &[u8]| {
+        let is_text = !bytes.contains(&0) && !is_binary(&bytes[..bytes.len().min(TEXT_START)]);
+        is_text.then(|| String::from_utf8_lossy(&encoding::decode(bytes)).into_owned())
+    };
     match (text(have), text(wanted)) {
         (Some(have), Some(wanted)) => {
             map! {"diff" => crate::file::diff::unified(&have, &wanted)}

@@ -131,10 +131,13 @@ pub fn hardlink(
     target: String,
     #[default(false)] force: bool,
     #[default(false)] makedirs: bool,
+    #[args] owner: OwnerArgs,
     #[default] dir_mode: Value,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(operations::hardlink(context, &name, &target, force, ParentDirectories::new(makedirs, &dir_mode)).into())
+    let directories = ParentDirectories::new(makedirs, &dir_mode);
+    let owner = Attributes::from_state(context, &Value::Nil, &owner.user, &owner.group);
+    Ok(operations::hardlink(context, &name, &target, force, directories, owner).into())
 }
 
 /// Update the times of a file to now, and create it if it is missing.
@@ -142,11 +145,19 @@ pub fn hardlink(
 pub fn touch(
     context: &StateContext,
     name: String,
-    atime: Option<u64>,
-    mtime: Option<u64>,
+    #[default] atime: Value,
+    #[default] mtime: Value,
     #[default(false)] makedirs: bool,
 ) -> CallResult {
-    Ok(operations::touch(context, &name, (atime, mtime), makedirs).into())
+    let seconds = |time: &Value| match time {
+        Value::Str(text) if !text.is_empty() => text.trim().parse().map(Some).map_err(|_| ()),
+        time if !time.is_truthy() => Ok(None),
+        time => time.as_i64().map(Some).ok_or(()),
+    };
+    match (seconds(&atime), seconds(&mtime)) {
+        (Ok(atime), Ok(mtime)) => Ok(operations::touch(context, &name, (atime, mtime), makedirs).into()),
+        _ => Ok(StateReturn::failed(&name, "atime and mtime must be integers").into()),
+    }
 }
 
 /// The arguments of `file.copy`.
@@ -173,6 +184,9 @@ pub struct CopyArgs {
     /// Whether the copy goes into `name` if that is a directory.
     #[default(false)]
     subdir: bool,
+    /// Whether the copy keeps mode and owner of the source, whatever `mode`, `user` and `group` are.
+    #[default(false)]
+    preserve: bool,
     /// Further arguments, ignored.
     #[keywords]
     _kwargs: Map,
@@ -189,8 +203,17 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
     } else {
         attributes::primary_group(&args.owner.user)
     };
-    let attributes = Attributes::from_state(context, &args.mode, &args.owner.user, &group);
+    let attributes = if args.preserve {
+        Ok(Attributes::default())
+    } else {
+        Attributes::from_state(context, &args.mode, &args.owner.user, &group)
+    };
     let directories = ParentDirectories::new(args.makedirs, &args.dir_mode);
+    let copy = operations::destination(name, source);
+    if copy != *name {
+        let done = operations::copy(context, &copy, source, args.force, directories, attributes);
+        return Ok(named(done, &copy, args.name).in_order(COPY_RESULT_KEYS));
+    }
     if !(args.subdir && Path::new(name).is_dir()) {
         let done = operations::copy(context, name, source, args.force, directories, attributes);
         return Ok(done.in_order(COPY_RESULT_KEYS));
@@ -212,7 +235,17 @@ pub fn rename(
     #[default(false)] makedirs: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(operations::rename(context, &name, &source, force, makedirs).into())
+    let moved = operations::destination(&name, &source);
+    let done = operations::rename(context, &moved, &source, force, makedirs);
+    Ok(named(done, &moved, name).into())
+}
+
+/// Returns the result with the name of the state instead of the path of the file, as in Salt.
+fn named(done: StateReturn, path: &str, name: String) -> StateReturn {
+    let comment = done.comment.replace(&format!("\"{path}\""), &format!("\"{name}\""));
+    let key = |key: Value| if key.as_str() == Some(path) { name.as_str().into() } else { key };
+    let changes = done.changes.into_iter().map(|(path, change)| (key(path), change)).collect();
+    StateReturn { comment, changes, name, ..done }
 }
 
 /// Accumulate texts for a file of another state, which requires this one: its template reads them as `accumulator`,

@@ -173,10 +173,15 @@ pub(super) fn hardlink(
     target: &str,
     force: bool,
     directories: ParentDirectories,
+    owner: Result<Attributes, String>,
 ) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
+    let directories = match owner {
+        Ok(owner) => ParentDirectories { attributes: owner.of_directories(directories.attributes.mode), ..directories },
+        Err(error) => return StateReturn::failed(name, error),
+    };
     if !Path::new(target).is_absolute() {
         return StateReturn::failed(name, format!("Specified target {target} is not an absolute path"));
     }
@@ -246,7 +251,7 @@ pub(super) fn hardlink(
 pub(super) fn touch(
     context: &StateContext,
     name: &str,
-    (accessed, modified): (Option<u64>, Option<u64>),
+    (accessed, modified): (Option<i64>, Option<i64>),
     makedirs: bool,
 ) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
@@ -255,12 +260,9 @@ pub(super) fn touch(
     let path = Path::new(name);
     let exists = path.exists();
     if context.test {
-        let has = |wanted: Option<u64>, have: std::io::Result<std::time::SystemTime>| {
-            let have = have.ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-            wanted.is_none_or(|wanted| have.is_some_and(|have| have.as_secs() == wanted))
-        };
+        let has = |wanted: Option<i64>, have: i64| wanted.is_none_or(|wanted| have == wanted);
         let has_times =
-            path.symlink_metadata().is_ok_and(|file| has(accessed, file.accessed()) && has(modified, file.modified()));
+            path.symlink_metadata().is_ok_and(|file| has(accessed, file.atime()) && has(modified, file.mtime()));
         if exists && !has_times {
             let comment = format!("Times set to be updated on file {name}");
             return StateReturn::predicted(name, comment).with_changes(map! {"touched" => name});
@@ -278,10 +280,14 @@ pub(super) fn touch(
         return StateReturn::failed(name, error);
     }
     let now = std::time::SystemTime::now();
-    let at = |seconds: Option<u64>| {
-        seconds.map_or(now, |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+    let at = |seconds: Option<i64>| {
+        let Some(seconds) = seconds else { return Ok(now) };
+        let distance = std::time::Duration::from_secs(seconds.unsigned_abs());
+        let epoch = std::time::UNIX_EPOCH;
+        let time = if seconds < 0 { epoch.checked_sub(distance) } else { epoch.checked_add(distance) };
+        time.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::InvalidInput))
     };
-    match user_files::create(path).and_then(|()| user_files::set_times(path, at(accessed), at(modified))) {
+    match user_files::create(path).and_then(|()| user_files::set_times(path, at(accessed)?, at(modified)?)) {
         Ok(()) if exists => {
             let what = if path.is_dir() { "directory" } else { "file" };
             StateReturn::ok(name, format!("Updated times on {what} {name}")).with_changes(map! {"touched" => name})
@@ -324,8 +330,11 @@ pub(super) fn copy(
     let parents = ParentDirectories { attributes: attributes.of_directories(Some(mode)), ..directories };
     let missing = |parent: &str| format!("The target directory {parent} is not present");
     let copied = parent_for(path, parents, missing).and_then(|()| {
-        copy_tree(Path::new(source), path)
-            .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
+        let failed = |error| format!("Failed to copy \"{source}\" to \"{name}\": {error}");
+        if exists && path.is_dir() && !path.is_symlink() {
+            user_files::remove_dir_all(path).map_err(failed)?;
+        }
+        copy_tree(Path::new(source), path).map_err(failed)
     });
     match copied.and_then(|()| attributes.apply(path)) {
         Ok(attributes) => {
@@ -335,6 +344,14 @@ pub(super) fn copy(
         }
         Err(error) => StateReturn::failed(name, error),
     }
+}
+
+/// Returns the path of a copied or moved file: that of `name`, or with a slash at its end, one in the directory.
+pub(super) fn destination(name: &str, source: &str) -> String {
+    if name.len() > 1 && name.ends_with('/') && !Path::new(name).exists() && !Path::new(source).is_dir() {
+        return format!("{name}{}", Path::new(source).file_name().unwrap_or_default().to_string_lossy());
+    }
+    name.to_owned()
 }
 
 /// Copies a file, a link or a directory with its content, with modes and owners.

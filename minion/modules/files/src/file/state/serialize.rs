@@ -4,7 +4,7 @@ use brine_context::custom::Serialized;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
 use brine_system::files;
-use brine_value::{Map, Value, json, map, python};
+use brine_value::{Map, Value, json, list, map, python};
 use brine_yaml::traverse;
 
 use super::{contents, managed};
@@ -50,6 +50,7 @@ pub struct SerializeArgs {
 pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
     let name = &args.name;
     let format = args.serializer.or(args.formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+    let has_unused_options = args.deserializer_opts.is_truthy() && !args.merge_if_exists;
     let wanted = Dataset {
         dataset: args.dataset,
         pillar: args.dataset_pillar,
@@ -62,6 +63,9 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         Ok(done) => done,
         Err(error) => return Ok(StateReturn::failed(name, error).into()),
     };
+    if merged.as_ref().is_some_and(Map::is_empty) {
+        return Ok(StateReturn::ok(name, format!("The file {name} is in the correct state")).into());
+    }
     let newline = !text.is_binary;
     let contents =
         contents::Contents { contents: text.content, newline, ..contents::Contents::inline_text(String::new()) };
@@ -84,6 +88,10 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
     }
     if context.test && done.result.is_none() {
         done.comment = format!("Dataset will be serialized and stored into {name}");
+    }
+    if has_unused_options {
+        let warning = "The 'deserializer_opts' option is ignored unless merge_if_exists is set to True.";
+        done.more.insert("warnings".into(), list![warning]);
     }
     Ok(done.into())
 }
@@ -147,14 +155,23 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     }
     let option = |name: &str| options.get(name).cloned();
     let text = match wanted.format.as_str() {
-        "yaml" => brine_yaml::dump(&data, brine_yaml::Style { ascii: true, ..brine_yaml::Style::BLOCK }),
+        "yaml" => {
+            let flow = option("default_flow_style").is_some_and(|flow| flow.is_truthy());
+            let style = if flow { brine_yaml::Style::FLOW } else { brine_yaml::Style::BLOCK };
+            brine_yaml::dump(&data, brine_yaml::Style { ascii: true, ..style })
+        }
         "json" => {
             let indent = option("indent").and_then(|indent| indent.as_i64()).unwrap_or(2);
             let data = if option("sort_keys") == Some(Value::Bool(false)) { data } else { json::sorted(&data) };
             json::to_json_pretty(&data, usize::try_from(indent).unwrap_or(0).min(64))
         }
         "python" => python::repr(&data),
-        "configparser" => ini(&data),
+        "configparser"
+            if data.as_map().is_some_and(|sections| sections.values().all(|values| values.as_map().is_some())) =>
+        {
+            ini(&data)
+        }
+        "configparser" => return Err("dataset is invalid: expected a mapping of sections to mappings".into()),
         other => {
             return Err(format!(
                 "The {other} serializer could not be found. It either does not exist or its prerequisites are not \
@@ -177,6 +194,8 @@ fn ini(data: &Value) -> String {
     for (section, values) in data.as_map().into_iter().flatten() {
         out.push_str(&format!("[{section}]\n"));
         for (name, value) in values.as_map().into_iter().flatten() {
+            // Further lines of a value are indented.
+            let value = value.to_string().replace('\n', "\n\t");
             out.push_str(&format!("{} = {value}\n", name.to_string().to_lowercase()));
         }
         out.push('\n');
@@ -205,7 +224,6 @@ fn difference(old: &Map, new: &Map) -> Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_value::list;
 
     #[test]
     fn differences_are_reported_at_every_depth() {
@@ -220,6 +238,7 @@ mod tests {
 
     #[test]
     fn sections_are_written_as_by_configparser() {
+        assert_eq!(ini(&map! {"s" => map! {"m" => "a\nb"}}.into()), "[s]\nm = a\n\tb\n\n\n");
         let data = map! {"a" => map! {"Key" => 1}, "b" => map! {}};
         assert_eq!(ini(&data.into()), "[a]\nkey = 1\n\n[b]\n\n\n");
     }

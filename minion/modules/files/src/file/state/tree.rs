@@ -178,6 +178,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             exclude: Vec::new(),
             makedirs: true,
             force: false,
+            replaces_link: false,
             children_only: false,
             backup: None,
         };

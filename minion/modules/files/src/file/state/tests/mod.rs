@@ -4,6 +4,8 @@ use brine_value::{Map, Value, list, map};
 
 use crate::testing;
 
+mod contents;
+
 fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
     let context = testing::state_context(test, &[("a.txt", "hello\n"), ("t.j2", "x={{ x }} {{ grains.id }}\n")]);
     let result = context.call.minion.states.call(&context, fun, brine_function::Args::keyword(args)).unwrap();
@@ -72,70 +74,6 @@ fn unmanageable_files_report_the_cause() {
     ] {
         let (result, reported, _) = run("file.managed", args, false);
         assert_eq!((result, reported.as_str()), (Some(false), comment));
-    }
-}
-
-#[test]
-fn inline_contents_are_lines() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("f").display().to_string();
-    for (contents, with_newline, without) in [
-        (Value::from("COOKIE\n"), "COOKIE\n", "COOKIE"),
-        ("a".into(), "a\n", "a"),
-        ("a\n\n".into(), "a\n\n", "a"),
-        ("\n".into(), "\n", ""),
-        ("".into(), "", ""),
-        ("a\r\nb\rc".into(), "a\nb\nc\n", "a\nb\nc"),
-        (list!["a\n", "b"], "a\nb\n", "a\nb"),
-        (list!["a", 1, true, "\n"], "a\n1\nTrue\n\n", "a\n1\nTrue"),
-        (list!["a", "", "b"], "a\nb\n", "a\nb"),
-        (false.into(), "False\n", "False"),
-    ] {
-        for (newline, expected) in [(true, with_newline), (false, without)] {
-            let args = map! {"name" => &path, "contents" => contents.clone(), "contents_newline" => newline};
-            assert_eq!(run("file.managed", args, false).0, Some(true));
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), expected, "{contents} {newline}");
-        }
-    }
-    let grains = map! {"name" => &path, "contents_grains" => list!["id", "id"]};
-    assert_eq!(run("file.managed", grains, false).0, Some(true));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "test-minion\ntest-minion\n");
-    let empty = map! {"name" => &path, "contents" => list![]};
-    assert_eq!(run("file.managed", empty, false).0, Some(false));
-}
-
-#[test]
-fn the_next_source_of_a_list_follows_one_that_cannot_be_reached() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("f").display().to_string();
-    // No server listens on a port that was just closed.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("http://127.0.0.1:{port}/x");
-    let none = "Unable to manage file: none of the specified sources were found";
-    for (sources, comment) in [
-        (list![&url, "salt://a.txt"], None),
-        (list!["/nope", "salt://nope", "salt://a.txt"], None),
-        (list![&url, "salt://nope"], Some(none)),
-        (list![&url], Some(none)),
-    ] {
-        _ = std::fs::remove_file(&path);
-        let (result, reported, _) = run("file.managed", map! {"name" => &path, "source" => sources.clone()}, false);
-        assert_eq!(result, Some(comment.is_none()), "{sources:?}: {reported}");
-        assert_eq!(comment.unwrap_or(&reported), reported);
-    }
-}
-
-#[test]
-fn binary_files_are_copied_instead_of_rendered() {
-    let directory = tempfile::tempdir().unwrap();
-    let [path, source] = ["f", "source"].map(|name| directory.path().join(name).display().to_string());
-    for (content, result) in [(&b"\x89PNG\xff\xfe"[..], true), (b"a\0\xff{{ 1 }}", true), (b"r\xe4k {{ 1 }}\n", false)]
-    {
-        _ = std::fs::remove_file(&path);
-        std::fs::write(&source, content).unwrap();
-        let args = map! {"name" => &path, "source" => &source, "template" => "jinja"};
-        assert_eq!(run("file.managed", args, false).0, Some(result), "{content:?}");
-        assert_eq!(std::fs::read(&path).ok().as_deref(), result.then_some(content));
     }
 }
 

@@ -1,0 +1,193 @@
+//! Tests of contents, sources, copies and directories, with the results of Salt.
+
+use brine_value::{Value, list, map};
+
+use super::run;
+
+#[test]
+fn inline_contents_are_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    for (contents, with_newline, without) in [
+        (Value::from("COOKIE\n"), "COOKIE\n", "COOKIE"),
+        ("a".into(), "a\n", "a"),
+        ("a\n\n".into(), "a\n\n", "a"),
+        ("\n".into(), "\n", ""),
+        ("".into(), "", ""),
+        ("a\r\nb\rc".into(), "a\nb\nc\n", "a\nb\nc"),
+        (list!["a\n", "b"], "a\nb\n", "a\nb"),
+        (list!["a", 1, true, "\n"], "a\n1\nTrue\n\n", "a\n1\nTrue"),
+        (list!["a", "", "b"], "a\nb\n", "a\nb"),
+        (false.into(), "False\n", "False"),
+    ] {
+        for (newline, expected) in [(true, with_newline), (false, without)] {
+            let args = map! {"name" => &path, "contents" => contents.clone(), "contents_newline" => newline};
+            assert_eq!(run("file.managed", args, false).0, Some(true));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), expected, "{contents} {newline}");
+        }
+    }
+    let grains = map! {"name" => &path, "contents_grains" => list!["id", "id"]};
+    assert_eq!(run("file.managed", grains, false).0, Some(true));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "test-minion\ntest-minion\n");
+    let empty = map! {"name" => &path, "contents" => list![]};
+    assert_eq!(run("file.managed", empty, false).0, Some(false));
+}
+
+#[test]
+fn the_next_source_of_a_list_follows_one_that_cannot_be_reached() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    // No server listens on a port that was just closed.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/x");
+    let none = "Unable to manage file: none of the specified sources were found";
+    for (sources, comment) in [
+        (list![&url, "salt://a.txt"], None),
+        (list!["/nope", "salt://nope", "salt://a.txt"], None),
+        (list![&url, "salt://nope"], Some(none)),
+        (list![&url], Some(none)),
+    ] {
+        _ = std::fs::remove_file(&path);
+        let (result, reported, _) = run("file.managed", map! {"name" => &path, "source" => sources.clone()}, false);
+        assert_eq!(result, Some(comment.is_none()), "{sources:?}: {reported}");
+        assert_eq!(comment.unwrap_or(&reported), reported);
+    }
+}
+
+#[test]
+fn a_template_is_not_rendered_onto_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    std::fs::write(&path, "{{ 1 }}\n").unwrap();
+    for source in [path.clone(), format!("file://{path}")] {
+        let args = map! {"name" => &path, "source" => source, "template" => "jinja"};
+        let (result, comment, _) = run("file.managed", args, false);
+        let refusal = "Unable to manage file: Source file cannot be the same as destination";
+        assert_eq!((result, comment.as_str()), (Some(false), refusal));
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{{ 1 }}\n");
+}
+
+#[test]
+fn texts_in_latin_1_are_compared_by_line() {
+    for (have, wanted, diff) in [
+        (&b"r\xe4k\n"[..], &b"x\n"[..], "--- \n+++ \n@@ -1 +1 @@\n-r\u{e4}k\n+x\n"),
+        (b"x\n", b"\x89PNG\xff\xfe", "Replace text file with binary file"),
+        (b"a\0", b"r\xe4k\n", "Replace binary file with text file"),
+    ] {
+        assert_eq!(super::super::difference(Some(have), wanted, true), map! {"diff" => diff});
+    }
+}
+
+#[test]
+fn copies_and_moves_go_into_a_directory_named_with_a_slash() {
+    for (fun, args, result, there) in [
+        ("file.copy", map! {"makedirs" => true}, true, "new/t"),
+        ("file.copy", map! {"makedirs" => true, "subdir" => true}, true, "new/t"),
+        ("file.copy", map! {}, false, "t"),
+        ("file.rename", map! {"makedirs" => true}, true, "new/t"),
+        ("file.rename", map! {}, false, "t"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("t"), "x").unwrap();
+        let name = at("new/").display().to_string();
+        let mut all = map! {"name" => &name, "source" => at("t").display().to_string()};
+        all.extend(args);
+        let (done, comment, changes) = run(fun, all, false);
+        assert_eq!(done, Some(result), "{fun}: {comment}");
+        assert!(at(there).is_file(), "{fun} {there}");
+        assert!(!result || comment.ends_with(&format!("to \"{name}\"")), "{comment}");
+        assert_eq!(changes.is_empty(), !result);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(at("t"), "x").unwrap();
+    std::fs::create_dir_all(at("d/full")).unwrap();
+    let args = map! {"name" => at("d"), "source" => at("t"), "force" => true, "preserve" => true, "mode" => "0600"};
+    assert_eq!(run("file.copy", args, false).0, Some(true));
+    let mode = |path: String| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
+    assert_eq!(mode(at("d")), mode(at("t")), "a directory is replaced by a copy that keeps the mode");
+}
+
+#[test]
+fn times_are_integers_also_before_1970() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    let (result, comment, _) = run("file.touch", map! {"name" => &path, "atime" => "abc"}, false);
+    assert_eq!((result, comment.as_str()), (Some(false), "atime and mtime must be integers"));
+    let args = map! {"name" => &path, "atime" => "7", "mtime" => -5};
+    assert_eq!(run("file.touch", args.clone(), false).0, Some(true));
+    let status = std::fs::metadata(&path).unwrap();
+    assert_eq!((status.atime(), status.mtime()), (7, -5));
+    assert_eq!(run("file.touch", args, true).1, format!("File {path} exists and has the correct times"));
+}
+
+#[test]
+fn directories_replace_links_and_give_files_their_mode() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir(at("target")).unwrap();
+    let name = at("d").display().to_string();
+    let backup = at("old").display().to_string();
+    for (args, result, replaced) in [
+        (map! {"allow_symlink" => false}, Some(false), false),
+        (map! {}, Some(true), false),
+        (map! {"allow_symlink" => false, "force" => true}, Some(true), true),
+        (map! {"force" => true}, Some(true), true),
+        (map! {"allow_symlink" => false, "backupname" => &backup}, Some(true), true),
+    ] {
+        _ = std::fs::remove_dir(at("d"));
+        _ = std::fs::remove_file(at("d"));
+        symlink("target", at("d")).unwrap();
+        let mut all = map! {"name" => &name};
+        all.extend(args.clone());
+        let (done, comment, _) = run("file.directory", all, false);
+        assert_eq!((done, !at("d").is_symlink()), (result, replaced), "{args:?}: {comment}");
+    }
+    assert!(at("old").is_symlink());
+    std::fs::write(at("target/f"), "").unwrap();
+    let target = at("target").display().to_string();
+    let args = map! {"name" => &target, "dir_mode" => "750", "recurse" => list!["mode"]};
+    assert_eq!(run("file.directory", args, false).0, Some(true));
+    assert_eq!(std::fs::metadata(at("target/f")).unwrap().mode() & 0o777, 0o750);
+    let both = map! {"name" => &target, "max_depth" => 1, "clean" => true};
+    assert_eq!(run("file.directory", both, false).1, "Cannot specify both max_depth and clean");
+}
+
+#[test]
+fn clean_matches_the_content_of_excluded_directories() {
+    for (pattern, left) in
+        [("keep", ["keep"].as_slice()), ("E@^stray(|/keep)$", &["stray", "stray/keep"]), ("keep*", &["keep", "keep/k"])]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        for path in ["keep", "stray"] {
+            std::fs::create_dir(directory.path().join(path)).unwrap();
+        }
+        for path in ["keep/k", "stray/junk", "stray/keep"] {
+            std::fs::write(directory.path().join(path), "").unwrap();
+        }
+        let name = directory.path().display().to_string();
+        let args = map! {"name" => name, "clean" => true, "exclude_pat" => pattern};
+        assert_eq!(run("file.directory", args, false).0, Some(true));
+        let all = ["keep", "keep/k", "stray", "stray/junk", "stray/keep"];
+        let there: Vec<&str> = all.into_iter().filter(|path| directory.path().join(path).exists()).collect();
+        assert_eq!(there, left, "{pattern}");
+    }
+}
+
+#[test]
+fn binary_files_are_copied_instead_of_rendered() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, source] = ["f", "source"].map(|name| directory.path().join(name).display().to_string());
+    for (content, result) in [(&b"\x89PNG\xff\xfe"[..], true), (b"a\0\xff{{ 1 }}", true), (b"r\xe4k {{ 1 }}\n", false)]
+    {
+        _ = std::fs::remove_file(&path);
+        std::fs::write(&source, content).unwrap();
+        let args = map! {"name" => &path, "source" => &source, "template" => "jinja"};
+        assert_eq!(run("file.managed", args, false).0, Some(result), "{content:?}");
+        assert_eq!(std::fs::read(&path).ok().as_deref(), result.then_some(content));
+    }
+}
