@@ -42,7 +42,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("event_return: cassandra_cql\n", "option 'event_return': unknown returner 'cassandra_cql'"),
     ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is required"),
     ("master_job_cache: couchbase\n", "option 'master_job_cache': unknown returner 'couchbase'"),
-    ("reactor_cooldown: {'x/*': 60}\n", "'reactor_cooldown': 'x/*': no entry of 'reactor' has this pattern"),
+    ("reactor_cooldown: {'x/*': soon}\n", "'reactor_cooldown': 'x/*': "),
     ("reactor: 5\n", "option 'reactor': 'reactor' is invalid: expected a list"),
     ("ciphers: [rot13]\n", "option 'ciphers': "),
     ("keys.cache_driver: redis\n", "option 'keys.cache_driver': "),

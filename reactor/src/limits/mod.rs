@@ -101,7 +101,14 @@ impl Limits {
                 let pattern = pattern.to_string();
                 let mut of_pattern = entries.iter_mut().filter(|entry| *entry.pattern == *pattern).peekable();
                 if of_pattern.peek().is_none() {
-                    return Err(failed("no entry of 'reactor' has this pattern".into()));
+                    // An entry that was removed must not stop the master: an invalid limit is an error all the same.
+                    set(&mut Limits::default(), value).map_err(failed)?;
+                    tracing::warn!(
+                        option,
+                        pattern,
+                        "a limit has no effect: no entry of 'reactor' has this pattern; write the pattern as there, or \
+                         remove the limit"
+                    );
                 }
                 for entry in of_pattern {
                     let limits = entry.limits.get_or_insert_default();

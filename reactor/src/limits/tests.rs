@@ -86,15 +86,26 @@ fn jumps_of_the_wall_clock_neither_lengthen_nor_shorten_limits() {
 }
 
 #[test]
+fn limits_of_removed_entries_have_no_effect() {
+    for option in ["reactor_cooldown", "reactor_debounce"] {
+        for (pattern, is_limited) in [("b/*", false), ("a/*", true)] {
+            let entry = entry(map! {option => map! {pattern => 5}});
+            assert_eq!(entry.limits.is_some(), is_limited, "{option} {pattern}");
+        }
+    }
+}
+
+#[test]
 fn invalid_limits_are_reported() {
     for (options, message) in [
         (
             map! {"reactor_cooldown" => 5},
             "'reactor_cooldown': expected a mapping of an entry's pattern to its limit, got int",
         ),
+        // Also for a pattern without an entry.
         (
-            map! {"reactor_cooldown" => map! {"b/*" => 5}},
-            "'reactor_cooldown': 'b/*': no entry of 'reactor' has this pattern",
+            map! {"reactor_cooldown" => map! {"b/*" => "soon"}},
+            "'reactor_cooldown': 'b/*': duration 'soon' is invalid: expected seconds, or 30s, 10m, 2h, 1d",
         ),
         (
             map! {"reactor_rate_limit" => map! {"a/*" => "often"}},
