@@ -11,6 +11,8 @@ const APR1: &str = "$apr1$";
 /// The maximum length of an MD5-crypt salt.
 const APR1_SALT: usize = 8;
 const APR1_ROUNDS: usize = 1000;
+/// The maximum cost of bcrypt: the limit of `htpasswd`, about ten seconds. A cost of 31 would hold a thread for days.
+const MAX_COST: u32 = 17;
 
 /// Whether a password matches a hash.
 pub(super) fn is_password(hash: &str, password: &str) -> bool {
@@ -22,6 +24,13 @@ pub(super) fn is_password(hash: &str, password: &str) -> bool {
         return constant_time_eq(kept, STANDARD.encode(Digest::Sha1.of(password)));
     }
     if ["$2a$", "$2b$", "$2y$"].iter().any(|scheme| hash.starts_with(scheme)) {
+        let cost = hash.get(4..6).and_then(|cost| cost.parse::<u32>().ok());
+        if cost.is_some_and(|cost| cost > MAX_COST) {
+            tracing::error!(
+                "a hash of an htpasswd file is too costly: create it with htpasswd -B -C {MAX_COST} or less"
+            );
+            return false;
+        }
         return bcrypt::verify(password, hash).unwrap_or(false);
     }
     // The hash itself is not logged, because old DES hashes can be cracked.
@@ -85,9 +94,14 @@ mod tests {
         assert!(is_password(&bcrypt, "pw") && !is_password(&bcrypt, "other"));
     }
 
+    /// A hash whose check would take days.
+    const COSTLY: &str = "$2y$31$abcdefghijklmnopqrstuuWgdyWXFJQc4RNRaTmCYVUbGNqMNxpmS";
+
     #[test]
     fn invalid_hashes_match_no_password() {
-        for hash in ["", "pw", "$apr1$", "$apr1$x", "$apr1$x$y", "$apr1$ä$y", "$1$x$y", "rl9xGGQ2BYxyE", "$2y$99$x"] {
+        for hash in
+            ["", "pw", "$apr1$", "$apr1$x", "$apr1$x$y", "$apr1$ä$y", "$1$x$y", "rl9xGGQ2BYxyE", "$2y$99$x", COSTLY]
+        {
             for password in ["", "pw", hash] {
                 assert!(!is_password(hash, password), "{hash} {password}");
             }
