@@ -68,10 +68,11 @@ pub enum ChannelError {
          there), then run `salt-key -a {0}` there"
     )]
     Pending(MinionId),
-    /// The key is rejected.
+    /// The key is rejected, or denied because the master knows another one for the id. The protocol does not tell which.
     #[error(
-        "the master has rejected this minion's key: if that was a mistake, compare the fingerprints (`salt-minion --check` here, \
-         `salt-key -f {0}` there), then run `salt-key -a {0} --include-rejected` there"
+        "the master has rejected this minion's key, or knows another one for '{0}' (a reinstalled or cloned minion): \
+         compare the fingerprints (`salt-minion --check` here, `salt-key -f {0}` there); if this is the right minion, run \
+         `salt-key -d {0}` there, start the minion again, and accept its key"
     )]
     Rejected(MinionId),
     /// The master supports no cipher that this minion allows.
