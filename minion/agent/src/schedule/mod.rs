@@ -8,7 +8,6 @@ mod manage;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_config::Number;

@@ -1,7 +1,6 @@
 //! `status`: connections of this host to a master.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
-use std::time::Duration;
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
