@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use brine_context::Context;
 use brine_function::{Args, CallError};
 use brine_host::accounts::{Account, Accounts};
@@ -347,6 +349,15 @@ impl File {
     }
 }
 
+/// Returns the type of a key in base64, which it begins with: `ssh-ed25519`, for example.
+pub(crate) fn type_of_key(key: &str) -> Option<String> {
+    let bytes = BASE64_STANDARD.decode(key.trim()).ok()?;
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let name = rest.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-@.".contains(byte);
+    (!name.is_empty() && name.iter().all(is_name)).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
 /// Returns the line numbers in the output of `ssh-keygen -F`: each precedes the entry it refers to.
 fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
@@ -361,6 +372,21 @@ fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_begins_with_its_type() {
+        let encoded = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
+        for (key, kind) in [
+            ("AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl".to_owned(), Some("ssh-ed25519")),
+            (encoded(b"\0\0\0\x07ssh-rsa..."), Some("ssh-rsa")),
+            (encoded(b"\0\0\0\x09ssh-rsa"), None),
+            (encoded(b"\0\0\0\x03a b"), None),
+            (encoded(b"\0\0"), None),
+            ("not base64!".to_owned(), None),
+        ] {
+            assert_eq!(type_of_key(&key).as_deref(), kind, "{key}");
+        }
+    }
 
     #[test]
     fn output_of_ssh_keygen_is_parsed() {

@@ -34,13 +34,15 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         Ok(found) => found,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    if args.of_host.key.is_some() && args.of_host.enc.is_none() {
+    // Salt writes `None` as the type of a key without `enc`.
+    let enc = args.of_host.enc.or_else(|| args.of_host.key.as_deref().and_then(known::type_of_key));
+    if args.of_host.key.is_some() && enc.is_none() {
         return Ok(StateReturn::failed(&args.name, "Required argument \"enc\" if using \"key\" argument.").into());
     }
     let host = Host {
         name: args.name,
         port: args.of_host.port,
-        enc: args.of_host.enc,
+        enc,
         key: args.of_host.key,
         fingerprint: args.of_host.fingerprint,
         hash: args.of_host.fingerprint_hash_type,
