@@ -20,7 +20,8 @@ pub static FUNCTIONS: Functions<Context> = registry!("virtualenv", [create, get_
 pub struct CreateArgs {
     /// Directory of the environment.
     path: String,
-    /// Program that creates the environment; `virtualenv` if it is installed, or else Python's `venv`.
+    /// Program that creates the environment; `virtualenv` if it is installed, or else Python's `venv`, which `venv` and
+    /// the path of an interpreter stand for, too.
     venv_bin: Option<String>,
     /// Whether the environment sees the packages of the system.
     #[default(false)]
@@ -49,9 +50,15 @@ pub struct CreateArgs {
 ///     salt '*' virtualenv.create /path/to/new/virtualenv
 #[function]
 pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
-    let mut words = maker(args.venv_bin.filter(|program| !program.is_empty()))?;
+    let program = args.venv_bin.filter(|program| !program.is_empty());
+    let python = args.python.filter(|python| !python.trim().is_empty());
+    if python.is_some() && program.as_deref().is_some_and(is_interpreter) {
+        let message = "Pass the target interpreter either as `venv_bin` or as `python`, not both.";
+        return Err(CallError::Execution(message.into()));
+    }
+    let mut words = maker(program)?;
     let is_virtualenv = !words.iter().any(|word| word == "venv");
-    if let Some(python) = args.python.filter(|python| !python.is_empty()) {
+    if let Some(python) = python {
         if is_virtualenv {
             words.push(format!("--python={python}"));
         } else {
@@ -89,7 +96,7 @@ pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
 /// Returns the arguments that create a virtual environment.
 fn maker(program: Option<String>) -> Result<Vec<String>, CallError> {
     if let Some(program) = program {
-        let words = brine_modules_files::archive::split_options(&program)?;
+        let words = words_of(&program)?;
         let first = words.first().cloned().unwrap_or_default();
         return match find_program(&first) {
             Some(_) => Ok(words),
@@ -101,4 +108,41 @@ fn maker(program: Option<String>) -> Result<Vec<String>, CallError> {
     }
     let missing = || CallError::Execution("neither virtualenv nor python3 is installed".into());
     find_program("python3").map(|_| ["python3", "-m", "venv"].map(str::to_owned).into()).ok_or_else(missing)
+}
+
+/// Returns the command line of `venv_bin`: `venv` and an interpreter stand for Python's module.
+fn words_of(program: &str) -> Result<Vec<String>, CallError> {
+    let mut words = brine_modules_files::archive::split_options(program)?;
+    if words == ["venv"] {
+        words = vec!["python3".into()];
+    }
+    if words.len() == 1 && words.first().is_some_and(|word| is_interpreter(word)) {
+        words.extend(["-m".to_owned(), "venv".to_owned()]);
+    }
+    Ok(words)
+}
+
+/// Whether a path is that of a Python interpreter: `python`, `python3` or `python3.11`, for example.
+fn is_interpreter(path: &str) -> bool {
+    let version = path.rsplit('/').next().unwrap_or_default().strip_prefix("python");
+    version.is_some_and(|version| version.chars().all(|letter| letter.is_ascii_digit() || letter == '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn venv_and_interpreters_stand_for_pythons_module() {
+        for (program, words) in [
+            ("venv", ["python3", "-m", "venv"].as_slice()),
+            ("/usr/bin/python3.11", &["/usr/bin/python3.11", "-m", "venv"]),
+            ("python3 -m venv", &["python3", "-m", "venv"]),
+            ("/opt/virtualenv", &["/opt/virtualenv"]),
+            ("pythonic", &["pythonic"]),
+            ("pyvenv", &["pyvenv"]),
+        ] {
+            assert_eq!(words_of(program).unwrap(), words, "{program}");
+        }
+    }
 }
