@@ -23,6 +23,8 @@ pub(super) struct Contents {
     pub contents_pillar: Value,
     pub contents_grains: Value,
     pub newline: bool,
+    /// Whether inline contents are written as they are, not as lines.
+    pub verbatim: bool,
     pub template: Option<String>,
     pub defaults: Value,
     /// Additional variables of the template.
@@ -80,6 +82,7 @@ impl Contents {
             contents_pillar: Value::Nil,
             contents_grains: Value::Nil,
             newline: true,
+            verbatim: false,
             template: None,
             defaults: Value::Nil,
             more: Map::new(),
@@ -212,6 +215,7 @@ impl Contents {
     fn inline(&self, contents: &Value) -> Vec<u8> {
         let single = [contents.clone()];
         let parts: Vec<String> = match contents {
+            Value::Bytes(bytes) if self.verbatim => return bytes.clone(),
             Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => vec![text.to_owned()],
                 Err(_) => return bytes.clone(),

@@ -146,6 +146,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         contents_pillar: args.contents_pillar,
         contents_grains: args.contents_grains,
         newline: args.contents_newline,
+        verbatim: false,
         template: args.rendering.template,
         defaults: args.rendering.defaults,
         more: contents::variables(args.kwargs),

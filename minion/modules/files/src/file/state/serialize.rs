@@ -4,7 +4,7 @@ use brine_context::custom::Serialized;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
 use brine_system::files;
-use brine_value::{Map, Value, json, list, map, python};
+use brine_value::{Map, Value, json, list, map, msgpack, python};
 use brine_yaml::traverse;
 
 use super::{contents, managed};
@@ -22,7 +22,7 @@ pub struct SerializeArgs {
     dataset_pillar: Option<String>,
     /// Format; `serializer` takes precedence.
     formatter: Option<String>,
-    /// Format: `yaml` by default, `json`, `python`, `configparser`, or the name of a custom serializer module.
+    /// Format: `yaml` by default, `json`, `python`, `configparser`, `msgpack`, or the name of a custom serializer module.
     serializer: Option<String>,
     /// Options of the serializer, such as `indent`.
     #[default]
@@ -66,9 +66,12 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
     if merged.as_ref().is_some_and(Map::is_empty) {
         return Ok(StateReturn::ok(name, format!("The file {name} is in the correct state")).into());
     }
-    let newline = !text.is_binary;
-    let contents =
-        contents::Contents { contents: text.content, newline, ..contents::Contents::inline_text(String::new()) };
+    let contents = contents::Contents {
+        contents: text.content,
+        newline: !text.is_binary,
+        verbatim: text.is_binary,
+        ..contents::Contents::inline_text(String::new())
+    };
     let how = managed::ManagedOptions {
         new_file_diff: false,
         follow_symlinks: true,
@@ -126,7 +129,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     if data.is_nil() {
         return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
     }
-    let is_built_in = matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser");
+    let is_built_in = matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack");
     let mut merged = None;
     if wanted.merge_if_exists
         && let Ok(Some(text)) = files::read_if_exists(name)
@@ -166,6 +169,10 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             json::to_json_pretty(&data, usize::try_from(indent).unwrap_or(0).min(64))
         }
         "python" => python::repr(&data),
+        "msgpack" => {
+            let content = Value::Bytes(msgpack::pack(&data));
+            return Ok((Serialized { content, is_binary: true }, merged));
+        }
         "configparser"
             if data.as_map().is_some_and(|sections| sections.values().all(|values| values.as_map().is_some())) =>
         {

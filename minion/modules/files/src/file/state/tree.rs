@@ -204,6 +204,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             contents_pillar: Value::Nil,
             contents_grains: Value::Nil,
             newline: true,
+            verbatim: false,
             template: wanted.template.clone(),
             defaults: wanted.defaults.clone(),
             more: wanted.more.clone(),

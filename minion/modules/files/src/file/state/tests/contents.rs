@@ -191,3 +191,25 @@ fn binary_files_are_copied_instead_of_rendered() {
         assert_eq!(std::fs::read(&path).ok().as_deref(), result.then_some(content));
     }
 }
+
+#[test]
+fn binary_serializations_are_written_as_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    for (dataset, bytes) in [(Value::from(10), &b"\x0a"[..]), (map! {"a" => "\r\n"}.into(), b"\x81\xa1a\xa2\r\n")] {
+        let args = map! {"name" => &path, "dataset" => dataset, "formatter" => "msgpack"};
+        assert_eq!(run("file.serialize", args, false).0, Some(true));
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn merged_data_that_changes_nothing_leaves_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    std::fs::write(&path, "{\"a\": 1}\n").unwrap();
+    let args = map! {"name" => &path, "dataset" => map! {"a" => 1}, "formatter" => "json", "merge_if_exists" => true};
+    let (result, comment, changes) = run("file.serialize", args, false);
+    assert_eq!((result, comment), (Some(true), format!("The file {path} is in the correct state")));
+    assert_eq!((changes, std::fs::read_to_string(&path).unwrap()), (map! {}, "{\"a\": 1}\n".to_owned()));
+}
