@@ -104,7 +104,7 @@ impl StateRun {
     pub fn new(context: &Context, options: Options) -> Result<Self, PillarError> {
         let mut options = options;
         // Test mode is not read from the file of `localconfig`.
-        options.test.get_or_insert(context.config().test);
+        options.test.get_or_insert_with(|| is_test_by_default(context));
         let other = match &options.localconfig {
             Some(path) => masterless::with_file(&context.minion, path),
             None => Ok(Arc::clone(&context.minion)),
@@ -122,7 +122,8 @@ impl StateRun {
     }
 
     /// Creates a run with this pillar, and with the options of the master, which are requested once.
-    pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
+    pub fn with_pillar(context: &Context, mut options: Options, pillar: Arc<Map>) -> Self {
+        options.test.get_or_insert_with(|| is_test_by_default(context));
         let mut opts = run_opts(context, &options);
         let environments = if options.local_state { None } else { master_options::take(context, &mut opts) };
         let opts = Arc::new(opts);
@@ -289,6 +290,15 @@ impl StateRun {
     pub fn exists(&self, sls: &str) -> bool {
         compile::SlsSource::render(&self.source, sls, &self.saltenv()).is_ok_and(|found| found.is_some())
     }
+}
+
+/// Whether runs without the argument `test` are dry runs: the first of grains, pillar, and the master's options in the
+/// pillar that has `test` says True, or the option `test` of the minion does.
+fn is_test_by_default(context: &Context) -> bool {
+    let (grains, pillar) = (context.grains(), context.pillar());
+    let of_master = || pillar.get("master")?.get("test");
+    let found = grains.get("test").or_else(|| pillar.get("test")).or_else(of_master);
+    found == Some(&Value::Bool(true)) || context.config().test
 }
 
 /// Returns the options of the minion, overridden by those of the run.

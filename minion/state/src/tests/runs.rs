@@ -34,6 +34,57 @@ fn a_result_has_the_fields_of_salt() {
 }
 
 #[test]
+fn test_mode_is_read_from_arguments_grains_pillar_and_options() {
+    let (on, off, none) = (|| map! {"test" => true}, || map! {"test" => false}, Map::new);
+    let nested = |test: bool| map! {"master" => map! {"test" => test}};
+    let (dry, real) = (Some(Value::Nil), Some(Value::Bool(true)));
+    for (grains, pillar, option, argument, expected) in [
+        (none(), none(), false, none(), &real),
+        (none(), none(), true, none(), &dry),
+        (none(), none(), true, off(), &real),
+        (none(), on(), false, none(), &dry),
+        (none(), on(), false, off(), &real),
+        (none(), on(), false, on(), &dry),
+        (on(), none(), false, none(), &dry),
+        (on(), off(), false, none(), &dry),
+        (off(), on(), false, none(), &real),
+        (off(), on(), true, none(), &dry),
+        (none(), off(), true, none(), &dry),
+        (none(), nested(true), false, none(), &dry),
+        (none(), nested(false), false, none(), &real),
+        (none(), map! {"test" => "True"}, false, none(), &real),
+        (none(), map! {"test" => 1}, false, none(), &real),
+        (none(), none(), false, map! {"pillar" => on()}, &real),
+    ] {
+        let mut minion = testing::minion(&[("t.sls", "a: test.succeed_with_changes"), ("top.sls", "base: {'*': [t]}")]);
+        let config = brine_config::MinionConfig { test: option, ..(*minion.config).clone() };
+        Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+        minion.grains.set(grains.clone());
+        *minion.pillar.write() = Arc::new(pillar.clone());
+        let context = testing::context_of(minion);
+        let of_state = |fun: &str, positional: &[&str]| {
+            let results = call(&context, fun, positional, argument.clone()).unwrap();
+            let result = results.as_map().and_then(Map::first).and_then(|(_, result)| result.get("result").cloned());
+            (fun.to_owned(), result)
+        };
+        for (fun, positional) in [
+            ("state.apply", &["t"][..]),
+            ("state.sls", &["t"]),
+            ("state.sls_id", &["a", "t"]),
+            ("state.highstate", &[]),
+            ("state.top", &["top.sls"]),
+            ("state.single", &["test.succeed_with_changes", "a"]),
+        ] {
+            if fun == "state.single" && argument.contains_key("pillar") {
+                continue;
+            }
+            let expected = (fun.to_owned(), expected.clone());
+            assert_eq!(of_state(fun, positional), expected, "{grains:?} {pillar:?} {option} {argument:?}");
+        }
+    }
+}
+
+#[test]
 fn unknown_arguments_end_the_run() {
     let apply = |args: &str| {
         let sls = format!("a: {{test.configurable_test_state: [{args}]}}");
