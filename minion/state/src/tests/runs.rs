@@ -128,9 +128,11 @@ fn errors_of_a_run_are_returned_as_a_list() {
             "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\", \"No matching sls found for 'a' in env 'base'\"]",
         ),
         ("base: {'nobody': [a]}", "No Top file or master_tops data matches found. Please see master log for details."),
+        ("base: {'*': []}", "No states found for this minion"),
+        ("base: {'*': [empty]}", "No states found for this minion"),
         ("base: {'*': [nope]}", "[\"No matching sls found for 'nope' in env 'base'\"]"),
     ] {
-        let context = testing::context(&[("top.sls", top)]);
+        let context = testing::context(&[("top.sls", top), ("empty.sls", "{}")]);
         let results = call(&context, "state.highstate", &[], Map::new()).unwrap();
         let report = match results.as_map().and_then(Map::first) {
             Some((_, entry)) => entry.get("comment").map(ToString::to_string).unwrap_or_default(),

@@ -411,7 +411,12 @@ fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Res
     match of_top(&run) {
         Ok(None) => {
             context.set_retcode(2);
-            Ok(no_states().into())
+            let comment = "No Top file or master_tops data matches found. Please see master log for details.";
+            Ok(no_states(comment).into())
+        }
+        Ok(Some(high)) if high.states.is_empty() && high.extend.is_empty() && high.exclude.is_empty() => {
+            context.set_retcode(2);
+            Ok(no_states("No states found for this minion").into())
         }
         Ok(Some(high)) => ran(context, &run, run.compile(high)),
         Err(errors) => brine_state::errors(context, errors),
@@ -433,10 +438,10 @@ fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
 }
 
 /// Returns the result of a highstate without states.
-fn no_states() -> Map {
+fn no_states(comment: &str) -> Map {
     let entry = map! {
         "result" => false,
-        "comment" => "No Top file or master_tops data matches found. Please see master log for details.",
+        "comment" => comment,
         "name" => "No States",
         "changes" => map! {},
         "__run_num__" => 0,
