@@ -161,11 +161,16 @@ impl Args {
         Args { positional: Vec::new(), keyword: values }
     }
 
-    /// Decodes Salt's wire format: a list in which keyword arguments are a map with `__kwarg__: true`.
+    /// Decodes Salt's wire format: a list in which keyword arguments are a map with `__kwarg__: true`, or strings
+    /// `name=value` with a value in YAML. The last value of a repeated keyword takes precedence.
     pub fn from_wire(list: &[Value]) -> Self {
-        let mut args = Args::default();
+        let (mut args, mut memory) = (Args::default(), arguments::MAX_VALUE);
         for item in list {
             match item {
+                Value::Str(word) => match arguments::keyword_within(word, &mut memory) {
+                    Some((name, value)) => _ = args.keyword.insert(name.into(), value),
+                    None => args.positional.push(item.clone()),
+                },
                 Value::Map(map) if map.get("__kwarg__").is_some_and(Value::is_truthy) => {
                     args.keyword.extend(
                         map.iter()

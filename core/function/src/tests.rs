@@ -240,3 +240,31 @@ fn the_wire_form_goes_both_ways() {
     assert_eq!(args.keyword, map! {"a" => 2});
     assert_eq!(Args::from_wire(&args.to_wire()), args);
 }
+
+#[test]
+fn strings_with_a_name_and_a_value_are_keyword_arguments() {
+    let keywords = |map: Map| {
+        let mut map = map;
+        map.insert("__kwarg__".into(), true.into());
+        Value::Map(map)
+    };
+    for (wire, positional, keyword) in [
+        (list!["foo", "bar=off"], list!["foo"], map! {"bar" => false}),
+        (list!["f", "test=True"], list!["f"], map! {"test" => true}),
+        (list!["echo $X", "env={X: 1}"], list!["echo $X"], map! {"env" => map! {"X" => 1}}),
+        (list!["1", "true", "[a]"], list!["1", "true", "[a]"], map! {}),
+        (
+            list!["a==b", "=b", "1a=b", "a b=c", "$X=1", "/a=b"],
+            list!["a==b", "=b", "1a=b", "a b=c", "$X=1", "/a=b"],
+            map! {},
+        ),
+        (list!["a=", "_b-c.d=x=y", "é=1"], list![], map! {"a" => "", "_b-c.d" => "x=y", "é" => 1}),
+        (list!["X=1\necho $X", "a=1\n", "b=1\r2"], list!["X=1\necho $X"], map! {"a" => 1, "b" => "1\r2"}),
+        (list!["a=1", keywords(map! {"a" => 2})], list![], map! {"a" => 2}),
+        (list![keywords(map! {"a" => 2}), "a=1"], list![], map! {"a" => 1}),
+        (list![list!["a=1"], map! {"b" => "c=1"}], list![list!["a=1"], map! {"b" => "c=1"}], map! {}),
+    ] {
+        let args = Args::from_wire(wire.as_list().unwrap());
+        assert_eq!(args, Args { positional: positional.as_list().unwrap().to_vec(), keyword }, "{wire}");
+    }
+}

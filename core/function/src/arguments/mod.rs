@@ -51,8 +51,14 @@ pub fn parse_within(word: &str, memory: &mut usize) -> Argument {
     }
 }
 
+/// Parses a string `name=value`; `None` for any other string. The value takes at most `memory` bytes, as in
+/// [`parse_within`].
+pub(crate) fn keyword_within<'a>(word: &'a str, memory: &mut usize) -> Option<(&'a str, Value)> {
+    keyword(word).map(|(name, text)| (name, parse_value_within(text, memory)))
+}
+
 /// The maximum memory of the value of one argument, in bytes: arguments of programs are at most 128 kB.
-const MAX_VALUE: usize = 32 << 20;
+pub(crate) const MAX_VALUE: usize = 32 << 20;
 
 /// Parses one value as YAML, with Salt's exceptions.
 ///
@@ -82,12 +88,15 @@ fn parse_value_within(word: &str, memory: &mut usize) -> Value {
     }
 }
 
-/// Splits `name=text` into a keyword and its text. With a second `=` right after the first, the argument is positional.
+/// Splits `name=text` into a keyword and its text. With a second `=` right after the first, or with text after a line
+/// break, such as in a script, the argument is positional.
 fn keyword(word: &str) -> Option<(&str, &str)> {
     let (name, text) = word.split_once('=')?;
+    // As `$` of a regular expression in Python, which also matches before a line break at the end.
+    let text = text.strip_suffix('\n').unwrap_or(text);
     let leads = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let rest = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
-    (leads && rest && !text.starts_with('=')).then_some((name, text))
+    (leads && rest && !text.starts_with('=') && !text.contains('\n')).then_some((name, text))
 }
 
 /// Returns a list of names from a list or a comma-separated string; null is an empty list.
