@@ -17,6 +17,7 @@ mod options;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use brine_function::Args;
 use brine_target::Pcre;
 use brine_value::{Map, Value};
 use nix::unistd::{User, geteuid};
@@ -83,8 +84,31 @@ struct Rule {
 
 #[derive(Debug)]
 struct Arguments {
-    positional: Vec<Option<Pattern>>,
-    keyword: Vec<(String, Option<Pattern>)>,
+    positional: Vec<ArgumentPattern>,
+    keyword: Vec<(String, ArgumentPattern)>,
+}
+
+/// The permitted values of an argument: the patterns of which one has to match; `None` permits any value.
+#[derive(Debug)]
+struct ArgumentPattern(Option<Vec<Pattern>>);
+
+impl ArgumentPattern {
+    /// Parses a pattern, or a list of alternatives.
+    fn new(value: &Value) -> Self {
+        let alternatives = one_or_many(value);
+        let is_any = alternatives.iter().any(Value::is_nil);
+        ArgumentPattern((!is_any).then(|| alternatives.iter().map(|one| Pattern::new(&one.to_string())).collect()))
+    }
+
+    /// Whether a value is permitted: each item of a list, or the value as a string.
+    fn permits(&self, value: &Value) -> bool {
+        let Some(alternatives) = &self.0 else { return true };
+        let is_match = |value: &Value| {
+            let text = value.to_string();
+            alternatives.iter().any(|pattern| pattern.matches(&text))
+        };
+        is_match(value) || value.as_list().is_some_and(|items| !items.is_empty() && items.iter().all(is_match))
+    }
 }
 
 /// A regular expression anchored at the start. An invalid one matches nothing.
@@ -208,7 +232,7 @@ impl Acl {
             return false;
         }
         job.functions.iter().all(|(function, arguments)| {
-            let (positional, keyword) = split(arguments);
+            let Args { positional, keyword } = &Args::from_wire(arguments);
             let permits = |entry: &Entry| match entry {
                 Entry::Anywhere(pattern) => pattern.matches(function),
                 Entry::On(target, rules) => {
@@ -229,7 +253,7 @@ impl Acl {
         self.entries.iter().any(|entry| match entry {
             Entry::Calls(scope) => scope == module || kind.is_meant(scope),
             Entry::CallsOf(scope, rules) => {
-                let named = |name: &str| rules.iter().any(|rule| rule.permits(name, positional, Some(keyword)));
+                let named = |name: &str| rules.iter().any(|rule| rule.permits(name, positional, keyword));
                 (scope == module && named(name)) || (kind.is_meant(scope) && named(function))
             }
             Entry::Anywhere(_) | Entry::On(..) | Entry::Events(_) | Entry::Options(_) => false,
@@ -242,16 +266,6 @@ fn covers(target: &str, minions: &[String], minions_of: impl Fn(&str) -> Option<
         return true;
     }
     !minions.is_empty() && minions_of(target).is_some_and(|permitted| minions.iter().all(|id| permitted.contains(id)))
-}
-
-/// Splits arguments in wire format into positional and keyword arguments; the latter are a final map with `__kwarg__`.
-fn split(arguments: &[Value]) -> (&[Value], Option<&Map>) {
-    match arguments.split_last() {
-        Some((Value::Map(keyword), positional)) if keyword.get("__kwarg__").is_some_and(Value::is_truthy) => {
-            (positional, Some(keyword))
-        }
-        _ => (arguments, None),
-    }
 }
 
 fn entry(value: &Value) -> Option<Entry> {
@@ -319,30 +333,24 @@ fn rules(value: &Value) -> Vec<Rule> {
 
 fn arguments(value: &Value) -> Option<Arguments> {
     let map = value.as_map()?;
-    let pattern = |value: &Value| (!value.is_nil()).then(|| Pattern::new(&value.to_string()));
     let positional = map.get("args").and_then(Value::as_list).unwrap_or_default();
     let keyword = map.get("kwargs").and_then(Value::as_map);
-    let keyword = keyword.into_iter().flatten().map(|(name, value)| (name.to_string(), pattern(value)));
-    Some(Arguments { positional: positional.iter().map(pattern).collect(), keyword: keyword.collect() })
+    let keyword = keyword.into_iter().flatten().map(|(name, value)| (name.to_string(), ArgumentPattern::new(value)));
+    Some(Arguments { positional: positional.iter().map(ArgumentPattern::new).collect(), keyword: keyword.collect() })
 }
 
 impl Rule {
-    fn permits(&self, function: &str, positional: &[Value], keyword: Option<&Map>) -> bool {
+    fn permits(&self, function: &str, positional: &[Value], keyword: &Map) -> bool {
         self.function.matches(function)
             && self.arguments.as_ref().is_none_or(|all| all.iter().any(|one| one.permit(positional, keyword)))
     }
 }
 
 impl Arguments {
-    fn permit(&self, positional: &[Value], keyword: Option<&Map>) -> bool {
-        let fits = |pattern: &Option<Pattern>, value: Option<&Value>| {
-            value.is_some_and(|value| pattern.as_ref().is_none_or(|pattern| pattern.matches(&value.to_string())))
-        };
+    fn permit(&self, positional: &[Value], keyword: &Map) -> bool {
+        let fits = |pattern: &ArgumentPattern, value: Option<&Value>| value.is_some_and(|value| pattern.permits(value));
         self.positional.iter().enumerate().all(|(at, pattern)| fits(pattern, positional.get(at)))
-            && self
-                .keyword
-                .iter()
-                .all(|(name, pattern)| fits(pattern, keyword.and_then(|keyword| keyword.get(name.as_str()))))
+            && self.keyword.iter().all(|(name, pattern)| fits(pattern, keyword.get(name.as_str())))
     }
 }
 

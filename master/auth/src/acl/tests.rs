@@ -24,6 +24,10 @@ fn jobs_are_permitted_by_function_target_and_arguments() {
         map! {"db1" => map! {"cmd.run" => map! {"args" => list!["uptime.*"], "kwargs" => map! {"cwd" => "/tmp"}}}}
     ];
     let any = list![map! {"db1" => list![map! {"cmd.run" => map! {"args" => list![Value::Nil, "b"]}}]}];
+    let packages = |pattern: Value| -> Value {
+        list![map! {"db1" => map! {"pkg.install" => map! {"kwargs" => map! {"pkgs" => pattern}}}}]
+    };
+    let pkgs = |pkgs: Value| -> Value { map! {"pkgs" => pkgs, "__kwarg__" => true}.into() };
     let kwargs = |cwd: &str| -> Value { map! {"cwd" => cwd, "__kwarg__" => true}.into() };
     for (entries, function, arguments, minions, permitted) in [
         (list!["test.*"], "test.ping", list![], &["web1", "db1"][..], true),
@@ -47,6 +51,20 @@ fn jobs_are_permitted_by_function_target_and_arguments() {
         (limited.clone(), "cmd.run", list!["uptime -p", kwargs("/etc")], &["db1"], false),
         (limited.clone(), "cmd.run", list!["uptime -p"], &["db1"], false),
         (limited.clone(), "cmd.run", list!["id", kwargs("/tmp")], &["db1"], false),
+        (limited.clone(), "cmd.run", list!["uptime -p", "cwd=/tmp"], &["db1"], true),
+        (limited.clone(), "cmd.run", list!["uptime -p", "cwd=/etc", kwargs("/tmp")], &["db1"], true),
+        (limited.clone(), "cmd.run", list!["uptime -p", kwargs("/tmp"), "cwd=/etc"], &["db1"], false),
+        (limited.clone(), "cmd.run", list!["cwd=/tmp", "uptime -p"], &["db1"], true),
+        (limited.clone(), "cmd.run", list!["uptime=1", "id", kwargs("/tmp")], &["db1"], false),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list![pkgs(list!["nginx", "curl"])], &["db1"], true),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list![pkgs("curl".into())], &["db1"], true),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list!["pkgs=[curl, nginx]"], &["db1"], true),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list![pkgs(list!["nginx", "bash"])], &["db1"], false),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list![pkgs(list![])], &["db1"], false),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list!["nginx"], &["db1"], false),
+        (packages(list!["nginx$", "curl$"]), "pkg.install", list![pkgs(map! {"nginx" => 1}.into())], &["db1"], false),
+        (packages("nginx$".into()), "pkg.install", list![pkgs(list!["nginx"])], &["db1"], true),
+        (packages(Value::Nil), "pkg.install", list![pkgs(list!["nginx", "bash"])], &["db1"], true),
         (any.clone(), "cmd.run", list!["a", "b"], &["db1"], true),
         (any, "cmd.run", list!["a"], &["db1"], false),
     ] {
