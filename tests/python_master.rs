@@ -48,6 +48,10 @@ def misuse():
 def fail():
     return {}["key"]
 
+def failure():
+    __context__["retcode"] = 1
+    return True
+
 def note(path, text):
     with open(path, "a") as file:
         file.write(text + "\n")
@@ -58,7 +62,11 @@ const FILES: &[(&str, &str)] = &[
     ("own/shop.py", RUNNER),
     ("own/broken.py", "import no_such_package\n"),
     ("srv/salt/_runners/synced.py", "def run():\n    return 'synced'\n"),
-    ("srv/salt/_wheel/tidy.py", "def up(name):\n    return [name, __opts__['__role'], __salt__['test.echo']('x')]\n"),
+    (
+        "srv/salt/_wheel/tidy.py",
+        "def up(name):\n    return [name, __opts__['__role'], __salt__['test.echo']('x')]\n\
+         def failure():\n    __context__['retcode'] = 1\n    return True\n",
+    ),
     (
         "srv/salt/_pillar/sites.py",
         "def ext_pillar(minion_id, pillar, count, suffix=''):\n    \
@@ -208,6 +216,15 @@ async fn custom_wheel_functions_are_called_by_reactions() {
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     let (_, body) = events.until("salt/wheel/*/ret").await;
     assert_eq!(body.get("return"), Some(&list!["room", "master", "x"]), "{body:?}");
+    // A retcode in the context is a failure.
+    let failing = "r: {salt.runner: [{name: shop.failure}]}\nw: {salt.wheel: [{name: tidy.failure}]}\n\
+                   after: {test.nop: [{require: [{salt: r}]}]}\n";
+    system.write("srv/salt/failing.sls", failing);
+    let output = system.tool("salt-run", &["state.orchestrate", "failing", "--out=json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    for comment in ["Runner function 'shop.failure' failed.", "Wheel function 'tidy.failure' failed.", "requisite"] {
+        assert!(stdout(&output).contains(comment), "{comment}: {}", stdout(&output));
+    }
 }
 
 const RETURNER: &str = r#"

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -117,7 +118,7 @@ impl CustomModules {
         let args = Args { keyword: engine.kwargs.clone(), ..Args::default() };
         let call = Call { kind: "engines", function: &function, args, data: self.data(), ..Call::default() };
         let thread = MayBlock::on_dedicated_thread(Handle::current());
-        let caller = Caller { jid: Jid::new(), user: "engine".to_owned(), cause: Map::new(), thread };
+        let caller = Caller::new(Jid::new(), "engine".to_owned(), Map::new(), thread);
         let running = Running { custom: self, call: Some((calls, &caller)), stopping: Some(stopping) };
         self.library.call_alone(call, || self.names(), &running)
     }
@@ -285,5 +286,11 @@ impl Services for Running<'_> {
 
     fn is_cancelled(&self) -> bool {
         self.stopping.is_some_and(CancellationToken::is_cancelled)
+    }
+
+    fn set_retcode(&self, retcode: i64) {
+        if let Some((_, caller)) = self.call {
+            caller.retcode.store(retcode, Ordering::Relaxed);
+        }
     }
 }

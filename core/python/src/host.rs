@@ -36,6 +36,8 @@ pub trait Services {
     fn call(&self, kind: &str, function: &str, args: Args) -> CallResult;
     /// Whether the job of the function was cancelled.
     fn is_cancelled(&self) -> bool;
+    /// Sets the retcode of the call: the function has set `__context__["retcode"]`.
+    fn set_retcode(&self, _retcode: i64) {}
 }
 
 /// The data that a process receives before its first call.
@@ -235,7 +237,13 @@ impl Python {
             match (field("op").as_str(), cancelled) {
                 ("ask", _) => process.send(&answer(&frame, services))?,
                 (_, Some(reason)) => return Err(PythonError::Cancelled(reason)),
-                ("result", None) => return Ok(frame.get("value").cloned().unwrap_or_default()),
+                ("result", None) => {
+                    if let Some(retcode) = frame.get("retcode").and_then(Value::as_i64).filter(|retcode| *retcode != 0)
+                    {
+                        services.set_retcode(retcode);
+                    }
+                    return Ok(frame.get("value").cloned().unwrap_or_default());
+                }
                 _ => {
                     tracing::debug!(class = field("class"), "{}", field("traceback"));
                     return Err(PythonError::Raised { class: field("class"), message: field("message") });

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use brine_function::{Args, CallError, CallResult};
@@ -16,6 +17,7 @@ struct Brine<'a> {
     fixture: Option<&'a Fixture>,
     /// The file whose existence cancels the job.
     ends_with: Option<PathBuf>,
+    retcode: AtomicI64,
 }
 
 impl Services for Brine<'_> {
@@ -32,6 +34,10 @@ impl Services for Brine<'_> {
 
     fn is_cancelled(&self) -> bool {
         self.ends_with.as_ref().is_some_and(|path| path.exists())
+    }
+
+    fn set_retcode(&self, retcode: i64) {
+        self.retcode.store(retcode, Ordering::Relaxed);
     }
 }
 
@@ -146,6 +152,15 @@ def waits(path):
         time.sleep(0.01)
     return os.getpid()
 
+def retcodes(how, value=None):
+    if how == "item":
+        __context__["retcode"] = value
+    elif how == "update":
+        __context__.update(retcode=value)
+    elif how == "default":
+        __context__.setdefault("retcode", value)
+    return __context__.get("retcode", "none")
+
 def generated():
     yield 1
     yield 2
@@ -174,7 +189,7 @@ fn with_settings(settings: Settings) -> Fixture {
 }
 
 fn brine() -> Brine<'static> {
-    Brine { fixture: None, ends_with: None }
+    Brine { fixture: None, ends_with: None, retcode: AtomicI64::default() }
 }
 
 /// Waits until another process makes the condition true.
@@ -200,7 +215,11 @@ impl Fixture {
         services: &Brine,
     ) -> Result<Value, PythonError> {
         let setup = || {
-            let files = Files::find(&[("modules", self.path("modules")), ("grains", self.path("grains"))]);
+            let files = Files::find(&[
+                ("modules", self.path("modules")),
+                ("grains", self.path("grains")),
+                ("utils", self.path("utils")),
+            ]);
             let functions = ["test.echo", "test.refuse", "nest.again"].map(ToOwned::to_owned).to_vec();
             Setup { files, functions: [("modules", functions)].into(), fallback: false, events: PathBuf::new() }
         };
@@ -247,6 +266,132 @@ fn functions_see_the_globals_of_the_loader() {
 }
 
 #[test]
+fn the_retcode_in_the_context_belongs_to_its_call() {
+    let fixture = fixture();
+    for (how, value, seen, retcode) in [
+        ("item", 3.into(), Value::from(3), 3),
+        ("none", Value::Nil, "none".into(), 0),
+        ("update", 4.into(), 4.into(), 4),
+        ("default", 5.into(), 5.into(), 5),
+        ("item", true.into(), true.into(), 1),
+        ("item", 0.into(), 0.into(), 0),
+        ("none", Value::Nil, "none".into(), 0),
+    ] {
+        let services = brine();
+        let args = Args::positional([how.into(), value]);
+        assert_eq!(fixture.call_in("modules", "own.retcodes", args, None, &services), Ok(seen), "{how}");
+        assert_eq!(services.retcode.into_inner(), retcode, "{how}");
+    }
+}
+
+#[test]
+fn functions_whose_dependencies_are_missing_are_left_out_or_replaced() {
+    let fixture = fixture();
+    let deco = r#"
+import json
+import salt.utils.decorators as decorators
+from salt.utils.decorators import depends
+
+HAS = True
+
+def _fallback():
+    return "fallback"
+
+@depends("json")
+def imported(): return "real"
+
+@decorators.depends("HAS", "json")
+def both(): return "real"
+
+@depends("no_such_module")
+def gone(): return "real"
+
+@depends(True)
+def always(): return "real"
+
+@depends(False)
+def never(): return "real"
+
+@depends("json", "missing", fallback_function=_fallback)
+def replaced(): return "real"
+
+@depends("json", version="0.1")
+def old(): return "real"
+
+@depends("json", version="999")
+def new(): return "real"
+
+@depends("true", retcode=0)
+def succeeds(): return "real"
+
+@depends("false", retcode=0)
+def fails(): return "real"
+
+@depends("false", nonzero_retcode=True)
+def nonzero(): return "real"
+
+@depends("no-such-command", retcode=0)
+def command(): return "real"
+
+__func_alias__ = {"set_": "set"}
+
+@depends("missing")
+def set_(): return "real"
+"#;
+    fs::write(fixture.path("modules/deco.py"), deco).unwrap();
+    for (name, expected) in [
+        ("imported", Some("real")),
+        ("both", Some("real")),
+        ("gone", None),
+        ("always", Some("real")),
+        ("never", None),
+        ("replaced", Some("fallback")),
+        ("old", Some("real")),
+        ("new", None),
+        ("succeeds", Some("real")),
+        ("fails", None),
+        ("nonzero", Some("real")),
+        ("command", None),
+        ("set", None),
+    ] {
+        let found = fixture.plain(&format!("deco.{name}"));
+        assert_eq!(found.clone().ok(), expected.map(Value::from), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn modules_import_the_files_beside_them_and_those_of_utils() {
+    let fixture = fixture();
+    fs::create_dir_all(fixture.path("utils/pack")).unwrap();
+    fs::write(
+        fixture.path("utils/hlp.py"),
+        "def t():
+    return 'util'
+",
+    )
+    .unwrap();
+    fs::write(
+        fixture.path("utils/pack/__init__.py"),
+        "T = 'package'
+",
+    )
+    .unwrap();
+    fs::write(
+        fixture.path("modules/beside_them.py"),
+        "def t():
+    return 'beside'
+",
+    )
+    .unwrap();
+    let module = "import hlp, pack, beside_them
+def f():
+    return [hlp.t(), pack.T, beside_them.t()]
+";
+    fs::write(fixture.path("modules/imports.py"), module).unwrap();
+    assert_eq!(fixture.plain("imports.f"), Ok(list!["util", "package", "beside"]));
+}
+
+#[test]
 fn exceptions_are_the_errors_of_their_calls() {
     let fixture = fixture();
     for (function, message) in [
@@ -288,7 +433,7 @@ fn hanging_functions_are_cancelled() {
     }
     assert_eq!(fixture.plain("own.pid"), Ok(pid.clone()), "a function that can be interrupted costs no process");
     let path = fixture.path("started");
-    let ended = Brine { fixture: None, ends_with: Some(path.clone()) };
+    let ended = Brine { ends_with: Some(path.clone()), ..brine() };
     let args = Args::positional([path.display().to_string().into()]);
     let hangs = fixture.call_in("modules", "own.hangs", args, None, &ended);
     assert_eq!(hangs, Err(PythonError::Cancelled("its job was ended")));

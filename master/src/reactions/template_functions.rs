@@ -52,7 +52,7 @@ impl TemplateFunctions {
     }
 
     fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, CallError> {
-        let caller = Caller { jid: Jid::new(), user: USER.to_owned(), cause: Map::new(), thread: self.thread.clone() };
+        let caller = Caller::new(Jid::new(), USER.to_owned(), Map::new(), self.thread.clone());
         self.calls.call_function(kind, function, args, caller)
     }
 }

@@ -468,7 +468,7 @@ impl Requests {
             return false;
         }
         let (jid, thread) = (Jid::new(), thread.clone());
-        let caller = Caller { jid, user: id.to_string(), cause: Map::new(), thread };
+        let caller = Caller::new(jid, id.to_string(), Map::new(), thread);
         let key = crate::keys::Key { id: id.clone(), state: crate::keys::KeyState::Accepted };
         if preserve_data {
             self.services.facts.preserve(id);

@@ -1,6 +1,7 @@
 //! One call of a runner or wheel function, and its caller.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use brine_function::Args;
 use brine_ids::Jid;
@@ -123,9 +124,16 @@ pub(crate) struct Caller {
     pub cause: Map,
     /// The thread of the call.
     pub thread: MayBlock,
+    /// The retcode that the function has set as `__context__["retcode"]`; 0 means success.
+    pub retcode: Arc<AtomicI64>,
 }
 
 impl Caller {
+    /// Creates the caller of one call.
+    pub fn new(jid: Jid, user: String, cause: Map, thread: MayBlock) -> Self {
+        Caller { jid, user, cause, thread, retcode: Arc::default() }
+    }
+
     /// Adds the cause to an event of the function.
     pub fn mark(&self, body: &mut Map) {
         if !self.cause.is_empty() {

@@ -6,6 +6,7 @@ mod running;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use brine_bus::Bus;
 use brine_config::MasterConfig;
@@ -391,7 +392,7 @@ impl RunnerCalls {
         user: &str,
         thread: &MayBlock,
     ) -> Result<Value, String> {
-        let caller = Caller { jid: jid.clone(), user: user.to_owned(), cause: Map::new(), thread: thread.clone() };
+        let caller = Caller::new(jid.clone(), user.to_owned(), Map::new(), thread.clone());
         let call = self.new_call(Kind::Runner, function, args.clone(), user, jid.clone());
         let result = self.call_function(Kind::Runner, function, args, caller);
         result.map(|result| call.recorded_result(&result).unwrap_or(result)).map_err(|error| {
@@ -406,7 +407,8 @@ impl RunnerCalls {
     fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> (Map, bool) {
         let NewCall { kind, function, args, .. } = call;
         let (jid, user, cause) = (call.jid.clone(), call.user.clone(), call.cause.clone());
-        let caller = Caller { jid, user, cause, thread: thread.clone() };
+        let caller = Caller::new(jid, user, cause, thread.clone());
+        let retcode = Arc::clone(&caller.retcode);
         let out = match kind {
             Kind::Runner => self.runners.get(function).and_then(|function| function.out),
             Kind::Wheel => None,
@@ -417,7 +419,7 @@ impl RunnerCalls {
         }
         let result = self.call_function(*kind, function, args.clone(), caller);
         let is_elsewhere = running.end();
-        let success = result.as_ref().is_ok_and(is_success);
+        let success = result.as_ref().is_ok_and(|value| is_success(value, retcode.load(Ordering::Relaxed)));
         let mut body = call.body.clone();
         if matches!(result, Err(CallError::Execution(_) | CallError::Exception(_))) {
             body.insert("retcode".into(), 1.into());
@@ -449,9 +451,9 @@ fn may_block<R>(run: impl FnOnce() -> R) -> R {
     if is_shared { tokio::task::block_in_place(run) } else { run() }
 }
 
-/// Whether a result means success. The result of an orchestration contains its own retcode.
-fn is_success(value: &Value) -> bool {
-    !(value.get("data").is_some() && value.get("retcode").is_some_and(Value::is_truthy))
+/// Whether a result means success: the result of an orchestration contains its own retcode, other functions set one.
+fn is_success(value: &Value, retcode: i64) -> bool {
+    if value.get("data").is_some() { !value.get("retcode").is_some_and(Value::is_truthy) } else { retcode == 0 }
 }
 
 /// Returns the message about invalid arguments, followed by the function's documentation as in Salt.

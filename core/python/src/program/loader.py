@@ -21,6 +21,8 @@ _current = threading.local()
 _last = None
 # The kinds whose functions take those of the offered keyword arguments that they name.
 OFFERED = ("auth", "output", "matchers")
+# The names of the kinds in the names of modules, where they differ.
+TAGS = {"modules": "module", "renderers": "render", "tops": "top", "returners": "returner", "executors": "executor"}
 EXTENSIONS = (".py",) + tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
@@ -97,6 +99,38 @@ class Current(collections.abc.MutableMapping):
     def copy(self):
         """Returns a dictionary with the same entries."""
         return dict(self.value())
+
+
+def enforce_dependencies(functions, kind, stem):
+    """Removes or replaces those functions of a module whose `salt.utils.decorators.depends` is not met."""
+    decorators = sys.modules.get("salt.utils.decorators")
+    if decorators is not None:
+        decorators.Depends.enforce_dependencies(functions, TAGS.get(kind, kind), stem)
+
+
+class Context(dict):
+    """`__context__`: kept between calls, except for `retcode`, which belongs to the call that sets it."""
+
+    def __setitem__(self, key, value):
+        call = current_call()
+        if key == "retcode" and call is not None:
+            call.retcode = value
+        super().__setitem__(key, value)
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *args, **kwargs):
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+
+def retcode(call):
+    """Returns the retcode that the function of a call has set, as an integer."""
+    value = call.retcode
+    return int(value) if isinstance(value, int) else int(bool(value))
 
 
 class Functions(collections.abc.Mapping):
@@ -179,7 +213,7 @@ class Loader:
             "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel", "beacons",
             "returners", "engines", "auth", "roster", "sdb", "output", "executors", "matchers", "serializers", "fileserver",
             "tokens", "cache")}
-        self.contexts = {kind: {} for kind in self.spaces}
+        self.contexts = {kind: Context() for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         self.make_fallback = fallback
         self.function_tokens = function_tokens.FunctionTokens()
@@ -188,6 +222,7 @@ class Loader:
     def execute(self, frame):
         """Carries out one call of Brine."""
         kind = frame["kind"]
+        self.contexts.get(kind, {}).pop("retcode", None)
         if kind == "describe":
             return self.describe(frame["args"][0])
         if kind == "fallback":
@@ -264,7 +299,9 @@ class Loader:
                 stem = os.path.basename(path).split(".")[0]
                 try:
                     module = self.load(kind, stem, path)
-                    for name, function in self.public(kind, stem, module).items():
+                    public = self.public(kind, stem, module)
+                    enforce_dependencies(public, kind, stem)
+                    for name, function in public.items():
                         found.setdefault(name, function)
                 except BaseException as error:  # pylint: disable=broad-except
                     if type(error).__name__ == "Cancelled":
@@ -290,7 +327,8 @@ class Loader:
         return empty
 
     def load(self, kind, stem, path):
-        name = "brine_custom_%s_%s" % (kind, stem)
+        # As in Salt, whose decorators take the kind and the file from the name.
+        name = "salt.loaded.ext.%s.%s" % (TAGS.get(kind, kind), stem)
         package = None
         if os.path.isdir(path):
             package, path = [path], os.path.join(path, "__init__.py")
@@ -298,11 +336,17 @@ class Loader:
         module = importlib.util.module_from_spec(spec)
         module.__dict__.update(self.dunders(kind))
         sys.modules[name] = module
+        # While it is loaded, a module can import the files beside it and those of `_utils` by their names.
+        beside = [os.path.dirname(one) for one in [path, *self.files.get("utils", ())]]
+        sys.path.extend(beside)
         try:
             spec.loader.exec_module(module)
         except BaseException:
             sys.modules.pop(name, None)
             raise
+        finally:
+            for directory in beside:
+                sys.path.remove(directory)
         return module
 
     def public(self, kind, stem, module):

@@ -25,6 +25,7 @@ class Call:
         self.answers = {}
         self.changed = threading.Condition()
         self.is_cancelled = False
+        self.retcode = 0
 
 
 class Cancelled(BaseException):
@@ -92,7 +93,7 @@ class Program:
         loader.enter(call)
         try:
             value = self.loader.execute(call.frame)
-            frame = {"op": "result", "id": call.id, "value": value}
+            frame = {"op": "result", "id": call.id, "value": value, "retcode": loader.retcode(call)}
             try:
                 self.finish(call, frame)
                 return

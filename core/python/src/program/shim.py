@@ -6,7 +6,10 @@ import importlib.util
 import json
 import os
 import platform
+import re
+import shlex
 import shutil
+import subprocess
 import sys
 import types
 
@@ -170,19 +173,48 @@ def warn_until(*_args, **_kwargs):
     """Does nothing: warnings about versions of Salt do not concern Brine."""
 
 
-def depends(*_dependencies, **_kwargs):
-    """Decorates a function that is left out if a module that it needs is missing."""
-    def decorate(function):
-        missing = [name for name in _dependencies if isinstance(name, str) and importlib.util.find_spec(name) is None]
-        if not missing:
-            return function
+class Depends:
+    """Decorates a function that a module only has if its dependencies are met: names in the module, or commands. Applied
+    when the module is loaded."""
 
-        @functools.wraps(function)
-        def refuse(*_args, **_kwargs):
-            raise exceptions.CommandExecutionError("%s needs %s" % (function.__name__, ", ".join(missing)))
+    decorated = {}
 
-        return refuse
-    return decorate
+    def __init__(self, *dependencies, **params):
+        self.dependencies, self.params = dependencies, params
+
+    def __call__(self, function):
+        module = sys._getframe(1).f_globals  # pylint: disable=protected-access
+        self.decorated.setdefault(module["__name__"], []).append((function.__name__, module, self))
+        return function
+
+    def is_met(self, dependency, module):
+        """Returns whether one dependency is met."""
+        if "retcode" in self.params or "nonzero_retcode" in self.params:
+            try:
+                retcode = subprocess.run(
+                    shlex.split(dependency), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+            except OSError:
+                retcode = -1
+            wanted = self.params.get("retcode")
+            return retcode == wanted if "retcode" in self.params else (retcode != 0) == bool(self.params["nonzero_retcode"])
+        found = dependency is True or module.get(dependency)
+        if found and "version" in self.params:
+            numbers = lambda version: [int(number) for number in re.findall("[0-9]+", str(version))]
+            return numbers(getattr(found, "__version__", "")) >= numbers(self.params["version"])
+        return bool(found)
+
+    @classmethod
+    def enforce_dependencies(cls, functions, kind, tgt_mod):
+        """Removes or replaces those functions of a module whose dependencies are not met."""
+        for name, module, decorator in cls.decorated.get("salt.loaded.ext.%s.%s" % (kind, tgt_mod), []):
+            key = "%s.%s" % (tgt_mod, module.get("__func_alias__", {}).get(name, name))
+            if key not in functions or all(decorator.is_met(one, module) for one in decorator.dependencies):
+                continue
+            fallback = decorator.params.get("fallback_function")
+            if fallback is None:
+                del functions[key]
+            else:
+                functions[key] = fallback
 
 
 def memoize(function):
@@ -305,7 +337,7 @@ def install(ask, spaces, current, path):
             letter in "0123456789abcdefABCDEF" for letter in text)),
         "args": _module("", clean_kwargs=clean_kwargs, split_input=split_input),
         "versions": _module("", warn_until=warn_until),
-        "decorators": _module("", depends=depends, memoize=memoize),
+        "decorators": _module("", depends=Depends, Depends=Depends, memoize=memoize),
     }
     if importlib.util.find_spec("yaml") is not None:
         utils["yaml"] = _yaml()

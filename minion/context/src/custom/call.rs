@@ -327,4 +327,8 @@ impl Services for Running<'_> {
     fn is_cancelled(&self) -> bool {
         self.context.job.cancel.is_cancelled()
     }
+
+    fn set_retcode(&self, retcode: i64) {
+        self.context.set_retcode(retcode);
+    }
 }
