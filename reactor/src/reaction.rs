@@ -380,7 +380,7 @@ fn local(
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
     let tgt_type = take(name, named, "tgt_type")?;
     let tgt_type = tgt_type.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
-    let ret = take(name, named, "ret")?.unwrap_or_default();
+    let ret = take::<Vec<String>>(name, named, "ret")?.unwrap_or_default().join(",");
     let metadata = named.shift_remove("metadata");
     // As the reactor does not wait for returns, the timeouts of a waiting client are ignored.
     named.shift_remove("timeout");

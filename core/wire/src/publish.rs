@@ -90,7 +90,7 @@ impl PublishRequest {
             tgt_type: optional(map, "tgt_type")?.unwrap_or_else(|| "glob".to_owned()),
             fun: map.get("fun").cloned().ok_or(WireError::Missing("fun"))?,
             arg: optional(map, "arg")?.unwrap_or_default(),
-            ret: optional(map, "ret")?.unwrap_or_default(),
+            ret: returners(map)?,
             jid: match jid.as_deref() {
                 None | Some("") => None,
                 Some(_) => Some(parsed(map, "jid")?),
@@ -155,10 +155,15 @@ impl Publication {
             arg: optional(&map, "arg")?.unwrap_or_default(),
             tgt: map.get("tgt").cloned().ok_or(WireError::Missing("tgt"))?,
             tgt_type: optional(&map, "tgt_type")?.unwrap_or_else(|| "glob".to_owned()),
-            ret: optional(&map, "ret")?.unwrap_or_default(),
+            ret: returners(&map)?,
             user: optional(&map, "user")?.unwrap_or_default(),
             serial: field(&map, "serial").unwrap_or(0),
             load: map,
         })
     }
+}
+
+/// Returns the returners of a job, separated by commas: Salt's clients send one name, or a list.
+fn returners(map: &Map) -> Result<String, WireError> {
+    Ok(optional::<Vec<String>>(map, "ret")?.unwrap_or_default().join(","))
 }

@@ -25,6 +25,23 @@ fn an_auth_request_round_trips() {
 }
 
 #[test]
+fn returners_of_a_job_are_a_name_or_a_list() {
+    let empty = || Value::from("");
+    for (given, expected) in [
+        ("redis".into(), "redis"),
+        ("redis,smtp".into(), "redis,smtp"),
+        (list!["redis", "smtp"], "redis,smtp"),
+        (empty(), ""),
+        (list![], ""),
+        (Value::Nil, ""),
+    ] {
+        let load = map! {"tgt" => "*", "fun" => "test.ping", "ret" => given.clone(), "jid" => "20261128120000000000"};
+        assert_eq!(PublishRequest::from_map(&load).unwrap().ret, expected, "{given}");
+        assert_eq!(Publication::from_map(load).unwrap().ret, expected, "{given}");
+    }
+}
+
+#[test]
 fn an_auth_reply_must_be_to_the_request_that_was_sent() {
     let replies = [
         AuthReply::Refused(AuthRefusal::Pending),

@@ -48,7 +48,7 @@ pub struct MasterCallArgs {
 pub fn runner(context: &Context, #[args] call: MasterCallArgs) -> CallResult {
     let master = master_of(context, "saltutil.runner")?;
     let MasterCallArgs { name, arg, kwarg, full_return, kwargs } = call;
-    returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+    returned(master.runner(&name, parsed_arguments(arg, kwarg, public(kwargs))), full_return)
 }
 
 /// Call a wheel function on the master. Only in orchestrations.
@@ -60,7 +60,7 @@ pub fn runner(context: &Context, #[args] call: MasterCallArgs) -> CallResult {
 pub fn wheel(context: &Context, #[args] call: MasterCallArgs) -> CallResult {
     let master = master_of(context, "saltutil.wheel")?;
     let MasterCallArgs { name, arg, kwarg, full_return, kwargs } = call;
-    returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+    returned(master.wheel(&name, parsed_arguments(arg, kwarg, public(kwargs))), full_return)
 }
 
 /// Run orchestrations on the master, as `salt-run state.orchestrate`. Only in orchestrations.
@@ -184,10 +184,49 @@ pub(crate) fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
     Args { positional, keyword }
 }
 
+/// As [`arguments`], with the strings of `arg` parsed like words of a command line: values in YAML, and `name=value`.
+pub(crate) fn parsed_arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
+    let Args { positional, keyword } = arguments(arg, kwarg, kwargs);
+    let mut args = Args::default();
+    for value in positional {
+        match value {
+            Value::Str(word) => {
+                let parsed = brine_function::arguments::parse(&[word], &[]);
+                args.positional.extend(parsed.positional);
+                args.keyword.extend(parsed.keyword);
+            }
+            other => args.positional.push(other),
+        }
+    }
+    args.keyword.extend(keyword);
+    args
+}
+
 fn returned(called: Called, full_return: bool) -> Result<Value, CallError> {
     if full_return {
         let Called { jid, value, success } = called;
         return Ok(map! {"return" => value, "success" => success, "jid" => &jid}.into());
     }
     Ok(called.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+
+    #[test]
+    fn strings_for_functions_of_the_master_are_parsed() {
+        for (arg, kwarg, kwargs, positional, keyword) in [
+            (list!["foo", "bar=off"], None, map! {}, list!["foo"], map! {"bar" => false}),
+            (list!["1", "[a]", 2, "a==b"], None, map! {}, list![1, list!["a"], 2, "a==b"], map! {}),
+            (list!["a=1"], Some(map! {"a" => 2}), map! {"b" => "c=1"}, list![], map! {"a" => 2, "b" => "c=1"}),
+            ("x".into(), None, map! {}, list!["x"], map! {}),
+            (Value::Nil, None, map! {}, list![], map! {}),
+        ] {
+            let args = parsed_arguments(arg.clone(), kwarg, kwargs);
+            assert_eq!((Value::from(args.positional), args.keyword), (positional, keyword), "{arg}");
+        }
+    }
 }

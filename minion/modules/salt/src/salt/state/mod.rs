@@ -14,7 +14,7 @@ use brine_text::glob::Glob;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
-use crate::saltutil::orchestration::{arguments, master_of};
+use crate::saltutil::orchestration::{master_of, parsed_arguments};
 use brine_function::arguments::names;
 
 /// State functions of `salt`.
@@ -119,9 +119,9 @@ pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[
 /// The arguments about returners of a job that an orchestration publishes.
 #[derive(Args)]
 pub struct ReturnerArgs {
-    /// Additional returners of the minions.
+    /// Additional returners of the minions: a list, or names separated by commas.
     #[default]
-    ret: String,
+    ret: Value,
     /// Configuration profile of the returners.
     #[default]
     ret_config: Value,
@@ -170,10 +170,11 @@ impl Job {
         args: Args,
     ) -> Result<Result<Vec<MinionResult>, String>, CallError> {
         let master = master_of(&context.call, &format!("salt.{kind}"))?;
+        let ret = words(&self.returners.ret).join(",");
         let report = map! {
             "arg" => args.positional.clone(),
             "kwarg" => args.keyword.clone(),
-            "ret" => &self.returners.ret,
+            "ret" => &ret,
             "timeout" => self.how.timeout,
             "tgt_type" => &self.tgt_type,
             "expect_minions" => self.expect_minions,
@@ -188,7 +189,7 @@ impl Job {
             tgt: self.tgt,
             tgt_type: self.tgt_type,
             arg: args.to_wire(),
-            ret: self.returners.ret,
+            ret,
             kwargs: kwargs.map(|(name, value)| (name.into(), value)).collect(),
             ..PublishRequest::new("", fun, "")
         };
@@ -281,7 +282,7 @@ fn on_master(
     let master = master_of(&context.call, &format!("salt.{word}"))?;
     let arg = kwargs.shift_remove("arg").unwrap_or_default();
     let kwarg = kwargs.shift_remove("kwarg").and_then(|kwarg| kwarg.as_map().cloned());
-    let args = arguments(arg, kwarg, kwargs);
+    let args = parsed_arguments(arg, kwarg, kwargs);
     let mut report = map! {"type" => &word, "name" => &name};
     if word == "wheel" {
         report.insert("args".into(), args.keyword.clone().into());
