@@ -193,7 +193,8 @@ impl SlsSource for Source {
     }
 
     fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
-        Ok(self.environments()?.iter().any(|known| known == saltenv))
+        // The directories of `__env__` serve environments of any name.
+        Ok(self.environments()?.iter().any(|known| known == saltenv || known == "__env__"))
     }
 
     fn available(&self, saltenv: &str) -> Vec<String> {
@@ -218,12 +219,26 @@ impl SlsSource for Source {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
     use brine_function::Args;
+    use brine_sls::compile::SlsSource;
     use brine_value::list;
 
+    use super::Source;
     use crate::testing;
+
+    #[test]
+    fn an_environment_exists_by_name_or_by_that_of_any_name() {
+        for (environments, dev) in
+            [(&["base"][..], false), (&["base", "dev"], true), (&["base", "__env__"], true), (&[], false)]
+        {
+            let environments = Some(environments.iter().map(|&name| name.to_owned()).collect());
+            let source = Source::new(&testing::context(&[]), Arc::default()).with_environments(environments.clone());
+            assert_eq!(source.has_environment("dev"), Ok(dev), "{environments:?}");
+        }
+    }
 
     #[test]
     fn unknown_renderers_fail_the_run() {

@@ -23,6 +23,8 @@ mod stack;
 mod tops;
 mod tree;
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_config::Roots;
@@ -30,6 +32,7 @@ use brine_config::opts::shared;
 use brine_function::Args;
 use brine_ids::MinionId;
 use brine_jinja::{CustomCall, Host};
+use brine_system::files;
 use brine_target::{Facts, Match};
 use brine_value::{Map, Value, map};
 use brine_yaml::traverse;
@@ -41,6 +44,9 @@ pub use external::check;
 pub use git::update as update_repositories;
 pub use merge::Merging;
 use tree::Tree;
+
+/// The environment of `pillar_roots` whose directories serve all environments without an entry of their own.
+const ANY_ENVIRONMENT: &str = "__env__";
 
 /// The configuration of pillar: its sources, renderers and merge strategy.
 #[derive(Debug, Clone)]
@@ -101,7 +107,28 @@ impl PillarSource {
     /// Whether a pillar can have data: there is a top file or an external source, or `pillar_opts` is set.
     pub fn has_sources(&self) -> bool {
         let has_top = |directories: &Vec<_>| tree::find_in(directories, &self.state_top).is_some();
-        external::is_configured(&self.opts) || shared::pillar_opts(&self.opts) || self.roots.values().any(has_top)
+        external::is_configured(&self.opts)
+            || shared::pillar_opts(&self.opts)
+            || self.roots.contains_key(ANY_ENVIRONMENT)
+            || self.roots.values().any(has_top)
+    }
+
+    /// Returns the source whose roots have the environment of a request: the directories of `__env__` serve one without
+    /// an entry of its own, with its name substituted. Its name comes from the minion and cannot lead out of them.
+    fn for_environment_of(&self, request: &PillarRequest<'_>) -> Cow<'_, Self> {
+        if !self.roots.contains_key(ANY_ENVIRONMENT) {
+            return Cow::Borrowed(self);
+        }
+        let mut roots = self.roots.clone();
+        let any = roots.shift_remove(ANY_ENVIRONMENT).unwrap_or_default();
+        let of_opts = |name: &str| self.opts.get(name).and_then(Value::as_str);
+        let named = request.pillarenv.or_else(|| of_opts("pillarenv"));
+        let named = named.or(request.saltenv).or_else(|| of_opts("saltenv")).unwrap_or("base");
+        if !roots.contains_key(named) && files::relative_path(named).is_some() {
+            let fill = |root: &PathBuf| root.to_string_lossy().replace(ANY_ENVIRONMENT, named).into();
+            roots.insert(named.to_owned(), any.iter().map(fill).collect());
+        }
+        Cow::Owned(PillarSource { roots, ..self.clone() })
     }
 
     /// Renders a minion's pillar. Errors are a list below `_errors`.
@@ -109,6 +136,10 @@ impl PillarSource {
     /// PGP messages and NaCl boxes in the override stay encrypted: they come from the minion, and must not be decrypted
     /// with the master's keys.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
+        self.for_environment_of(request).render_in_environment(request)
+    }
+
+    fn render_in_environment(&self, request: &PillarRequest<'_>) -> Map {
         let (plain, encrypted): (Map, Map) =
             request.pillar_override.clone().into_iter().partition(|(_, value)| !decrypt::is_encrypted(value));
         let request = &PillarRequest { pillar_override: &plain, ..request.clone() };
@@ -148,8 +179,9 @@ impl PillarSource {
 
     /// Returns the merged top files of all environments, and their errors.
     pub fn top(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
-        let (opts, mut errors) = (self.opts_for(request), Vec::new());
-        let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
+        let source = &*self.for_environment_of(request);
+        let (opts, mut errors) = (source.opts_for(request), Vec::new());
+        let sections = tops::sections(&Tree::new(source, request, &opts, &Map::new()), &mut errors);
         let top = sections.into_iter().map(|(environment, targets)| (environment.into(), targets.into())).collect();
         (top, errors)
     }

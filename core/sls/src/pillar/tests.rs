@@ -27,11 +27,15 @@ impl Master {
     }
 
     fn pillar(&self, id: &str, pillarenv: Option<&str>, over: &Map) -> Map {
+        self.pillar_in(id, None, pillarenv, over)
+    }
+
+    fn pillar_in(&self, id: &str, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
         let grains = Arc::new(map! {"id" => id, "os" => "Debian"});
         PillarSource::new(Arc::new(self.opts.clone())).render(&PillarRequest {
             id: &id.parse().unwrap(),
             grains: &grains,
-            saltenv: None,
+            saltenv,
             pillarenv,
             pillar_override: over,
             on_demand: None,
@@ -42,6 +46,51 @@ impl Master {
 
     fn of(&self, id: &str) -> Map {
         self.pillar(id, None, &Map::new())
+    }
+}
+
+#[test]
+fn an_environment_without_an_entry_is_served_by_that_of_any_name() {
+    let files = &[
+        ("base/top.sls", "base: {'*': [a]}"),
+        ("base/a.sls", "a: base"),
+        ("any/top.sls", "any: {'*': [a]}"),
+        ("any/a.sls", "a: any"),
+        ("envs/dev/top.sls", "dev: {'*': [a]}"),
+        ("envs/dev/a.sls", "a: dev"),
+        ("envs/base/top.sls", "base: {'*': [a]}"),
+        ("envs/base/a.sls", "a: wrong"),
+        ("secret/top.sls", "'../secret': {'*': [a]}"),
+        ("secret/a.sls", "a: secret"),
+    ];
+    let (base, dev, any) = (map! {"a" => "base"}, map! {"a" => "dev"}, map! {"a" => "any"});
+    let none = Map::new;
+    for (opts, saltenv, pillarenv, expected) in [
+        (none(), None, None, &base),
+        (none(), None, Some("base"), &base),
+        (none(), None, Some("dev"), &dev),
+        (none(), Some("dev"), None, &dev),
+        (none(), Some("dev"), Some("base"), &base),
+        (none(), Some("base"), Some("dev"), &dev),
+        (none(), None, Some("nope"), &none()),
+        (none(), None, Some("any"), &any),
+        (none(), None, Some("__env__"), &none()),
+        (none(), None, Some("../secret"), &none()),
+        (none(), None, Some("dev/../../secret"), &none()),
+        (map! {"saltenv" => "dev"}, None, None, &dev),
+        (map! {"pillarenv" => "dev"}, None, None, &dev),
+    ] {
+        let mut master = Master::new(files, opts.clone());
+        let at = |path: &str| vec![master.directory.path().join(path)];
+        let roots = [("base", at("base")), ("any", at("any")), ("__env__", at("envs/__env__"))];
+        let roots = roots.map(|(name, at)| (name.to_owned(), at));
+        master.opts.insert("pillar_roots".into(), Roots::from(roots).into());
+        let mut pillar = master.pillar_in("web1", saltenv, pillarenv, &Map::new());
+        // Without `pillarenv`, the files of all environments are merged.
+        if pillarenv.is_none() && saltenv.is_none() && opts.is_empty() {
+            assert_eq!(pillar.insert("a".into(), "base".into()), Some("any".into()));
+        }
+        assert_eq!(pillar, *expected, "{opts:?} {saltenv:?} {pillarenv:?}");
     }
 }
 
