@@ -42,6 +42,8 @@ struct Files {
     /// The inotify instance, opened by the first poll and reopened after an error.
     notify: Option<Inotify>,
     watches: HashMap<WatchDescriptor, Watched>,
+    /// The entries of new directories that this poll and the one before have reported without an event of the kernel.
+    found: [HashSet<PathBuf>; 2],
 }
 
 /// A configured file or directory.
@@ -92,7 +94,13 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let files = settings.map("files")?.iter().map(|(path, options)| file(&path.to_string(), options));
     let files = files.collect::<Result<_, String>>()?;
     let coalesce = settings.flag("coalesce", false)?;
-    Ok(Box::new(Files { coalesce, files, notify: None, watches: HashMap::new() }))
+    Ok(Box::new(Files {
+        coalesce,
+        files,
+        notify: None,
+        watches: HashMap::new(),
+        found: [HashSet::new(), HashSet::new()],
+    }))
 }
 
 fn file(path: &str, options: &Value) -> Result<File, String> {
@@ -177,17 +185,19 @@ impl Files {
             if self.coalesce && !once.insert((event.wd, event.mask, event.cookie, event.name.clone())) {
                 continue;
             }
-            report.extend(self.event(&event));
+            self.event(&event, &mut report);
         }
+        self.found.swap(0, 1);
+        self.found[0].clear();
         self.watch_all();
         Ok(report)
     }
 
-    fn event(&mut self, event: &InotifyEvent) -> Option<Map> {
-        let watched = self.watches.get(&event.wd)?;
+    fn event(&mut self, event: &InotifyEvent, report: &mut Vec<Map>) {
+        let Some(watched) = self.watches.get(&event.wd) else { return };
         let (directory, number) = (watched.path.clone(), watched.file);
         let path = event.name.as_ref().map_or_else(|| directory.clone(), |name| directory.join(name));
-        let file = self.files.get(number)?;
+        let Some(file) = self.files.get(number) else { return };
         let kind = event.mask & !Flags::IN_ISDIR;
         let tells = file.mask.intersects(kind) || kind.intersects(Flags::IN_IGNORED | Flags::IN_UNMOUNT);
         let (excluded, adds) = (file.excludes(&path), file.auto_add && file.recurse);
@@ -196,18 +206,46 @@ impl Files {
             self.watches.remove(&event.wd);
         }
         if excluded {
-            return None;
+            return;
         }
-        if event.mask.contains(Flags::IN_ISDIR) && adds && kind.intersects(Flags::IN_CREATE | Flags::IN_MOVED_TO) {
+        let Some((name, _)) = MASKS.iter().find(|(_, flag)| kind.contains(*flag)) else { return };
+        let is_directory = event.mask.contains(Flags::IN_ISDIR);
+        let is_known = self.found.iter_mut().any(|found| found.remove(&path)) && kind.contains(Flags::IN_CREATE);
+        if tells && !is_known {
+            report.push(change(&directory, &path, name, is_directory));
+        }
+        if is_directory && adds && kind.contains(Flags::IN_CREATE) {
+            self.add(&path, number, report);
+        } else if is_directory && adds && kind.contains(Flags::IN_MOVED_TO) {
             self.watch(&path, number, true);
         }
-        let known = MASKS.iter().find(|(_, flag)| kind.contains(*flag)).map(|(name, _)| name.to_uppercase());
-        let mut change = format!("IN_{}", known?);
-        if event.mask.contains(Flags::IN_ISDIR) {
-            change.push_str("|IN_ISDIR");
+    }
+
+    /// Watches a new directory and reports the creation of what it already holds: the kernel reports only what is
+    /// created after a directory is watched.
+    fn add(&mut self, directory: &Path, number: usize, report: &mut Vec<Map>) {
+        self.watch(directory, number, false);
+        let mut entries: Vec<_> = std::fs::read_dir(directory).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, Some(file)) = (entry.path(), self.files.get(number)) else { return };
+            if file.excludes(&path) {
+                continue;
+            }
+            if report.len() >= MAX_EVENTS {
+                let path = directory.display();
+                tracing::warn!(beacon = "inotify", %path, "too many new files at once: some are not reported");
+                return;
+            }
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if file.mask.contains(Flags::IN_CREATE) && !self.found[1].contains(&path) {
+                report.push(change(directory, &path, "create", is_directory));
+            }
+            self.found[0].insert(path.clone());
+            if is_directory {
+                self.add(&path, number, report);
+            }
         }
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        tells.then(|| map! {"tag" => text(&directory), "path" => text(&path), "change" => change})
     }
 
     /// Adds watches for configured paths that have none.
@@ -248,6 +286,14 @@ impl Files {
             }
         }
     }
+}
+
+/// Returns the fields of an event.
+fn change(directory: &Path, path: &Path, name: &str, is_directory: bool) -> Map {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let suffix = if is_directory { "|IN_ISDIR" } else { "" };
+    let change = format!("IN_{}{suffix}", name.to_uppercase());
+    map! {"tag" => text(directory), "path" => text(path), "change" => change}
 }
 
 impl Beacon for Files {
