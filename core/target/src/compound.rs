@@ -201,6 +201,10 @@ impl<'a> Parser<'a> {
                 self.depth -= 1;
                 if self.take(")") { Ok(inner) } else { Err(self.wrong("a '(' is not closed")) }
             }
+            // Salt takes such a word for an id that no minion has, which turns 'not (web1)' into all minions.
+            Some(word) if split_term(word).0.is_none() && word.contains(['(', ')']) => {
+                Err(self.wrong("a parenthesis needs a blank before and after it"))
+            }
             Some(word) => {
                 let term = term(word)?;
                 self.at += 1;

@@ -238,7 +238,6 @@ fn compounds_match_as_in_salt() {
         "m1 and m2",
         "not m1",
         "m1 not m1",
-        "(m1 or m2)",
         "X@foo",
         "E@1",
         "e@m1",
@@ -288,6 +287,16 @@ fn malformed_compounds_are_refused_with_a_position_and_reason() {
         ("m1 Or m2", 2, "Or"),
     ] {
         read(index, word, text, "two terms need 'and' or 'or' between them");
+    }
+    for (text, index, word) in [
+        ("(m1)", 1, "(m1)"),
+        ("G@os:Debian and not (m1)", 4, "(m1)"),
+        ("(m1 or m2) and G@os:Debian", 1, "(m1"),
+        ("not(m1)", 1, "not(m1)"),
+        ("( m1 or m2)", 4, "m2)"),
+        ("(N@web)", 1, "(N@web)"),
+    ] {
+        read(index, word, text, "a parenthesis needs a blank before and after it");
     }
     read(2, ")", "m1 )", "there is no '(' for this ')'");
     read(3, "", "( m1", "a '(' is not closed");
