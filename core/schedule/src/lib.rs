@@ -215,7 +215,7 @@ impl Schedule {
             let is_time = is_due || at_start || poll.is_extra(state, &job);
             let mut skip = if !is_enabled || !job.enabled {
                 Some(Skip::Disabled)
-            } else if is_time && !at_start {
+            } else if is_time {
                 poll.skip(state, &job)
             } else {
                 None
@@ -234,6 +234,8 @@ impl Schedule {
             if !is_time {
                 continue;
             }
+            // The run at the start stays due until the range begins, too.
+            state.at_start = at_start && skip == Some(Skip::NotInRange);
             if skip.is_none() {
                 state.last_run = Some(now);
             }

@@ -103,6 +103,27 @@ fn a_splay_delays_runs() {
 }
 
 #[test]
+fn ranges_and_conditions_also_apply_to_the_run_at_the_start() {
+    let span = |start: &str, end: &str| map! {"start" => start, "end" => end};
+    let inverted = map! {"start" => "12:00:00", "end" => "12:00:05", "invert" => true};
+    let at = ["12:00:01", "12:00:05", "12:00:06", "12:01:05", "12:01:06"];
+    for (name, value, runs) in [
+        ("range", Value::from(span("12:00:05", "12:00:09")), vec!["12:00:05"]),
+        ("range", span("12:00:00", "12:00:09").into(), vec!["12:00:01"]),
+        ("range", span("09:00:00", "10:00:00").into(), vec![]),
+        ("range", inverted.into(), vec!["12:01:05"]),
+        ("skip_during_range", span("12:00:00", "12:00:05").into(), vec!["12:01:05"]),
+        ("until", "2020-01-01T00:00:00".into(), vec![]),
+        ("after", "2090-01-01T00:00:00".into(), vec![]),
+        ("enabled", false.into(), vec![]),
+        ("return_job", false.into(), vec!["12:00:01", "12:01:05"]),
+    ] {
+        let mut fixture = Fixture::of(map! {"seconds" => 60, name => value.clone()});
+        assert_eq!(fixture.runs(&at), runs, "{name} {value}");
+    }
+}
+
+#[test]
 fn ranges_and_conditions_skip_runs() {
     let span = || map! {"start" => "12:00:05", "end" => "12:00:07"};
     let inverted = map! {"start" => "12:00:05", "end" => "12:00:07", "invert" => true};
