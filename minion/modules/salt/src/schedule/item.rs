@@ -31,7 +31,7 @@ pub(super) fn conflict(kwargs: &Map, before: &str, after: &str) -> Option<String
 }
 
 /// Builds a job of the schedule. The error is a message.
-pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
+pub(super) fn build(name: &str, kwargs: &Map, names_time: impl Fn(&str) -> bool) -> Result<Map, String> {
     if name.is_empty() {
         return Err("Job name is required.".into());
     }
@@ -68,14 +68,18 @@ pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
         one => one.into_iter().collect(),
     };
     for when in whens {
-        if dates::parse(&when.to_string(), brine_clock::now().date()).is_none() {
+        let when = when.to_string();
+        if !names_time(&when) && dates::parse(&when, brine_clock::now().date()).is_none() {
             return Err(format!("Schedule item {when} for \"when\" in invalid."));
         }
     }
     for option in COPIED_OPTIONS {
         take(option, get(option));
     }
-    Ok(job)
+    // The schedule would ignore an invalid job.
+    let job: Value = job.into();
+    brine_schedule::Job::read(name, &job).map_err(|error| format!("Schedule item {name} is invalid: {error}"))?;
+    Ok(job.as_map().cloned().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -99,12 +103,33 @@ mod tests {
                 "Unable to use \"when\" and \"cron\" options together.  Ignoring.",
             ),
         ] {
-            assert_eq!(build("j", &options).unwrap_err(), error);
+            assert_eq!(build("j", &options, |name| name == "tea time").unwrap_err(), error);
         }
-        let job = build("j", &map! {"function" => "f", "hours" => 2, "splay" => 5, "unknown" => 1}).unwrap();
+        let job = build("j", &map! {"function" => "f", "hours" => 2, "splay" => 5, "unknown" => 1}, |_| false).unwrap();
         let expected = map! {
             "function" => "f", "hours" => 2, "maxrunning" => 1, "name" => "j", "enabled" => true, "jid_include" => true, "splay" => 5,
         };
         assert_eq!(job, expected);
+        for (option, invalid) in [
+            ("cron", "*/5 * * *".into()),
+            ("cron", "99 * * * *".into()),
+            ("range", map! {"start" => "25:99", "end" => "foo"}.into()),
+            ("once", "not a date".into()),
+            ("until", "xx".into()),
+            ("after", "yy".into()),
+            ("splay", "abc".into()),
+            ("splay", map! {"start" => 9, "end" => 1}.into()),
+            ("maxrunning", "lots".into()),
+            ("skip_during_range", map! {"start" => "a"}.into()),
+            ("seconds", "abc".into()),
+        ] {
+            let invalid: Value = invalid;
+            let options = map! {"function" => "f", option => invalid.clone()};
+            let Err(error) = build("j", &options, |_| false) else { panic!("{option} {invalid} is accepted") };
+            assert!(error.starts_with("Schedule item j is invalid: "), "{option} {invalid}: {error}");
+        }
+        // A time by its name in pillar or grains.
+        let named = build("j", &map! {"function" => "f", "when" => "tea time"}, |name| name == "tea time").unwrap();
+        assert_eq!(named.get("when"), Some(&"tea time".into()));
     }
 }

@@ -209,8 +209,15 @@ pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
 ///
 ///     salt '*' schedule.build_schedule_item job1 function='test.ping' seconds=3600
 #[function]
-pub fn build_schedule_item(_context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
-    Ok(build(&name, &kwargs).map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
+pub fn build_schedule_item(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(build(&name, &kwargs, |text| names_time(context, text))
+        .map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
+}
+
+/// Whether a text is the name of a time, below `whens` in pillar or grains.
+fn names_time(context: &Context, text: &str) -> bool {
+    let has = |map: &Map| map.get("whens").and_then(|whens| whens.get(text)).is_some();
+    has(&context.pillar()) || has(&context.grains())
 }
 
 /// Add a job. `job_args` and `job_kwargs` are its arguments; it is saved for the next start unless `persist` is
@@ -232,7 +239,7 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
     if let Some(comment) = conflict(&kwargs, "Error: ", " or \"cron\" options.") {
         return Ok(outcome(false, comment, Map::new()));
     }
-    let job = match build(&name, &kwargs) {
+    let job = match build(&name, &kwargs, |text| names_time(context, text)) {
         Ok(job) => job,
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
@@ -269,7 +276,7 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
     if let Some(function) = old.get("function") {
         kwargs.entry("function".into()).or_insert(function.clone());
     }
-    let new = match build(&name, &kwargs) {
+    let new = match build(&name, &kwargs, |text| names_time(context, text)) {
         Ok(job) => job,
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
