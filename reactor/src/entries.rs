@@ -73,14 +73,28 @@ impl Entries {
         Self::with_limits(&brine_config::opts::master::reactor(opts), opts)
     }
 
-    fn with_limits(option: &Value, opts: &Map) -> Result<Self, EntryError> {
-        let mut entries = Vec::new();
-        match option {
-            Value::Str(path) if !path.is_empty() => read(&from_file(Path::new(path))?, &mut entries)?,
-            option => read(option, &mut entries)?,
+    /// Parses the options as [`Entries::from_opts`], without invalid entries and limits, and returns the errors of these.
+    ///
+    /// # Errors
+    /// An option that is no list of entries.
+    pub fn usable(opts: &Map) -> Result<(Self, Vec<EntryError>), EntryError> {
+        let (mut entries, mut errors) = (Vec::new(), Vec::new());
+        for entry in read(&brine_config::opts::master::reactor(opts))? {
+            match entry {
+                Ok(entry) => entries.push(entry),
+                Err(error) => errors.push(error),
+            }
         }
-        Limits::bind(opts, &mut entries)?;
-        Self::new(entries)
+        errors.extend(Limits::bind(opts, &mut entries).into_iter().map(EntryError::from));
+        Ok((Self::new(entries)?, errors))
+    }
+
+    fn with_limits(option: &Value, opts: &Map) -> Result<Self, EntryError> {
+        let mut entries = read(option)?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        match Limits::bind(opts, &mut entries).into_iter().next() {
+            Some(error) => Err(error.into()),
+            None => Self::new(entries),
+        }
     }
 
     fn new(entries: Vec<Entry>) -> Result<Self, EntryError> {
@@ -145,35 +159,41 @@ fn from_file(path: &Path) -> Result<Value, EntryError> {
     brine_yaml::load(&text).map_err(|error| failed(format!("line {}: {}", error.line, error.message)))
 }
 
-fn read(option: &Value, entries: &mut Vec<Entry>) -> Result<(), EntryError> {
+/// Parses the entries of the option, each on its own.
+fn read(option: &Value) -> Result<Vec<Result<Entry, EntryError>>, EntryError> {
     match option {
-        Value::Nil => Ok(()),
-        Value::Map(map) => entries_of(map, entries),
-        Value::List(list) => {
-            for (i, one) in list.iter().enumerate() {
-                let shape = || EntryError::Shape { number: i + 1, got: one.type_name() };
-                entries_of(one.as_map().ok_or_else(shape)?, entries)?;
-            }
-            Ok(())
-        }
-        other => Err(EntryError::Shape { number: 1, got: other.type_name() }),
+        Value::Str(path) if !path.is_empty() => read_data(&from_file(Path::new(path))?),
+        option => read_data(option),
     }
 }
 
-fn entries_of(map: &Map, entries: &mut Vec<Entry>) -> Result<(), EntryError> {
-    for (pattern, files) in map {
-        let pattern = pattern.to_string();
-        let files = files_of(&pattern, files)?;
-        entries.push(Entry { pattern: pattern.into(), files, limits: None });
-    }
-    Ok(())
+fn read_data(option: &Value) -> Result<Vec<Result<Entry, EntryError>>, EntryError> {
+    let listed = match option {
+        Value::Nil => &[],
+        Value::List(list) => list.as_slice(),
+        Value::Map(_) => std::slice::from_ref(option),
+        other => return Err(EntryError::Shape { number: 1, got: other.type_name() }),
+    };
+    let entries = listed.iter().enumerate().flat_map(|(index, one)| match one {
+        Value::Map(map) => map.iter().map(|(pattern, files)| entry(&pattern.to_string(), files)).collect::<Vec<_>>(),
+        other => vec![Err(EntryError::Shape { number: index + 1, got: other.type_name() })],
+    });
+    Ok(entries.collect())
 }
 
-/// Parses the files of a pattern: one path, or a list of them.
+fn entry(pattern: &str, files: &Value) -> Result<Entry, EntryError> {
+    // Checked alone, so that an invalid pattern leaves out its own entry only.
+    GlobSet::new([pattern])?;
+    Ok(Entry { pattern: pattern.into(), files: files_of(pattern, files)?, limits: None })
+}
+
+/// Parses the files of a pattern: one path, or a list of them; none is what remains after an operator has commented out
+/// all of them.
 pub(crate) fn files_of(pattern: &str, files: &Value) -> Result<Vec<String>, EntryError> {
     let invalid = |got: &Value| EntryError::Files { pattern: pattern.to_owned(), got: got.to_string() };
     let path = |file: &Value| file.as_str().map(str::to_owned).ok_or_else(|| invalid(file));
     match files {
+        Value::Nil => Ok(Vec::new()),
         Value::List(files) => files.iter().map(path).collect(),
         one => Ok(vec![path(one)?]),
     }

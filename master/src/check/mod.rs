@@ -65,8 +65,9 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     }
     let error = config.publish_signing_algorithm.parse::<SignatureAlgorithm>().err();
     findings.extend(error.map(|error| Finding::refused(format!("option 'publish_signing_algorithm': {error}"))));
-    match Entries::from_opts(&config.opts) {
-        Ok(entries) => {
+    match Entries::usable(&config.opts) {
+        Ok((entries, errors)) => {
+            findings.extend(errors.iter().map(|error| Finding::broken(format!("option 'reactor': {error}"))));
             let files = brine_reactor::check_files(&entries, &config.renderer, config.reactor_strict_data);
             findings.extend(files.into_iter().map(Finding::broken));
         }

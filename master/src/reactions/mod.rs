@@ -75,7 +75,8 @@ pub(crate) async fn start(
     let services = &calls.services;
     let gate = services.gate.clone();
     let config = &services.config;
-    let entries = Entries::from_opts(&config.opts).map_err(|error| invalid_entries(&error))?;
+    // An invalid entry costs its own reactions only; the check of the configuration has logged it.
+    let (entries, _) = Entries::usable(&config.opts).map_err(|error| invalid_entries(&error))?;
     let functions = services.functions.clone();
     // The reactor's workers run on dedicated threads.
     let thread = MayBlock::on_dedicated_thread(Handle::current());

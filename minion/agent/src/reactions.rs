@@ -48,7 +48,8 @@ impl PreparedReactor {
 pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result<Option<PreparedReactor>, EntryError> {
     let minion = &leader.minion();
     let config = &minion.config;
-    let entries = Entries::from_opts(&config.opts)?;
+    // The check of the configuration has logged the errors of entries that are left out.
+    let (entries, _) = Entries::usable(&config.opts)?;
     if entries.is_empty() {
         return Ok(None);
     }

@@ -69,8 +69,8 @@ pub(crate) enum Verdict {
 }
 
 impl Limits {
-    /// Parses the options and sets the limits of the entries.
-    pub fn bind(opts: &Map, entries: &mut [Entry]) -> Result<(), LimitsError> {
+    /// Parses the options and sets the limits of the entries. Returns the errors of invalid ones.
+    pub fn bind(opts: &Map, entries: &mut [Entry]) -> Vec<LimitsError> {
         type Set = fn(&mut Limits, &Value) -> Result<(), String>;
         let options: [(&'static str, Set); 3] = [
             ("reactor_rate_limit", |limits, value| {
@@ -86,6 +86,7 @@ impl Limits {
                 Ok(())
             }),
         ];
+        let mut errors = Vec::new();
         for (option, set) in options {
             let given = match opts.get(option) {
                 None | Some(Value::Nil) => continue,
@@ -93,42 +94,17 @@ impl Limits {
                 Some(other) => {
                     let got = other.type_name();
                     let reason = format!("expected a mapping of an entry's pattern to its limit, got {got}");
-                    return Err(LimitsError { option, reason });
+                    errors.push(LimitsError { option, reason });
+                    continue;
                 }
             };
             for (pattern, value) in given {
-                let failed = |reason| LimitsError { option, reason: format!("'{pattern}': {reason}") };
-                let pattern = pattern.to_string();
-                let mut of_pattern = entries.iter_mut().filter(|entry| *entry.pattern == *pattern).peekable();
-                if of_pattern.peek().is_none() {
-                    // An entry that was removed must not stop the master: an invalid limit is an error all the same.
-                    set(&mut Limits::default(), value).map_err(failed)?;
-                    tracing::warn!(
-                        option,
-                        pattern,
-                        "a limit has no effect: no entry of 'reactor' has this pattern; write the pattern as there, or \
-                         remove the limit"
-                    );
-                }
-                for entry in of_pattern {
-                    let limits = entry.limits.get_or_insert_default();
-                    set(limits, value).map_err(failed)?;
-                    if let Some(by) = value.get("by") {
-                        limits.by = match by.as_str() {
-                            Some("id") => LimitKey::Id,
-                            Some("tag") => LimitKey::Tag,
-                            Some(field) => LimitKey::Field(field.to_owned()),
-                            None => {
-                                return Err(failed(
-                                    "'by' is invalid: expected the name of a field in the data, or tag".into(),
-                                ));
-                            }
-                        };
-                    }
-                }
+                let bound = bind_one((option, &pattern.to_string()), value, entries, set);
+                errors
+                    .extend(bound.err().map(|reason| LimitsError { option, reason: format!("'{pattern}': {reason}") }));
             }
         }
-        Ok(())
+        errors
     }
 
     /// Returns the key of an event: limits apply to each key.
@@ -148,6 +124,39 @@ impl Limits {
         }
         at.map(ToString::to_string).unwrap_or_default()
     }
+}
+
+/// Sets a limit of the entries with a pattern. An invalid limit changes nothing.
+fn bind_one(
+    (option, pattern): (&'static str, &str),
+    value: &Value,
+    entries: &mut [Entry],
+    set: fn(&mut Limits, &Value) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut of_pattern = entries.iter_mut().filter(|entry| *entry.pattern == *pattern).peekable();
+    if of_pattern.peek().is_none() {
+        // An entry that was removed must not stop the master: an invalid limit is an error all the same.
+        set(&mut Limits::default(), value)?;
+        tracing::warn!(
+            option,
+            pattern,
+            "a limit has no effect: no entry of 'reactor' has this pattern; write the pattern as there, or remove the limit"
+        );
+    }
+    for entry in of_pattern {
+        let mut limits = entry.limits.clone().unwrap_or_default();
+        set(&mut limits, value)?;
+        if let Some(by) = value.get("by") {
+            limits.by = match by.as_str() {
+                Some("id") => LimitKey::Id,
+                Some("tag") => LimitKey::Tag,
+                Some(field) => LimitKey::Field(field.to_owned()),
+                None => return Err("'by' is invalid: expected the name of a field in the data, or tag".into()),
+            };
+        }
+        entry.limits = Some(limits);
+    }
+    Ok(())
 }
 
 /// Returns the limit: the value itself, or the item `key` of a mapping that also has `by`.

@@ -131,6 +131,40 @@ fn an_invalid_configuration_is_an_error() {
     }
 }
 
+#[test]
+fn invalid_entries_and_limits_are_left_out_on_their_own() {
+    let (good, files) = (|| map! {"t/x" => list!["a.sls"]}, || vec!["a.sls".to_owned()]);
+    for (reactor, more, expected, messages) in [
+        (list![good(), map! {"t/n" => Value::Nil}], map! {}, vec![("t/x", files()), ("t/n", vec![])], vec![]),
+        (
+            list!["bad", good(), map! {"t/n" => list![5], "t/y" => "a.sls"}, 3],
+            map! {},
+            vec![("t/x", files()), ("t/y", files())],
+            vec!["entry 1 is of type str", "the files of 't/n' are invalid", "entry 4 is of type int"],
+        ),
+        (
+            list![good()],
+            map! {"reactor_cooldown" => map! {"t/z" => 5, "t/x" => 60}, "reactor_debounce" => 4},
+            vec![("t/x", files())],
+            vec!["expected a mapping of an entry's pattern"],
+        ),
+    ] {
+        let mut opts = more;
+        opts.insert("reactor".into(), reactor.clone());
+        let (entries, errors) = Entries::usable(&opts).unwrap();
+        let found: Vec<_> = entries.all().iter().map(|entry| (&*entry.pattern, entry.files.clone())).collect();
+        assert_eq!(found, expected, "{reactor}");
+        assert_eq!(errors.len(), messages.len(), "{reactor}: {errors:?}");
+        for (error, message) in errors.iter().zip(messages) {
+            assert!(error.to_string().contains(message), "{error}");
+        }
+        assert!(
+            Entries::usable(&map! {"reactor" => 5}).is_err() && Entries::usable(&map! {"reactor" => "/none"}).is_err()
+        );
+        assert_eq!(entries.matching("t/x").iter().any(|entry| entry.limits.is_some()), opts.len() > 1, "{reactor}");
+    }
+}
+
 #[tokio::test]
 async fn files_are_found_by_globs_and_on_the_file_server() {
     let directory = tempfile::tempdir().unwrap();
