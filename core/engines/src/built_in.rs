@@ -32,6 +32,8 @@ pub enum BuiltIn {
     Script(Script),
     /// Publishes HTTP requests.
     Webhook(Webhook),
+    /// Does nothing: Salt's documentation turns on the reactor of a minion by this engine, which runs without it.
+    Reactor,
 }
 
 impl BuiltIn {
@@ -43,6 +45,8 @@ impl BuiltIn {
         match &*engine.module {
             "script" => Some(Script::new(&engine.kwargs).map(BuiltIn::Script)),
             "webhook" => Some(Webhook::new(&engine.kwargs).map(BuiltIn::Webhook)),
+            "reactor" => Some(Ok(BuiltIn::Reactor)),
+            "thorium" => Some(Err("rules over time take the place of thorium: write `reactor_rules`".to_owned())),
             _ => None,
         }
     }
@@ -70,6 +74,10 @@ impl BuiltIn {
         match self {
             BuiltIn::Script(script) => script.run(&*publisher, &stopping).await,
             BuiltIn::Webhook(webhook) => webhook.run(publisher, stopping).await,
+            BuiltIn::Reactor => {
+                stopping.cancelled().await;
+                Ok(())
+            }
         }
     }
 }

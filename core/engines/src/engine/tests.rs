@@ -35,6 +35,11 @@ fn mistakes_in_the_option_are_found() {
             "",
         ),
         (list!["other"], "'other': there is no engine 'other': add a module of this name in '_engines'"),
+        (list!["reactor", map! {"reactor" => map! {"refresh_interval" => 60, "worker_threads" => 10}}], ""),
+        (
+            list![map! {"thorium" => map! {}}],
+            "'thorium': rules over time take the place of thorium: write `reactor_rules`",
+        ),
         (list!["script"], "'script': the argument 'cmd' is missing: name the command"),
         (
             list![map! {"hooks" => map! {"engine_module" => "webhook", "port" => 70_000}}],
