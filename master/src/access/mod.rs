@@ -339,7 +339,7 @@ impl Access {
 
     async fn permits(&self, acl: Acl, user: &str, functions: Vec<String>, request: &PublishRequest) -> bool {
         // The publish reports an invalid target.
-        let Ok(Targets { minions, .. }) = self.facts.targets(request).await else { return true };
+        let Ok(Targets { minions, .. }) = self.facts.possible_targets(request).await else { return true };
         let (facts, arguments) = (Arc::clone(&self.facts), request.arg.clone());
         let is_list = request.fun.as_list().is_some();
         let jid = request.jid.clone();

@@ -89,7 +89,13 @@ impl MinionData {
 
     /// Returns the facts of a minion for target matching. They are read from the store on first use.
     pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
-        StoredFacts { data: self, id, read: OnceCell::new() }
+        StoredFacts { data: self, id, read: OnceCell::new(), missing: None }
+    }
+
+    /// Returns the facts of a minion for the target of a job. As in Salt, terms by grains and pillar do not match a minion
+    /// without stored data: it may have been away for years, and each job would wait for it.
+    pub fn facts_for_job<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
+        StoredFacts { data: self, id, read: OnceCell::new(), missing: self.is_kept.then(Map::new) }
     }
 
     /// Whether a target in a permission includes a minion. Without stored facts the minion counts as included, since it
@@ -125,11 +131,14 @@ struct StoredFacts<'a> {
     data: &'a MinionData,
     id: &'a str,
     read: OnceCell<Option<Map>>,
+    /// What stands for grains and pillar that are not stored.
+    missing: Option<Map>,
 }
 
 impl StoredFacts<'_> {
     fn part(&self, name: &str) -> Option<&Map> {
-        self.read.get_or_init(|| self.data.read(self.id)).as_ref()?.get(name)?.as_map()
+        let stored = self.read.get_or_init(|| self.data.read(self.id)).as_ref();
+        stored.and_then(|data| data.get(name)?.as_map()).or(self.missing.as_ref())
     }
 }
 

@@ -84,8 +84,21 @@ impl Facts {
         Target::parse(kind, tgt, delimiter, &self.config.nodegroups)
     }
 
-    /// Resolves the target of a request.
+    /// Resolves the target of a request to the minions that its job is expected to reach.
     pub async fn targets(&self, request: &PublishRequest) -> Result<Targets, ResolveError> {
+        self.targets_by(request, expected).await
+    }
+
+    /// Resolves the target of a request to all minions that its job may reach, for permissions.
+    pub async fn possible_targets(&self, request: &PublishRequest) -> Result<Targets, ResolveError> {
+        self.targets_by(request, resolve).await
+    }
+
+    async fn targets_by(
+        &self,
+        request: &PublishRequest,
+        resolve: fn(&Storage, &Target) -> Result<Targets, FileError>,
+    ) -> Result<Targets, ResolveError> {
         let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
         let target = self.target(request.tgt_type.parse()?, request.tgt.clone(), delimiter)?;
         let resolved = self.storage.run(move |storage| resolve(storage, &target)).await;
@@ -151,17 +164,25 @@ impl Facts {
     }
 }
 
-/// Resolves a target. Minions without stored facts count as matches: they receive the job and decide themselves.
+/// Resolves a target to all minions that a job may reach: those without stored facts receive it and decide themselves.
 ///
 /// # Errors
 /// The accepted minions cannot be listed.
 pub(crate) fn resolve(storage: &Storage, target: &Target) -> Result<Targets, FileError> {
+    resolve_by(storage, target, |id| target.may_match(&storage.minion_data.facts(id)))
+}
+
+/// Resolves a target to the minions that a job is expected to reach, as in Salt without those whose facts are unknown.
+fn expected(storage: &Storage, target: &Target) -> Result<Targets, FileError> {
+    resolve_by(storage, target, |id| target.may_match(&storage.minion_data.facts_for_job(id)))
+}
+
+fn resolve_by(storage: &Storage, target: &Target, is_match: impl Fn(&str) -> bool) -> Result<Targets, FileError> {
     let accepted = storage.accepted()?;
     let known: HashSet<&str> = accepted.iter().map(String::as_str).collect();
     let listed = target.listed().into_iter().flatten();
     let missing = listed.filter(|id| !known.contains(*id)).map(str::to_owned).collect();
-    let matching = accepted.iter().map(String::as_str).filter(|id| target.may_match(&storage.minion_data.facts(id)));
-    let minions = matching.map(str::to_owned).collect();
+    let minions = accepted.iter().filter(|id| is_match(id)).cloned().collect();
     Ok(Targets { minions, missing })
 }
 

@@ -13,8 +13,11 @@ async fn targets_are_resolved_by_keys_and_grains() {
     for (tgt, tgt_type, minions, missing) in [
         (Value::from("web*"), "glob", &["web1", "web2"][..], &[][..]),
         (list!["db1", "gone"], "list", &["db1"], &["gone"]),
-        // The grains of web2 are unknown: it decides for itself.
-        ("os:Debian".into(), "grain", &["web1", "web2"], &[]),
+        // The grains of web2 are unknown.
+        ("os:Debian".into(), "grain", &["web1"], &[]),
+        ("G@os:Debian or I@a:b".into(), "compound", &["web1"], &[]),
+        ("not G@os:Debian".into(), "compound", &["db1", "web2"], &[]),
+        ("os:Solaris".into(), "grain", &[], &[]),
         ("web".into(), "nodegroup", &["web1", "web2"], &[]),
         ("nobody".into(), "glob", &[], &[]),
     ] {
@@ -26,6 +29,9 @@ async fn targets_are_resolved_by_keys_and_grains() {
             "{request:?}"
         );
     }
+    // A permission must cover web2, too: it may match the target.
+    let request = PublishRequest { tgt_type: "grain".into(), ..PublishRequest::new("os:Debian", "test.ping", "root") };
+    assert_eq!(facts.possible_targets(&request).await.unwrap().minions, ["web1", "web2"]);
     assert_eq!((facts.group_size("web").await, facts.group_size("none").await), (Some(2), None));
     let request = PublishRequest { tgt_type: "wish".into(), ..PublishRequest::new("*", "test.ping", "root") };
     assert!(matches!(facts.targets(&request).await, Err(ResolveError::Target(_))));
