@@ -350,6 +350,13 @@ async fn subset_selects_minions_that_have_the_function() {
     assert_eq!(shown.lines().count(), 1, "{shown}");
     assert_eq!(stdout(&run(&["*", "test.ping", "--subset=9", "--out=txt"]).await).lines().count(), 2);
     assert_eq!(run(&["*", "no.such", "--subset=1"]).await.status.code(), Some(2));
+    // The selection applies beside all other options.
+    for options in [&["--static"][..], &["-b", "1", "--static"]] {
+        let shown = stdout(&run(&[&["*", "test.ping", "--subset=1", "--out=txt"], options].concat()).await);
+        assert_eq!(shown.lines().count(), 1, "{options:?}: {shown}");
+    }
+    let shown = stdout(&run(&["*", "test.ping", "--preview-target", "--static", "--out=json"]).await);
+    assert_eq!(shown.split_whitespace().collect::<String>(), r#"["web1","web2"]"#);
     let safe = run(&["*", "test.ping", "--batch-safe-limit=2", "--batch-safe-size=1"]).await;
     let shown = stdout(&safe);
     assert!(shown.starts_with("\nNOTICE: Too many minions targeted, switching to batch execution.\n"), "{shown}");

@@ -151,25 +151,32 @@ async fn dispatch(
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let [timeout, gather] = [timeout.unwrap_or(config.timeout), config.gather_job_timeout].map(Duration::from_secs);
     let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
+    // What protects minions from the job applies beside all other options.
+    if arguments.preview_target {
+        return choice::preview(&job, request, printer).await;
+    }
+    if arguments.subset > 0 {
+        let subset = usize::try_from(arguments.subset)?;
+        request = choice::subset(&job, request, subset).await?;
+    }
     match arguments.batch.clone() {
         Some(size) if arguments.asynchronous => return batch::start_on_master(&job, &arguments, request, &size).await,
         Some(size) => return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await,
         None => {}
     }
-    if arguments.preview_target && !arguments.fixed {
-        return choice::preview(&job, request, printer).await;
-    }
-    if arguments.batch_safe_limit > 1 && !arguments.fixed {
+    if arguments.batch_safe_limit > 1 {
         let matched = choice::matched(&job, &request).await?.len();
         if i64::try_from(matched).is_ok_and(|matched| matched >= arguments.batch_safe_limit) {
-            print_plain("\nNOTICE: Too many minions targeted, switching to batch execution.");
+            let notice = "\nNOTICE: Too many minions targeted, switching to batch execution.";
+            // A single document must not be preceded by other output.
+            if arguments.fixed {
+                print_plain_error(notice)
+            } else {
+                print_plain(notice)
+            }
             let size = std::mem::take(&mut arguments.batch_safe_size);
             return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await;
         }
-    }
-    if arguments.subset > 0 && !arguments.asynchronous && !arguments.fixed {
-        let subset = usize::try_from(arguments.subset)?;
-        request = choice::subset(&job, request, subset).await?;
     }
     Box::pin(one_job(&job, &arguments, request, printer)).await
 }
