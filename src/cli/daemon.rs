@@ -246,12 +246,20 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers. That of SIGXFSZ stays without a receiver: a write beyond the limit of file sizes
-    /// (`ulimit -f`, `LimitFSIZE`) is then an error like any other, instead of the end of the process. Programs that the
-    /// daemon starts do not inherit it.
+    /// Installs the handlers. Those of some signals stay without a receiver, so that they do not end the process:
+    /// - SIGXFSZ: a write beyond the limit of file sizes (`ulimit -f`, `LimitFSIZE`) is then an error like any other;
+    /// - SIGUSR1, SIGUSR2: they make Salt write its stacks or a profile and run on.
+    ///
+    /// Programs that the daemon starts do not inherit them.
     pub fn install() -> anyhow::Result<Self> {
         let handle = |kind| signal(kind).context("handling signals failed");
-        drop(handle(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?);
+        for ignored in [
+            SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32),
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+        ] {
+            drop(handle(ignored)?);
+        }
         Ok(Signals {
             term: handle(SignalKind::terminate())?,
             int: handle(SignalKind::interrupt())?,
