@@ -51,7 +51,7 @@ impl CustomModules {
         let kinds = [
             ("runners", &config.runner_dirs[..]),
             ("wheel", &[]),
-            ("engines", &[]),
+            ("engines", &config.engines_dirs),
             ("fileserver", &[]),
             ("tokens", &[]),
             ("cache", &[]),
@@ -202,7 +202,12 @@ pub(crate) fn has_file(config: &MasterConfig, kind: &'static str, name: &str) ->
 }
 
 fn directories(config: &MasterConfig, kind: &'static str) -> Vec<(&'static str, PathBuf)> {
-    Library::directories(kind, &config.module_dirs, &[], &config.extension_modules())
+    let more = match kind {
+        "returners" => &config.returner_dirs[..],
+        "engines" => &config.engines_dirs[..],
+        _ => &[],
+    };
+    Library::directories(kind, &config.module_dirs, more, &config.extension_modules())
 }
 
 /// Returns the module type of a registry.

@@ -36,7 +36,7 @@ impl CustomReturners {
         let settings = Settings::read(&config.python_host).unwrap_or_default();
         let settings = Settings { fallback: config.python_fallback, ..settings };
         let synced = config.extension_modules();
-        let mut directories = Library::directories(KIND, &config.module_dirs, &[], &synced);
+        let mut directories = Library::directories(KIND, &config.module_dirs, &config.returner_dirs, &synced);
         directories.extend(Library::directories("utils", &config.module_dirs, &config.utils_dirs, &synced));
         let events = config.sock_dir.join(SocketNames::master().publish);
         let mut opts = config.opts.clone();

@@ -105,7 +105,7 @@ impl MasterHost {
 
 /// Returns the options of a minion that runs custom modules with the `opts` of a master or minion.
 pub fn custom_module_options(opts: &Map) -> Map {
-    const SAME: [&str; 9] = [
+    const SAME: [&str; 10] = [
         "id",
         "root_dir",
         "pki_dir",
@@ -115,6 +115,7 @@ pub fn custom_module_options(opts: &Map) -> Map {
         "module_dirs",
         "utils_dirs",
         "outputter_dirs",
+        "returner_dirs",
     ];
     let mut given: Map = SAME.iter().filter_map(|name| Some(((*name).into(), opts.get(*name)?.clone()))).collect();
     given.insert("file_client".into(), "local".into());

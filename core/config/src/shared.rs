@@ -93,6 +93,10 @@ macro_rules! shared_options {
         utils_dirs: Vec<String> = Vec::new(),
         /// Directories of custom outputters.
         outputter_dirs: Vec<String> = Vec::new(),
+        /// Directories of custom returners.
+        returner_dirs: Vec<String> = Vec::new(),
+        /// Directories of custom engines.
+        engines_dirs: Vec<String> = Vec::new(),
         /// Functions that run as long as the daemon: the names of engines, or mappings of a name to the arguments of its
         /// function `start`.
         engines: Value = Value::Nil,
