@@ -1,6 +1,7 @@
 //! The arguments that functions of `cmd` share: how a command is run, and which exit statuses count as success.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_context::Context;
@@ -169,7 +170,7 @@ impl CommandArgs {
         let command = match self.template.as_deref() {
             // For a script, `template` renders the content, not the command.
             Some("jinja") if !command.contains(SCRATCH) => {
-                let rendering = brine_state::Source::new(context, context.pillar());
+                let rendering = brine_state::Source::new(context, self.template_pillar(context)?);
                 let saltenv = self.saltenv.as_deref().unwrap_or("base");
                 rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)?
             }
@@ -179,6 +180,19 @@ impl CommandArgs {
             Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
             None => command,
         })
+    }
+
+    /// Returns the pillar of templates: that of the minion, or with `pillar` or `pillarenv` a pillar of its own.
+    pub fn template_pillar(&self, context: &Context) -> Result<Arc<Map>, CallError> {
+        let given = |name: &str| self.kwargs.get(name).filter(|value| !value.is_nil());
+        if given("pillar").is_none() && given("pillarenv").is_none() {
+            return Ok(context.pillar());
+        }
+        let config = context.config();
+        let pillarenv = given("pillarenv").and_then(Value::as_str).or(config.pillarenv.as_deref());
+        let over = given("pillar").and_then(Value::as_map).cloned().unwrap_or_default();
+        let pillar = context.minion.upstream.pillar(config.saltenv.as_deref(), pillarenv, &over);
+        pillar.map(Arc::new).map_err(CallError::Execution)
     }
 
     fn timeout(&self) -> Result<Option<Duration>, CallError> {

@@ -86,7 +86,7 @@ pub fn script_content(
             let mut variables = map! {"source" => source};
             variables.extend(args.kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
             variables.extend(args.kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
-            let rendering = brine_state::Source::new(context, context.pillar());
+            let rendering = brine_state::Source::new(context, args.template_pillar(context)?);
             let rendered = rendering.render_template(source, &text, &variables, saltenv);
             Ok(Some(rendered.map_err(CallError::Execution)?.into_bytes()))
         }

@@ -92,7 +92,11 @@ fn outputs_are_merged_or_separate() {
 
 #[test]
 fn scripts_receive_arguments_and_are_removed() {
-    let files = [("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"), ("t", "echo {{ grains.id }} {{ x }}\n")];
+    let files = [
+        ("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"),
+        ("t", "echo {{ grains.id }} {{ x }}\n"),
+        ("p", "echo {{ pillar.get('p', 'none') }}\n"),
+    ];
     let context = testing::context(&files);
     let all = call(&context, "cmd.script", &["salt://s.sh", "a 'b c'"], Map::new());
     let stdout = all.get("stdout").unwrap().to_string();
@@ -102,6 +106,13 @@ fn scripts_receive_arguments_and_are_removed() {
     let rendered = map! {"template" => "jinja", "context" => map! {"x" => 5}};
     let all = call(&context.for_template(), "cmd.script", &["salt://t"], rendered);
     assert_eq!(all.get("stdout"), Some(&"test-minion 5".into()));
+    let own_pillar = map! {"template" => "jinja", "context" => map! {"x" => "y"}, "pillar" => map! {"p" => "meow"}};
+    let command = call(&context, "cmd.run", &["echo {{ pillar.get('p', 'none') }}"], own_pillar.clone());
+    assert_eq!(command, "meow".into());
+    let all = call(&context, "cmd.script", &["salt://p"], own_pillar);
+    assert_eq!(all.get("stdout"), Some(&"meow".into()));
+    let all = call(&context, "cmd.script", &["salt://p"], map! {"template" => "jinja"});
+    assert_eq!(all.get("stdout"), Some(&"none".into()));
     let missing = call(&context, "cmd.script", &["salt://nope"], Map::new());
     assert_eq!(missing.get("cache_error"), Some(&true.into()));
     assert_eq!(
