@@ -154,19 +154,45 @@ pub fn items(context: &Context) -> CallResult {
     Ok(context.config().opts.clone().into())
 }
 
+/// The sources that an option is not taken from.
+#[derive(Args)]
+pub struct OmitArgs {
+    /// Whether the options of the minion are skipped.
+    #[default(false)]
+    omit_opts: bool,
+    /// Whether the grains are skipped.
+    #[default(false)]
+    omit_grains: bool,
+    /// Whether the pillar is skipped.
+    #[default(false)]
+    omit_pillar: bool,
+    /// Whether the options of the master in the pillar are skipped.
+    #[default(false)]
+    omit_master: bool,
+    /// Whether all of them are skipped.
+    #[default(false)]
+    omit_all: bool,
+}
+
 /// Return an option, as `get`. Without a name the default is returned.
 ///
 /// CLI Example:
 ///
 ///     salt '*' config.option root_dir
 #[function]
-pub fn option(context: &Context, value: Value, #[default("".into())] default: Value) -> CallResult {
+pub fn option(
+    context: &Context,
+    value: Value,
+    #[default("".into())] default: Value,
+    #[args] omit: OmitArgs,
+) -> CallResult {
     // Modules pass the name of a profile that may be absent.
     if value.is_nil() {
         return Ok(if default.is_nil() { "".into() } else { default });
     }
     let path = PathArgs { key: value.to_string(), default, delimiter: ":".into() };
-    get(context, path, None, false, false, false, false)
+    let OmitArgs { omit_opts, omit_grains, omit_pillar, omit_master, omit_all: all } = omit;
+    get(context, path, None, omit_opts || all, omit_pillar || all, omit_master || all, omit_grains || all)
 }
 
 /// Return `backup`, or the option `backup_mode` if it is empty.
@@ -176,7 +202,11 @@ pub fn option(context: &Context, value: Value, #[default("".into())] default: Va
 ///     salt '*' config.backup_mode
 #[function]
 pub fn backup_mode(context: &Context, #[default("".into())] backup: Value) -> CallResult {
-    if backup.is_truthy() { Ok(backup) } else { option(context, "backup_mode".into(), "".into()) }
+    if backup.is_truthy() {
+        return Ok(backup);
+    }
+    let path = PathArgs { key: "backup_mode".to_owned(), default: "".into(), delimiter: ":".into() };
+    get(context, path, None, false, false, false, false)
 }
 
 /// Return a mode in the form in which modes of files are compared: four digits.

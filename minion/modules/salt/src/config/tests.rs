@@ -1,5 +1,7 @@
 use brine_function::Args;
 
+use brine_value::map;
+
 use super::*;
 use crate::testing;
 
@@ -33,6 +35,30 @@ fn option_without_a_name_returns_the_default() {
         (vec!["os".into()], "Debian".into()),
     ] {
         assert_eq!(context.call("config.option", Args::positional(args.clone())), Ok(expected), "{args:?}");
+    }
+}
+
+#[test]
+fn options_are_taken_from_the_sources_that_are_not_omitted() {
+    let minion = testing::minion(&[]);
+    minion.grains.set(map! {"os" => "grain", "g" => 1});
+    let pillar = map! {"os" => "pillar", "p" => 2, "master" => map! {"os" => "master", "p" => 3, "m" => 4}};
+    *minion.pillar.write() = std::sync::Arc::new(pillar);
+    let context = testing::context_of(minion);
+    for (name, omitted, expected) in [
+        ("test", &[][..], Value::from(false)),
+        ("test", &["omit_opts"], "".into()),
+        ("os", &[], "grain".into()),
+        ("os", &["omit_grains"], "pillar".into()),
+        ("os", &["omit_grains", "omit_pillar"], "master".into()),
+        ("os", &["omit_all"], "".into()),
+        ("p", &["omit_pillar"], 3.into()),
+        ("m", &["omit_master"], "".into()),
+        ("g", &["omit_grains"], "".into()),
+    ] {
+        let keyword = omitted.iter().map(|&name| (name.into(), true.into())).collect();
+        let found = context.call("config.option", Args { positional: vec![name.into()], keyword });
+        assert_eq!(found, Ok(expected), "{name} {omitted:?}");
     }
 }
 
