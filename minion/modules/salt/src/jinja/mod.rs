@@ -2,8 +2,9 @@
 
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_sls::render::sls_variables;
 use brine_state::Source;
-use brine_value::{Map, Value};
+use brine_value::Value;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
@@ -17,7 +18,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("jinja", [load_map, import_
 ///     salt '*' jinja.load_map myformula/map.jinja mapdata
 #[function]
 pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
-    rendered(context, &format!("{{% from \"{path}\" import {value} with context %}}\n{{{{ {value} | tojson }}}}\n"))
+    rendered(
+        context,
+        &path,
+        &format!("{{% from \"{path}\" import {value} with context %}}\n{{{{ {value} | tojson }}}}\n"),
+    )
 }
 
 /// Render a file, parse it as YAML, and return its data.
@@ -27,7 +32,7 @@ pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
 ///     salt '*' jinja.import_yaml myformula/foo.yaml
 #[function]
 pub fn import_yaml(context: &Context, path: String) -> CallResult {
-    rendered(context, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
+    rendered(context, &path, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 
 /// Render a file, parse it as JSON, and return its data.
@@ -37,13 +42,14 @@ pub fn import_yaml(context: &Context, path: String) -> CallResult {
 ///     salt '*' jinja.import_json myformula/foo.json
 #[function]
 pub fn import_json(context: &Context, path: String) -> CallResult {
-    rendered(context, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
+    rendered(context, &path, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 
-/// Returns the data of a template that is rendered like an SLS file.
-fn rendered(context: &Context, template: &str) -> Result<Value, CallError> {
+/// Returns the data of a template that is rendered like an SLS file; `tpldir` and the like are those of the imported
+/// file.
+fn rendered(context: &Context, path: &str, template: &str) -> Result<Value, CallError> {
     let source = Source::new(context, context.pillar());
-    let named = Map::from_iter([("sls".into(), "".into())]);
+    let named = sls_variables("", path.strip_prefix("salt://").unwrap_or(path));
     let text = source.render_template("template", template, &named, "base").map_err(CallError::Execution)?;
     brine_yaml::load(&text).map_err(CallError::execution)
 }
@@ -60,12 +66,19 @@ mod tests {
         let files = [
             ("f/map.jinja", "{% set m = {'id': grains.os, 'l': [1, 2.5, none]} %}"),
             ("f/d.yaml", "a: {{ 1 + 1 }}\n"),
+            (
+                "mm/sub/map.jinja",
+                "{% set root = tpldir.split('/')[0] %}{% import_yaml root ~ '/d.yaml' as mm %}\
+                 {% set where = [tplfile, tpldir, tpldot] %}",
+            ),
+            ("mm/d.yaml", "b: 3\n"),
             ("f/d.json", "{\"a\": []}"),
         ];
         let context = testing::context(&files);
         for (fun, args, expected) in [
             ("load_map", list!["f/map.jinja", "m"], map! {"id" => "Debian", "l" => list![1, 2.5, ()]}),
             ("import_yaml", list!["f/d.yaml"], map! {"a" => 2}),
+            ("load_map", list!["mm/sub/map.jinja", "mm"], map! {"b" => 3}),
             ("import_json", list!["f/d.json"], map! {"a" => list![]}),
         ] {
             let called = Args::positional(args.as_list().unwrap().iter().cloned());
