@@ -385,10 +385,12 @@ impl<'a> Source<'a> {
         let list = |given: &Value, of_opts: Map| match if given.is_nil() { of_opts.into() } else { given.clone() } {
             Value::Map(by_type) => by_type.get(kind).map(names),
             Value::Nil => None,
+            Value::List(all) if all.is_empty() => None,
             all => Some(names(&all)),
         };
         let has = |list: Vec<String>| list.iter().any(|one| one == module);
-        let only = list(&self.args.extmod_whitelist, modules::extmod_whitelist(opts)).filter(|list| !list.is_empty());
+        // An empty list of a type allows none of its modules.
+        let only = list(&self.args.extmod_whitelist, modules::extmod_whitelist(opts));
         only.is_none_or(has) && !list(&self.args.extmod_blacklist, modules::extmod_blacklist(opts)).is_some_and(has)
     }
 

@@ -13,7 +13,7 @@ use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 /// Directories below `cachedir` whose contents can be fetched or generated again.
-const CACHES: &[&str] = &["extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
+const CACHES: &[&str] = &["archive_hash", "extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
 
 /// Execution functions of `saltutil`.
 pub static FUNCTIONS: Functions<Context> = registry!(

@@ -37,7 +37,15 @@ fn old_returns_are_removed() {
 fn clear_cache_keeps_irreplaceable_data() {
     let directory = tempfile::tempdir().unwrap();
     let context = context_in(directory.path());
-    for name in ["files/base/a", "extrn_files/b", "minion_jobs/1/return", "returns/1", "file_backup/c", "proc/1"] {
+    for name in [
+        "archive_hash/local/a.hash",
+        "files/base/a",
+        "extrn_files/b",
+        "minion_jobs/1/return",
+        "returns/1",
+        "file_backup/c",
+        "proc/1",
+    ] {
         let path = directory.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x").unwrap();
