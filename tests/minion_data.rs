@@ -228,4 +228,11 @@ async fn a_minion_applies_its_top_file_at_the_start() {
     let mut events = system.events("salt/").await;
     system.spawn_minion("web1");
     events.until("salt/state_result/*/web1/boot").await;
+    // The run is a job of the job cache.
+    events.until("salt/job/*/ret/web1").await;
+    support::until("the job is stored", || {
+        let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "search_target=web1", "--out=json"]));
+        jobs.contains("state.top") && jobs.contains("startup_states")
+    })
+    .await;
 }

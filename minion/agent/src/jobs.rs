@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::blackout;
 
+/// The user of the run of `startup_states`.
+pub const STARTUP_USER: &str = "startup_states";
 /// The number of returns that are cached (`saltutil.find_cached_job`).
 const MAX_CACHED_RETURNS: usize = 1000;
 /// The interval at which older returns are removed.
@@ -61,6 +63,11 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
         if let Some(value) = job.load.get(name).filter(|value| value.is_truthy()) {
             load.insert(name.into(), value.clone());
         }
+    }
+    if job.load.get("user").and_then(Value::as_str) == Some(STARTUP_USER) {
+        // No master has published the job: with these fields the return is recorded with it.
+        let fields = ["arg", "tgt", "tgt_type"].into_iter();
+        load.extend(fields.filter_map(|name| Some((name.into(), job.load.get(name)?.clone()))));
     }
     // Masters, returners and files get the arguments masked.
     load.extend(minion.mask.record(&load));

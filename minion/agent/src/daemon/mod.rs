@@ -402,6 +402,6 @@ fn run_startup_states(connected: &Arc<Connected>) {
         _ => return,
     };
     let jid = brine_ids::Jid::new();
-    let load = map! {"jid" => &jid, "fun" => fun, "arg" => arg.clone(), "tgt" => connected.id.as_str(), "user" => "startup_states"};
+    let load = map! {"jid" => &jid, "fun" => fun, "arg" => arg.clone(), "tgt" => connected.id.as_str(), "tgt_type" => "glob", "user" => jobs::STARTUP_USER};
     start_job(connected, &jid, fun, arg, load, String::new());
 }
