@@ -21,7 +21,11 @@ fn invalid_configurations_are_reported() {
         (map! {"event_return" => "cassandra_cql"}, Some("option 'event_return': unknown returner 'cassandra_cql'")),
         (map! {"event_return" => "sqlite3"}, Some("option 'event_return': option 'sqlite3.database': it is required")),
         (map! {"master_job_cache" => "couchbase"}, Some("option 'master_job_cache': unknown returner 'couchbase'")),
-        (map! {"reactor_cooldown" => map! {"x" => 60}}, Some("option 'reactor': 'reactor_cooldown': 'x': no entry of")),
+        (map! {"reactor_cooldown" => map! {"x" => 60}}, None),
+        (
+            map! {"reactor_cooldown" => map! {"x" => "soon"}},
+            Some("option 'reactor': 'reactor_cooldown': 'x': duration"),
+        ),
         (map! {"publish_signing_algorithm" => "none"}, Some("option 'publish_signing_algorithm': ")),
         (map! {"interface" => "203.0.113.7"}, Some("option 'publish_port': listening on 203.0.113.7:0 failed: ")),
         (
