@@ -1,6 +1,6 @@
 //! Private and public keys: parses them in any encoding, with passwords.
 
-use brine_rsa::{Curve, KeyKind};
+use brine_rsa::{Curve, Digest, KeyKind, Padding};
 
 use crate::der;
 use crate::pkcs8;
@@ -94,6 +94,12 @@ impl PrivateKey {
         key.ok_or_else(|| invalid("deriving the public key failed"))
     }
 
+    /// Signs data; `digest` is `None` for Ed25519. Signatures of RSA keys have the padding PSS.
+    pub fn sign(&self, data: &[u8], digest: Option<Digest>) -> Result<Vec<u8>> {
+        let signature = self.0.sign_padded(data, digest, padding(self.kind()));
+        signature.ok_or_else(|| invalid("signing failed: the key cannot sign with this digest"))
+    }
+
     /// Returns the algorithm.
     pub fn kind(&self) -> KeyKind {
         self.0.kind()
@@ -107,6 +113,14 @@ impl PrivateKey {
     /// Returns the size in bits; `None` for Ed25519.
     pub fn size(&self) -> Option<usize> {
         (self.kind() != KeyKind::Ed25519).then(|| self.0.bits())
+    }
+}
+
+/// Returns the padding of signatures of data.
+fn padding(kind: KeyKind) -> Padding {
+    match kind {
+        KeyKind::Rsa => Padding::Pss,
+        KeyKind::Ec | KeyKind::Ed25519 => Padding::Default,
     }
 }
 
@@ -173,6 +187,11 @@ impl PublicKey {
     /// Returns the key in PEM.
     pub fn to_pem(&self) -> String {
         pem::encode("PUBLIC KEY", &self.to_der())
+    }
+
+    /// Verifies a signature of data, as [`PrivateKey::sign`] makes it; the salt of PSS may have any length.
+    pub fn verify(&self, data: &[u8], signature: &[u8], digest: Option<Digest>) -> bool {
+        self.0.verify(data, signature, digest, padding(self.kind()))
     }
 
     /// Returns the algorithm.

@@ -33,7 +33,7 @@ mod revocation;
 mod show;
 mod signature;
 
-pub use brine_rsa::Digest;
+pub use brine_rsa::{Digest, KeyKind};
 pub use certificate::{Certificate, Encoding, Loaded, Plan, serial_number};
 pub use der::{parse_time, show_time};
 pub use extension::{Extension, Issuer, changes};

@@ -254,18 +254,28 @@ impl PrivateKey {
 
     /// Signs a message; `digest` is `None` for Ed25519. `None` if the key cannot sign with this hash function.
     pub fn sign(&self, message: &[u8], digest: Option<Digest>) -> Option<Vec<u8>> {
+        self.sign_padded(message, digest, Padding::Default)
+    }
+
+    /// As [`PrivateKey::sign`]; an RSA signature with the padding PSS has the longest salt that the key permits.
+    pub fn sign_padded(&self, message: &[u8], digest: Option<Digest>, padding: Padding) -> Option<Vec<u8>> {
         let mut signature = vec![0; 1024];
         let mut length = signature.len();
-        // SAFETY: the context is freed here; all other pointers are valid throughout, and AWS-LC writes at most `length`
-        // bytes.
+        // SAFETY: the context is freed here; the context of the key belongs to it; all other pointers are valid
+        // throughout, and AWS-LC writes at most `length` bytes.
         let done = unsafe {
             let context = NonNull::new(lc::EVP_MD_CTX_new())?;
             let hash = digest.map_or(ptr::null(), Digest::evp);
             let (none, key) = (ptr::null_mut(), self.0.0.as_ptr());
-            let done = lc::EVP_DigestSignInit(context.as_ptr(), ptr::null_mut(), hash, none, key) == 1 && {
-                let (out, message, size) = (signature.as_mut_ptr(), message.as_ptr(), message.len());
-                lc::EVP_DigestSign(context.as_ptr(), out, &raw mut length, message, size) == 1
-            };
+            let mut options = ptr::null_mut();
+            let done = lc::EVP_DigestSignInit(context.as_ptr(), &raw mut options, hash, none, key) == 1
+                && (padding == Padding::Default
+                    || (lc::EVP_PKEY_CTX_set_rsa_padding(options, lc::RSA_PKCS1_PSS_PADDING) == 1
+                        && lc::EVP_PKEY_CTX_set_rsa_pss_saltlen(options, lc::RSA_PSS_SALTLEN_AUTO) == 1))
+                && {
+                    let (out, message, size) = (signature.as_mut_ptr(), message.as_ptr(), message.len());
+                    lc::EVP_DigestSign(context.as_ptr(), out, &raw mut length, message, size) == 1
+                };
             lc::EVP_MD_CTX_free(context.as_ptr());
             done
         };

@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
+pub(crate) mod asymmetric;
 pub(crate) mod gpg;
 pub(crate) mod nacl;
 pub(crate) mod pam;

@@ -75,6 +75,7 @@ pub const CASES: &[Case] = &[
     ("logrotate.set", "{key: rotate, value: 2, conf_file: DIR/f}", ""),
     ("mount.rm_fstab", "{name: /mnt, device: aaa, config: DIR/f}", ""),
     ("mount.set_fstab", "{name: /mnt, device: x, fstype: ext4, config: DIR/f}", "f nobody 4755"),
+    ("asymmetric.sign", "{privkey: DIR/f, text: a, path: DIR/new}", ""),
     ("nacl.keygen", "{sk_file: DIR/new}", "new root 600"),
     ("nacl.dec_file", "{name: DIR/f, out: DIR/new, sk: x}", ""),
     ("nacl.enc_file", "{name: DIR/f, out: DIR/new, sk: x}", ""),

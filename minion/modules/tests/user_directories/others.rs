@@ -4,6 +4,7 @@
 pub const OTHERS: &[&str] = &[
     "alternatives.*",
     "apache.*",
+    "asymmetric.verify",
     "at.*",
     "beacons.*",
     "bridge.*",

@@ -17,7 +17,7 @@ mod create;
 mod encode;
 mod pems;
 mod policy;
-mod source;
+pub(crate) mod source;
 pub(crate) mod state;
 #[cfg(test)]
 mod tests;

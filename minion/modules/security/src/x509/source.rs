@@ -39,12 +39,16 @@ pub fn is_file(value: &Value) -> bool {
 
 /// Reads a file of at most 16 MiB.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, CallError> {
+    read_at_most(path, MAX_FILE_BYTES)
+}
+
+/// Reads a file of at most this size.
+pub fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, CallError> {
     let failed = |error: std::io::Error| execution(format!("reading {} failed: {error}", path.display()));
     let mut bytes = Vec::new();
-    let length =
-        File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if length as u64 > MAX_FILE_BYTES {
-        return Err(execution(format!("reading {} failed: it has more than {MAX_FILE_BYTES} bytes", path.display())));
+    let length = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if length as u64 > limit {
+        return Err(execution(format!("reading {} failed: it has more than {limit} bytes", path.display())));
     }
     Ok(bytes)
 }

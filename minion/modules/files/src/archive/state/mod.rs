@@ -117,8 +117,15 @@ impl Extracted {
         }
         if verify.signature.is_truthy() {
             let content = fs::read(&archive).map_err(|error| failed(format!("{}: {error}", archive.display())))?;
-            source::check_signature(context, &content, &verify.signature, &verify)
-                .map_err(|error| failed(format!("Failed verifying the source file's signature: {error}")))?;
+            if let Err(error) = source::check_signature(context, &content, &verify.signature, &verify) {
+                // Nobody vouches for the cached copy. A file of the host stays.
+                if local.is_none()
+                    && let Err(error) = user_files::remove_file(&archive)
+                {
+                    tracing::warn!(path = %archive.display(), %error, "an archive without valid signature stays cached");
+                }
+                return Err(failed(format!("Failed verifying the source file's signature: {error}")));
+            }
         }
         let before = self.stored_hash(context, &archive);
         if self.verify.hash.is_some() && self.hash_update && !self.verify.skip {

@@ -25,15 +25,11 @@ pub struct CachedArgs {
     use_etag: bool,
     #[args]
     signers: source::SignerArgs,
-    /// Accepted and ignored: GPG verifies signatures.
-    sig_backend: Option<String>,
 }
 
 /// Ensure that a file of the file server or a web server is in the cache.
 #[function]
 pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
-    // GPG is the only backend.
-    _ = args.sig_backend;
     let verify = args.signers.added_to(Verify { use_etag: args.use_etag, ..args.expected.verify() });
     let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
     Ok(state(&context, &args.name, &verify).into())

@@ -1,8 +1,10 @@
-//! OpenPGP signatures of files, verified with `gpg`.
+//! Signatures of files: OpenPGP ones are verified with `gpg`, others by the execution module that `sig_backend` names,
+//! such as `asymmetric`.
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_value::{FromValue, Value};
+use brine_function::{Args, CallError};
+use brine_value::{FromValue, Value, map};
 
 use crate::cmd::Scratch;
 
@@ -15,9 +17,56 @@ pub(crate) struct Signers {
     all: Vec<String>,
     keyring: Option<String>,
     home: Option<String>,
+    /// The execution module that verifies signatures; `None` for GnuPG.
+    backend: Option<String>,
 }
 
 impl Signers {
+    /// Returns these signers with the module that verifies their signatures; `gpg` without a name.
+    pub fn with_backend(self, name: Option<String>) -> Self {
+        Signers { backend: name.filter(|name| !name.is_empty() && name != "gpg"), ..self }
+    }
+
+    /// Whether GnuPG verifies signatures: it takes one at a time, from a file.
+    pub fn is_gpg(&self) -> bool {
+        self.backend.is_none()
+    }
+
+    /// Verifies the content by the function `verify` of the module `sig_backend`. Signatures that are text are passed on
+    /// as they are written.
+    fn verify_by(&self, context: &Context, backend: &str, content: &[u8], signatures: &[Value]) -> Result<(), String> {
+        let function = format!("{backend}.verify");
+        if context.minion.functions.get(&function).is_none() {
+            return Err(format!("Cannot verify signatures because the {backend} module was not loaded"));
+        }
+        let path = |file: &Scratch| Value::from(file.path().display().to_string());
+        let file = |bytes: &[u8]| Scratch::new(bytes, None).map_err(|error| error.to_string());
+        let content = file(content)?;
+        let (mut files, mut arguments) = (Vec::new(), Vec::new());
+        for signature in signatures {
+            arguments.push(match signature {
+                Value::Bytes(bytes) => {
+                    let file = file(bytes)?;
+                    let path = path(&file);
+                    files.push(file);
+                    path
+                }
+                written => written.clone(),
+            });
+        }
+        let list = |keys: &[String]| Value::List(keys.iter().map(|key| key.as_str().into()).collect());
+        let arguments = map! {
+            "filename" => path(&content), "signature" => arguments, "keyring" => self.keyring.clone(),
+            "gnupghome" => self.home.clone(), "signed_by_any" => list(&self.any), "signed_by_all" => list(&self.all),
+        };
+        let report = context.call(&function, Args::keyword(arguments)).map_err(CallError::message)?;
+        if report.get("res") == Some(&Value::Bool(true)) {
+            return Ok(());
+        }
+        let message = report.get("message").map(ToString::to_string).unwrap_or_default();
+        Err(format!("The file's signature could not be verified: {message}"))
+    }
+
     /// Parses a state's arguments.
     pub fn new(any: &Value, all: &Value, keyring: Option<String>, home: Option<String>) -> Self {
         let list = |value: &Value| match value {
@@ -25,11 +74,19 @@ impl Signers {
             value if value.is_truthy() => vec![value.to_string()],
             _ => Vec::new(),
         };
-        Signers { any: list(any), all: list(all), keyring, home }
+        Signers { any: list(any), all: list(all), keyring, home, backend: None }
     }
 
-    /// Verifies that the content has the required signatures, inline or detached.
-    pub fn verify(&self, context: &Context, content: &[u8], signature: Option<&[u8]>) -> Result<(), String> {
+    /// Verifies that the content has the required signatures, inline without `signatures`, which are detached ones.
+    pub fn verify(&self, context: &Context, content: &[u8], signatures: &[Value]) -> Result<(), String> {
+        if let Some(backend) = &self.backend {
+            return self.verify_by(context, backend, content, signatures);
+        }
+        let signature = match signatures {
+            [] => None,
+            [Value::Bytes(signature)] => Some(signature.as_slice()),
+            _ => return Err(format!("GnuPG verifies one detached signature, not {}", signatures.len())),
+        };
         let file = |bytes: &[u8]| Scratch::new(bytes, None).map_err(|error| error.to_string());
         let content = file(content)?;
         let signature = signature.map(file).transpose()?;

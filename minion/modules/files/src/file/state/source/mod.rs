@@ -66,23 +66,26 @@ pub struct SignerArgs {
     /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
     #[default]
     source_hash_sig: Value,
-    /// Fingerprints of keys, one of which must have made a valid signature.
+    /// Fingerprints of keys, one of which must have made a valid signature; with `sig_backend: asymmetric` public keys.
     #[default]
     signed_by_any: Value,
-    /// Fingerprints of keys, all of which must have made a valid signature.
+    /// Fingerprints of keys, all of which must have made a valid signature; likewise.
     #[default]
     signed_by_all: Value,
     /// Keyring file that signatures are verified with.
     keyring: Option<String>,
     /// GnuPG home directory that signatures are verified with.
     gnupghome: Option<String>,
+    /// Execution module that verifies signatures: `gpg` (by default) or `asymmetric`.
+    sig_backend: Option<String>,
 }
 
 impl SignerArgs {
     pub(crate) fn added_to(self, verify: Verify) -> Verify {
         Verify {
             hash_signature: self.source_hash_sig,
-            signers: Signers::new(&self.signed_by_any, &self.signed_by_all, self.keyring, self.gnupghome),
+            signers: Signers::new(&self.signed_by_any, &self.signed_by_all, self.keyring, self.gnupghome)
+                .with_backend(self.sig_backend),
             ..verify
         }
     }
@@ -94,7 +97,7 @@ pub struct SignatureArgs {
     /// Whether a copy of a web file is reused as long as the server's ETag is the same.
     #[default(false)]
     use_etag: bool,
-    /// URL of a detached GPG signature of the source.
+    /// URL of a detached signature of the source; with `sig_backend: asymmetric` also a list, or the signature itself.
     #[default]
     signature: Value,
     #[args]
@@ -303,13 +306,20 @@ pub(crate) fn check_signature(
         return Ok(());
     }
     if *signature == Value::Bool(true) {
-        return verify.signers.verify(&context.call, content, None);
+        return verify.signers.verify(&context.call, content, &[]);
     }
     let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
-    let location = signature.to_string();
-    let found = read(context, "", &location, &unchecked)
-        .map_err(|_| format!("Detached signature file {location} not found"))?;
-    verify.signers.verify(&context.call, content, Some(&found))
+    let one = [signature.clone()];
+    let mut found = Vec::new();
+    for location in signature.as_list().unwrap_or(&one) {
+        found.push(match read(context, "", &location.to_string(), &unchecked) {
+            Ok(bytes) => Value::Bytes(bytes),
+            Err(_) if verify.signers.is_gpg() => return Err(format!("Detached signature file {location} not found")),
+            // The signature itself, in Base64.
+            Err(_) => location.clone(),
+        });
+    }
+    verify.signers.verify(&context.call, content, &found)
 }
 
 /// Finds the hash in the line for a file with one of these names, or else the first hash.
