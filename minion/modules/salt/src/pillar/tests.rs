@@ -89,8 +89,8 @@ fn missing_paths_are_errors_with_pillar_raise_on_missing() {
     let sls = "t: {test.succeed_without_changes: [name: \"{{ salt['pillar.get']('nope') }}\"]}\n";
     for raises in [false, true] {
         let mut context = testing::context(&[("t.sls", sls)]);
-        let minion = std::sync::Arc::get_mut(&mut context.minion).unwrap();
-        std::sync::Arc::make_mut(&mut minion.config).pillar_raise_on_missing = raises;
+        let minion = Arc::get_mut(&mut context.minion).unwrap();
+        Arc::make_mut(&mut minion.config).pillar_raise_on_missing = raises;
         let get = |keyword: Map| context.call("pillar.get", Args::keyword(keyword)).map_err(|error| error.to_string());
         let missing = get(map! {"key" => "nope"});
         let expected = if raises { Err("ERROR: Pillar key not found: nope".to_owned()) } else { Ok(Value::from("")) };
