@@ -60,7 +60,7 @@ pub fn new_set(
     name: Option<String>,
     set_type: Option<String>,
     #[default("ipv4".into())] family: String,
-    #[default(false)] comment: bool,
+    #[default(false.into())] comment: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let version = IpVersion::parse(&family)
@@ -76,7 +76,8 @@ pub fn new_set(
     if set_type.has_family() {
         words.extend(["family", if version == IpVersion::V4 { "inet" } else { "inet6" }].map(str::to_owned));
     }
-    words.extend(comment.then(|| "comment".to_owned()));
+    // As in Salt, any text is true, too.
+    words.extend(comment.is_truthy().then(|| "comment".to_owned()));
     changed(context, &words)
 }
 

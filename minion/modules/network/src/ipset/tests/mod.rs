@@ -77,7 +77,7 @@ fn sets_are_listed_created_and_deleted() {
         = 1
         "
     );
-    let options = map! {"family" => "ipv6", "timeout" => 300, "counters" => true, "skbinfo" => true, "comment" => true, "other" => 1};
+    let options = map! {"family" => "ipv6", "timeout" => 300, "counters" => true, "skbinfo" => true, "comment" => "Hello", "other" => 1};
     let context = context_with(map! {}, Scripted::new(&transcript));
     insta::assert_snapshot!(answers(&context, &[
         ("ipset.version", list![], map! {}),

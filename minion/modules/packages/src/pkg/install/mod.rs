@@ -9,7 +9,7 @@ use brine_value::{Map, Value, map};
 use super::manager::{Desired, Operation, Packages, Removal, Upgrade, Versions, packages};
 use super::options::{Options, is_true};
 use super::versions::LATEST;
-use brine_function::arguments::names;
+use brine_function::arguments::{names, parse_value};
 use brine_modules_files::cmd::Scratch;
 
 /// Execution functions of `pkg`.
@@ -323,7 +323,7 @@ pub fn requested(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Res
     Ok(wanted)
 }
 
-/// Returns the names and paths of package files: a list of mappings, or one.
+/// Returns the names and paths of package files: a list of mappings, one mapping, or the text of either.
 pub fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
     let wrong = || CallError::Execution("'sources' is a list of mappings of a package to its file".to_owned());
     let pairs = |map: &Map| map.iter().map(|(name, path)| (name.to_string(), path.to_string())).collect::<Vec<_>>();
@@ -333,6 +333,10 @@ pub fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> 
             let each = items.iter().map(|item| item.as_map().map(pairs).ok_or_else(wrong));
             Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
         }
+        Value::Str(text) => match parse_value(text) {
+            Value::Str(_) => Err(wrong()),
+            parsed => named_files(&parsed),
+        },
         _ => Err(wrong()),
     }
 }

@@ -1,4 +1,4 @@
-use brine_value::list;
+use brine_value::{list, map};
 
 use super::*;
 
@@ -65,4 +65,20 @@ fn multiline_error_is_one_item() {
         errors:
             - one
         "#);
+}
+
+#[test]
+fn package_files_are_lists_mappings_or_their_text() {
+    let one = vec![("p".to_owned(), "http://h/p.deb".to_owned())];
+    for (sources, named) in [
+        (list![map! {"p" => "http://h/p.deb"}], Some(&one)),
+        (map! {"p" => "http://h/p.deb"}.into(), Some(&one)),
+        (r#"[{"p": "http://h/p.deb"}]"#.into(), Some(&one)),
+        ("{p: 'http://h/p.deb'}".into(), Some(&one)),
+        ("p".into(), None),
+        ("[p]".into(), None),
+        (Value::from(1), None),
+    ] {
+        assert_eq!(named_files(&sources).ok().as_ref(), named, "{sources}");
+    }
 }
