@@ -217,6 +217,6 @@ impl PublicKey {
             inside.expect(der::SEQUENCE)?;
             inside.expect(der::BIT_STRING)?.bits()
         });
-        brine_rsa::Digest::Sha1.of(bits.unwrap_or_default())
+        Digest::Sha1.of(bits.unwrap_or_default())
     }
 }
