@@ -133,8 +133,11 @@ impl Contents {
             match key.as_list() {
                 None => one(key),
                 Some(keys) => {
-                    let texts = keys.iter().map(|key| one(key).map(|text| text.to_string()));
-                    texts.collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n").into())
+                    let text = |key: &Value| match one(key)? {
+                        Value::Str(text) => Ok(text),
+                        other => Err(format!("{kind} {key} is invalid: expected a string, got {}", other.type_name())),
+                    };
+                    keys.iter().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n").into())
                 }
             }
         };
