@@ -170,9 +170,9 @@ async fn dispatch(
             let notice = "\nNOTICE: Too many minions targeted, switching to batch execution.";
             // A single document must not be preceded by other output.
             if arguments.fixed {
-                print_plain_error(notice)
+                print_plain_error(notice);
             } else {
-                print_plain(notice)
+                print_plain(notice);
             }
             let size = std::mem::take(&mut arguments.batch_safe_size);
             return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await;
