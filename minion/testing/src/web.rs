@@ -1,7 +1,7 @@
 //! A web server for unit tests.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 /// Starts a web server that answers each request with a status, a content type and a body, and returns its port.
 pub fn server(answer: impl Fn(&str) -> (&'static str, &'static str, String) + Send + 'static) -> u16 {
@@ -10,24 +10,29 @@ pub fn server(answer: impl Fn(&str) -> (&'static str, &'static str, String) + Se
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut asked = Vec::new();
-            let mut part = [0; 4096];
-            loop {
-                let length = stream.read(&mut part).unwrap();
-                asked.extend_from_slice(&part[..length]);
-                let text = String::from_utf8_lossy(&asked).to_lowercase();
-                let wanted = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-                let is_whole = text.find("\r\n\r\n").is_some_and(|head| asked.len() >= head + 4 + wanted.unwrap_or(0));
-                if is_whole || length == 0 {
-                    break;
-                }
-            }
+            let asked = request(&mut stream);
             let (status, kind, body) = answer(&String::from_utf8_lossy(&asked));
             let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
             stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
         }
     });
     port
+}
+
+/// Reads a request with its body, or up to the end of the connection.
+fn request(stream: &mut TcpStream) -> Vec<u8> {
+    let (mut asked, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        match stream.read(&mut part) {
+            Ok(0) | Err(_) => return asked,
+            Ok(length) => asked.extend_from_slice(&part[..length]),
+        }
+        let text = String::from_utf8_lossy(&asked).to_lowercase();
+        let wanted = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        if text.find("\r\n\r\n").is_some_and(|head| asked.len() >= head + 4 + wanted.unwrap_or(0)) {
+            return asked;
+        }
+    }
 }
 
 /// Answers that carry no whole file: the path under which [`odd_server`] sends them, and the bytes.
@@ -82,20 +87,14 @@ pub fn odd_server() -> u16 {
     })
 }
 
-/// Starts a web server that answers the head of each request with these bytes and closes the connection. Returns its port.
+/// Starts a web server that answers each request with these bytes and closes the connection. Returns its port.
 pub fn raw_server(answer: impl Fn(&str) -> String + Send + 'static) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let (mut asked, mut part) = (Vec::new(), [0; 4096]);
-            while !asked.ends_with(b"\r\n\r\n") {
-                match stream.read(&mut part) {
-                    Ok(0) | Err(_) => break,
-                    Ok(length) => asked.extend_from_slice(&part[..length]),
-                }
-            }
+            let asked = request(&mut stream);
             // A client may disconnect at any time.
             _ = stream.write_all(answer(&String::from_utf8_lossy(&asked)).as_bytes());
         }
