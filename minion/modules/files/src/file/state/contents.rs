@@ -253,7 +253,8 @@ impl Contents {
             if self.source.as_list().is_some() && source::is_remote(&source) && !source::url_exists(context, &source) {
                 continue;
             }
-            if self.engine().is_some() && source.strip_prefix("file://").unwrap_or(&source) == name {
+            let local = source.strip_prefix("file://").unwrap_or(&source);
+            if self.engine().is_some() && local == name && local.starts_with('/') {
                 return Err("Unable to manage file: Source file cannot be the same as destination".into());
             }
             match source::read(context, name, &source, &verify) {
