@@ -19,6 +19,7 @@ const CREDENTIALS: &[&str] = &[
     "headers",
     "hook",
     "pass",
+    "passwd",
     "password",
     "smtp_password",
     "ssl_cert",
