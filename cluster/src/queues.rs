@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
-use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use async_nats::jetstream::stream::Stream;
 use futures::TryStreamExt;
 
@@ -108,11 +107,7 @@ impl Shared {
         subject: &str,
         number: u64,
     ) -> Result<Option<StreamMessage>, SharedError> {
-        match stream.get_first_raw_message_by_subject(subject, number).await {
-            Ok(message) => Ok(Some(message)),
-            Err(error) if error.kind() == NoMessageFound => Ok(None),
-            Err(error) => Err(self.unavailable(error)),
-        }
+        self.found(stream.get_first_raw_message_by_subject(subject, number).await)
     }
 
     /// Decrypts an item.
@@ -136,15 +131,12 @@ impl Shared {
     /// The servers do not answer.
     pub async fn queue_last(&self, queue: &str) -> Result<u64, SharedError> {
         let resources = self.link.resources().await?;
-        match resources.queues.get_last_raw_message_by_subject(&self.queue_subject(queue)).await {
-            Ok(last) => Ok(last.sequence),
-            Err(error) if error.kind() == NoMessageFound => Ok(0),
-            Err(error) => Err(self.unavailable(error)),
-        }
+        let last = resources.queues.get_last_raw_message_by_subject(&self.queue_subject(queue)).await;
+        Ok(self.found(last)?.map_or(0, |last| last.sequence))
     }
 
-    /// Appends items to a queue whose last item has the number `last`, see [`queue_last`](Self::queue_last). So a member whose lock has
-    /// expired in the meantime appends nothing.
+    /// Appends items to a queue whose last item has the number `last`, see [`queue_last`](Self::queue_last). So a member
+    /// whose lock has expired in the meantime appends nothing.
     ///
     /// # Errors
     /// Another member has changed the queue, the servers do not answer, or the space for all queues is full. Some of the

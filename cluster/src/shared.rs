@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::kv;
 use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::LastRawMessageError;
 use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use tokio::sync::watch;
 
@@ -123,11 +124,8 @@ impl Shared {
     pub async fn get(&self, key: &str) -> Result<Option<Stored>, SharedError> {
         let resources = self.link.resources().await?;
         let subject = format!("$KV.{}.{key}", resources.work.name);
-        let message = match resources.work_stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => message,
-            Err(error) if error.kind() == NoMessageFound => return Ok(None),
-            Err(error) => return Err(self.unavailable(error)),
-        };
+        let last = resources.work_stream.get_last_raw_message_by_subject(&subject).await;
+        let Some(message) = self.found(last)? else { return Ok(None) };
         let revision = message.sequence;
         match self.open(key, &message) {
             Ok(value) => Ok(Some(Stored { revision, value })),
@@ -253,6 +251,18 @@ impl Shared {
                 JetStream(reason) if reason.code() != 503 => Ok(false),
                 _ => Err(self.unavailable(error)),
             },
+        }
+    }
+
+    /// Returns the message that a server was asked for; `None` if there is none.
+    pub(crate) fn found(
+        &self,
+        asked: Result<StreamMessage, LastRawMessageError>,
+    ) -> Result<Option<StreamMessage>, SharedError> {
+        match asked {
+            Ok(message) => Ok(Some(message)),
+            Err(error) if error.kind() == NoMessageFound => Ok(None),
+            Err(error) => Err(self.unavailable(error)),
         }
     }
 
