@@ -76,7 +76,7 @@ impl Entries {
     /// Parses the options as [`Entries::from_opts`], without invalid entries and limits, and returns the errors of these.
     ///
     /// # Errors
-    /// An option that is no list of entries.
+    /// The option is no list of entries.
     pub fn usable(opts: &Map) -> Result<(Self, Vec<EntryError>), EntryError> {
         let (mut entries, mut errors) = (Vec::new(), Vec::new());
         for entry in read(&brine_config::opts::master::reactor(opts))? {

@@ -131,7 +131,7 @@ struct StoredFacts<'a> {
     data: &'a MinionData,
     id: &'a str,
     read: OnceCell<Option<Map>>,
-    /// What stands for grains and pillar that are not stored.
+    /// The data of a minion whose grains and pillar are not stored.
     missing: Option<Map>,
 }
 

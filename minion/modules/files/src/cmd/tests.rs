@@ -45,7 +45,7 @@ fn templates_use_no_shell_by_default() {
     let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
     assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
     assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
-    // Those who refuse the shell fear what is in the command.
+    // A caller that refuses the shell does not trust the command.
     let refused = map! {"python_shell" => false};
     assert_eq!(call(&context, "cmd.shell", &["echo b; rm victim"], refused), "b; rm victim".into());
 }

@@ -339,7 +339,7 @@ fn text(key: &Map, name: &str) -> String {
     key.get(name).map(ToString::to_string).unwrap_or_default()
 }
 
-/// What has expired of a key before it is updated.
+/// The parts of a key that have expired before it is updated.
 struct KeyState {
     is_expired: bool,
     /// The expired subkeys and the dates of their expiry.
