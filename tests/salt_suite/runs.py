@@ -1,0 +1,140 @@
+"""Runs of Salt's tests: which are selected, and how they are spread over sandboxes."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+import typing
+
+import outcomes
+import sandbox
+from release import Release
+
+HERE = pathlib.Path(__file__).resolve().parent
+SUITES = {
+    "functional": ["functional/modules", "functional/states", "functional/state", "functional/pillar"],
+    "integration": ["integration", "scenarios"],
+}
+# The tests of a sandbox: several files, since pytest needs seconds to start.
+FILES_AT_A_TIME = 6
+LIMIT_SECONDS = 3600
+Outcomes = dict[str, outcomes.Outcome]
+Keep = typing.Callable[[Outcomes], None]
+# The release has no configuration of pytest.
+PYTEST = ["-c", "/dev/null", "-p", "brine_suite", "-p", "no:cacheprovider", "--run-slow", "--core-tests"]
+PYTEST += ["-q", "-W", "ignore", "--color=no", "--tb=short", "--show-capture=no"]
+
+
+class Selection:
+    """The tests of a run: paths below the release, as pytest takes them."""
+
+    def __init__(self, salt: Release, wanted: list[str], is_sample: bool) -> None:
+        self.excluded = outcomes.Reasons(HERE / "excluded")
+        self._salt = salt
+        if is_sample:
+            wanted = (HERE / "sample").read_text(encoding="utf-8").split()
+        wanted = wanted or list(SUITES)
+        self.tests = [test for word in wanted for test in self._expanded(word)]
+        # The suites that are run as a whole.
+        self.suites = [word for word in wanted if word in SUITES]
+
+    def _expanded(self, word: str) -> list[str]:
+        """Returns the files of a suite, a directory or a file; a single test is kept."""
+        if word in SUITES:
+            return [test for path in SUITES[word] for test in self._expanded(path)]
+        path, colons, test = word.removeprefix("tests/pytests/").partition("::")
+        at = self._salt.source / "tests/pytests" / path
+        files = sorted(at.rglob("test_*.py")) if at.is_dir() else [at]
+        names = [str(file.relative_to(self._salt.source)) for file in files]
+        return [name + colons + test for name in names if not self.excluded.of(name)]
+
+    @property
+    def whole_files(self) -> list[str]:
+        return [test for test in self.tests if "::" not in test]
+
+
+def suite_of(test: str) -> str | None:
+    """Returns the suite that a file belongs to."""
+    path = test.removeprefix("tests/pytests/")
+    return next((name for name, parts in SUITES.items() if any(path.startswith(f"{part}/") for part in parts)), None)
+
+
+def run(salt: Release, tests: list[str], binary: pathlib.Path | None, jobs: int, keep: Keep) -> Outcomes:
+    """Runs tests, with Brine if there is a binary, and those that fail once more. `keep` gets outcomes early."""
+    results = fresh(salt.directory / "results")
+    tools = linked(results / "tools", binary) if binary else None
+    jobs = jobs or os.cpu_count() or 1
+    size = max(1, min(FILES_AT_A_TIME, len(tests) // jobs))
+    parts = [tests[at : at + size] for at in range(0, len(tests), size)]
+    found = {}
+    for part in spread(salt, parts, results / "first", tools, jobs):
+        found |= part
+        keep(part)
+    again = [outcome.test for outcome in found.values() if outcome.outcome == "failed"]
+    if again:
+        # The load of the machine may have been the cause.
+        print(f"running {len(again)} failed tests once more", flush=True)
+        parts = [part for part in (again[at::jobs] for at in range(jobs)) if part]
+        for part in spread(salt, parts, results / "second", tools, jobs):
+            found |= {test: outcome for test, outcome in part.items() if outcome.outcome == "passed"}
+        keep(found)
+    return found
+
+
+def fresh(parent: pathlib.Path) -> pathlib.Path:
+    """Makes a directory for the results of this run, and removes those of runs that have ended."""
+    parent.mkdir(exist_ok=True)
+    for old in parent.iterdir():
+        if not pathlib.Path("/proc", old.name).exists():
+            shutil.rmtree(old)
+    results = parent / str(os.getpid())
+    results.mkdir()
+    print(f"logs are in {results}", flush=True)
+    return results
+
+
+def linked(tools: pathlib.Path, binary: pathlib.Path) -> pathlib.Path:
+    """Makes a directory of Brine's programs under Salt's names."""
+    tools.mkdir()
+    subprocess.run([str(binary), "link", str(tools)], check=True, capture_output=True)
+    return tools
+
+
+def spread(
+    salt: Release, parts: list[list[str]], results: pathlib.Path, tools: pathlib.Path | None, jobs: int
+) -> typing.Iterator[Outcomes]:
+    """Runs each part in a sandbox of its own, several at a time, and yields the outcomes of each when it ends."""
+    began, tests = time.monotonic(), 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(boxed, salt, part, results / str(number), tools) for number, part in enumerate(parts)]
+        for done, future in enumerate(concurrent.futures.as_completed(running), 1):
+            tests += len(future.result())
+            minutes = (time.monotonic() - began) / 60
+            print(f"{done} of {len(parts)} parts, {tests} tests, {minutes:.0f} min", flush=True)
+            yield future.result()
+
+
+def boxed(salt: Release, tests: list[str], results: pathlib.Path, tools: pathlib.Path | None) -> Outcomes:
+    """Runs tests in a sandbox, and returns their outcomes."""
+    results.mkdir(parents=True)
+    written = results / "outcomes"
+    environment = {
+        "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin:{salt.environment / 'bin'}",
+        "PYTHONPATH": f"{HERE / 'plugin'}:{HERE}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SALT_SUITE_OUTCOMES": str(written),
+        "LC_ALL": "C.UTF-8",
+    }
+    if tools:
+        environment["SALT_SUITE_TOOLS"] = str(tools)
+    command = ["env", f"--chdir={salt.source}", str(salt.python), "-m", "pytest", "--rootdir", str(salt.source)]
+    command = sandbox.enter([*command, *PYTEST, *tests], results, HERE.parent.parent, environment)
+    with (results / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            process.wait(LIMIT_SECONDS)
+        finally:
+            process.kill()
+    return outcomes.read(written)
