@@ -36,7 +36,7 @@ pub fn display(context: &Context, name: String) -> CallResult {
 ///     salt '*' alternatives.show_link editor
 #[function]
 pub fn show_link(context: &Context, name: String) -> CallResult {
-    let output = call(context, &["--query", &name])?;
+    let output = call(context, "--query", &[&name])?;
     let link = output.stdout.lines().find_map(|line| line.strip_prefix("Link:"));
     Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
 }
@@ -88,7 +88,7 @@ pub fn install(context: &Context, name: String, link: String, path: String, prio
 ///     salt '*' alternatives.remove name path
 #[function]
 pub fn remove(context: &Context, name: String, path: String) -> CallResult {
-    change(context, &["--remove", &name, &path])
+    change(context, "--remove", &[&name, &path])
 }
 
 /// Select the alternative with the highest priority for a name.
@@ -98,7 +98,7 @@ pub fn remove(context: &Context, name: String, path: String) -> CallResult {
 ///     salt '*' alternatives.auto name
 #[function]
 pub fn auto(context: &Context, name: String) -> CallResult {
-    change(context, &["--auto", &name])
+    change(context, "--auto", &[&name])
 }
 
 /// Select an alternative of a name.
@@ -108,24 +108,28 @@ pub fn auto(context: &Context, name: String) -> CallResult {
 ///     salt '*' alternatives.set name path
 #[function]
 pub fn set(context: &Context, name: String, path: String) -> CallResult {
-    change(context, &["--set", &name, &path])
+    change(context, "--set", &[&name, &path])
 }
 
-fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {
+fn call(context: &Context, action: &str, operands: &[&str]) -> Result<Output, CallError> {
     let program = if context.os_family() == "RedHat" { "alternatives" } else { "update-alternatives" };
-    let words: Vec<String> = [program].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    let mut words = vec![program.to_owned(), action.to_owned()];
+    for operand in operands {
+        // Priorities may be negative.
+        words.push(if operand.parse::<i64>().is_ok() { (*operand).to_owned() } else { argument(operand)? });
+    }
     run(context, &words, &[])
 }
 
 /// Returns the alternatives of a name. The error is the message of `update-alternatives`.
 pub fn shown(context: &Context, name: &str) -> Result<String, CallError> {
-    let output = call(context, &["--display", name])?;
+    let output = call(context, "--display", &[name])?;
     Ok(if is_refused(&output) { output.stderr } else { output.stdout })
 }
 
 /// Whether a path is an alternative of a name.
 pub fn exists(context: &Context, name: &str, path: &str) -> Result<bool, CallError> {
-    let output = call(context, &["--display", name])?;
+    let output = call(context, "--display", &[name])?;
     Ok(!is_refused(&output) && output.stdout.lines().any(|line| line.starts_with(path)))
 }
 
@@ -134,8 +138,8 @@ fn is_refused(output: &Output) -> bool {
 }
 
 /// Runs a command that makes a change, and returns its output.
-pub fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
-    let output = call(context, words)?;
+pub fn change(context: &Context, action: &str, operands: &[&str]) -> Result<Value, CallError> {
+    let output = call(context, action, operands)?;
     if output.retcode == 0 {
         return Ok(output.stdout.into());
     }
@@ -145,7 +149,7 @@ pub fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
 
 /// Adds an alternative to a name.
 pub fn add(context: &Context, name: &str, link: &str, path: &str, priority: i64) -> Result<Value, CallError> {
-    change(context, &["--install", &argument(link)?, name, path, &priority.to_string()])
+    change(context, "--install", &[link, name, path, &priority.to_string()])
 }
 
 /// Returns the current path of a name.

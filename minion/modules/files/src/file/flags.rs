@@ -49,13 +49,14 @@ pub fn chattr(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: M
     let mut words = vec!["chattr".to_owned(), format!("{sign}{flags}")];
     words.extend(text("flags").map(|flags| format!("-{flags}")));
     words.extend(text("version").into_iter().flat_map(|version| ["-v".to_owned(), version]));
+    words.push("--".into());
     words.extend(args.iter().map(|path| expand(&path.to_string()).display().to_string()));
     let output = run(context, &words, &[])?;
     Ok((output.stdout.is_empty() && output.stderr.is_empty()).into())
 }
 
 fn listed(context: &Context, file: &Path) -> Result<Map, CallError> {
-    let output = run(context, &["lsattr".into(), file.display().to_string()], &[])?;
+    let output = run(context, &["lsattr".into(), "--".into(), file.display().to_string()], &[])?;
     let line = |line: &str| {
         let (flags, path) = line.split_once(char::is_whitespace)?;
         let flags: Value = flags.chars().filter(|flag| FLAGS.contains(*flag)).map(|flag| flag.to_string()).collect();
@@ -92,7 +93,11 @@ impl Change {
             if flags.is_empty() {
                 continue;
             }
-            let output = run(context, &["chattr".into(), format!("{sign}{flags}"), path.display().to_string()], &[])?;
+            let output = run(
+                context,
+                &["chattr".into(), format!("{sign}{flags}"), "--".into(), path.display().to_string()],
+                &[],
+            )?;
             if output.retcode != 0 {
                 let message = format!("Failed to change attributes to {}: {}", self.wanted, output.stderr.trim());
                 return Err(CallError::Execution(message));

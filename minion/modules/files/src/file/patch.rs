@@ -70,7 +70,7 @@ pub fn apply(
             words.push("--strip=0".into());
         }
     } else {
-        words.push(target.display().to_string());
+        words.extend(["--".into(), target.display().to_string()]);
     }
     run(context, &words, &[])
 }

@@ -59,7 +59,7 @@ pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<
         }
         words.push(option);
     }
-    words.push(pattern);
+    words.extend(["-e".into(), pattern, "--".into()]);
     let path = expand(&path);
     let found = brine_text::glob::paths(Path::new(""), &path.to_string_lossy());
     if found.is_empty() {

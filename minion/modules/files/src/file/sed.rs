@@ -43,8 +43,11 @@ pub fn sed(
     );
     let keep = if backup.is_truthy() { format!("-i{backup}") } else { "-i".to_owned() };
     let options = split_options(&options)?;
-    let words: Vec<String> =
-        ["sed".to_owned(), keep].into_iter().chain(options).chain([script, file.display().to_string()]).collect();
+    let words: Vec<String> = ["sed".to_owned(), keep]
+        .into_iter()
+        .chain(options)
+        .chain(["--".into(), script, file.display().to_string()])
+        .collect();
     Ok(cmd::all(run(context, &words, &[])?).into())
 }
 
@@ -110,7 +113,7 @@ pub fn sed_contains(
     }
     let limit = if limit.is_truthy() { format!("/{}/ ", escaped(&limit.to_string(), false)) } else { String::new() };
     let script = format!("{limit}s/{}/$/p{flags}", escaped(&text.to_string(), false));
-    let words = ["sed", "-n", "-r", "-e", &script, &file.display().to_string()].map(str::to_owned);
+    let words = ["sed", "-n", "-r", "-e", &script, "--", &file.display().to_string()].map(str::to_owned);
     Ok((!run(context, &words, &[])?.stdout.is_empty()).into())
 }
 

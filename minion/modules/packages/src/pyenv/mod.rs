@@ -47,7 +47,7 @@ pub fn install(context: &Context, runas: Option<String>, path: Option<String>) -
     if root.is_dir() {
         return Ok(true.into());
     }
-    let words = ["git", "clone", REPOSITORY, &root.to_string_lossy()].map(str::to_owned);
+    let words = ["git", "clone", "--", REPOSITORY, &root.to_string_lossy()].map(str::to_owned);
     Ok((run(context, &words, runas, None)?.retcode == 0).into())
 }
 

@@ -50,7 +50,7 @@ pub fn remove(context: &StateContext, name: String, path: String) -> CallResult 
     if context.test {
         return report(StateReturn::predicted(&name, format!("Alternative for {name} will be removed")));
     }
-    module::change(&context.call, &["--remove", &name, &path])?;
+    module::change(&context.call, "--remove", &[&name, &path])?;
     report(match module::current(&name) {
         Some(now) => {
             let comment = format!("Alternative for {name} removed. Falling back to path {now}");
@@ -70,7 +70,7 @@ pub fn auto(context: &StateContext, name: String) -> CallResult {
     if context.test {
         return Ok(StateReturn::predicted(&name, format!("{name} will be put in auto mode")).into());
     }
-    let output = module::change(&context.call, &["--auto", &name])?;
+    let output = module::change(&context.call, "--auto", &[&name])?;
     Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => output}).into())
 }
 
@@ -87,7 +87,7 @@ pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
     if context.test {
         return report(StateReturn::predicted(&name, format!("Alternative for {name} will be set to path {path}")));
     }
-    module::change(&context.call, &["--set", &name, &path])?;
+    module::change(&context.call, "--set", &[&name, &path])?;
     report(if module::current(&name).as_ref() == Some(&path) {
         let comment = format!("Alternative for {name} set to path {path}");
         StateReturn::ok(&name, comment).with_changes(map! {"path" => &path})

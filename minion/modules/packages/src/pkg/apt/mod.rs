@@ -68,8 +68,9 @@ impl Database for Apt {
         if a == b {
             return Ok(Ordering::Equal);
         }
+        let (a, b) = (argument(a)?, argument(b)?);
         for (operator, order) in [("lt", Ordering::Less), ("eq", Ordering::Equal), ("gt", Ordering::Greater)] {
-            if run(context, &words(&["dpkg", "--compare-versions", a, operator, b]), &[])?.retcode == 0 {
+            if run(context, &words(&["dpkg", "--compare-versions", &a, operator, &b]), &[])?.retcode == 0 {
                 return Ok(order);
             }
         }
