@@ -19,7 +19,7 @@ use std::ops::Deref;
 use brine_value::{Map, Value};
 use minijinja::functions::Function;
 use minijinja::value::{
-    ArgType, FunctionArgs, FunctionResult, Kwargs, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs,
+    ArgType, FunctionArgs, FunctionResult, Kwargs, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs, from_args,
 };
 use minijinja::{Environment, Error, ErrorKind, State};
 
@@ -145,14 +145,15 @@ where
     });
 }
 
-/// Returns the arguments with the named ones of `names` at their position, which is after `before` other arguments.
-/// The other named arguments stay named.
-fn by_leading_position(names: &[&str], args: &[JinjaValue], before: usize) -> Result<Vec<JinjaValue>, Error> {
-    let (mut positional, others) = by_position(names, args, before)?;
+/// Returns the first argument, which may be passed by this name, and the others. Those that are passed by other names
+/// stay named.
+fn first_and_others(name: &str, args: Args) -> Result<(String, Args), Error> {
+    let args: Vec<_> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+    let (mut positional, others) = by_position(&[name], &args, 0)?;
     if !others.is_empty() {
         positional.push(others.into_iter().collect::<Kwargs>().into());
     }
-    Ok(positional)
+    from_args(&positional)
 }
 
 /// Returns the positional arguments, among them the named ones of `names`, and the other named arguments.

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use fancy_regex::{Regex, RegexBuilder};
-use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs, from_args};
+use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
 use super::super::limits;
 use super::super::operators::type_name;
-use super::{Args, Options, by_leading_position, by_name, failed};
+use super::{Args, Options, by_name, failed, first_and_others};
 
 /// The maximum number of cached patterns.
 const KEPT: usize = 256;
@@ -40,9 +40,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         super::counted(escape(text.as_str().ok_or_else(refused)?))
     });
     environment.add_test("match", |text: JinjaValue, args: Args| {
-        let args: Vec<_> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
-        let args = by_leading_position(&["rgx"], &args, 0)?;
-        let (pattern, options): (String, Args) = from_args(&args)?;
+        let (pattern, options) = first_and_others("rgx", args)?;
         find(&matched(&text)?, &pattern, &options, true).map(|found| !found.is_none())
     });
 }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use brine_digest::{Digest, hex};
 use brine_text::shell::quote;
 use brine_value::{Value, percent_encoded, percent_encoded_path};
-use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs, from_args};
+use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 
@@ -14,7 +14,7 @@ use super::super::limits;
 use super::super::operators::type_name;
 use super::super::value::{split_kwargs, text};
 use super::percent;
-use super::{Args, Defined, Options, by_leading_position, by_name, bytes_of, defined, failed, lacks, text_of};
+use super::{Args, Defined, Options, by_name, bytes_of, defined, failed, first_and_others, lacks, text_of};
 
 /// The maximum length of generated text.
 const MAX_LENGTH: usize = 1 << 20;
@@ -133,9 +133,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("indent", indent);
     environment.add_filter("check_whitelist_blacklist", listed);
     environment.add_filter("method_call", |state: &mut State<'_, '_>, value: Defined, args: Args| {
-        let args: Vec<_> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
-        let args = by_leading_position(&["f_name"], &args, 0)?;
-        let (name, args): (String, Rest<ValueOrKwargs>) = from_args(&args)?;
+        let (name, args) = first_and_others("f_name", args)?;
         let args: Vec<JinjaValue> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
         // Values without the method return nothing.
         match value.call_method(state, &name, &args) {
