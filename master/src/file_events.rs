@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_config::MasterConfig;
 use brine_runtime::executors::Executor;
@@ -22,7 +21,7 @@ type Times = BTreeMap<String, i64>;
 
 /// Polls every `roots_update_interval` until `shutdown`, and publishes an event each time, as in Salt.
 pub(crate) async fn publish(config: Arc<MasterConfig>, events: Events, disk: Executor, shutdown: CancellationToken) {
-    let mut ticks = tokio::time::interval(Duration::from_secs(config.roots_update_interval.max(1)));
+    let mut ticks = tokio::time::interval(config.roots_update_interval.pause());
     loop {
         tokio::select! {
             _ = ticks.tick() => {}

@@ -47,7 +47,7 @@ pub(crate) async fn maintain(services: Arc<Services>, shutdown: CancellationToke
 
 /// Fetches the repositories of gitfs every `gitfs_update_interval`, until `shutdown`.
 pub(crate) async fn fetch_repositories(services: Arc<Services>, shutdown: CancellationToken) {
-    let mut ticks = tokio::time::interval(Duration::from_secs(services.config.gitfs_update_interval.max(1)));
+    let mut ticks = tokio::time::interval(services.config.gitfs_update_interval.pause());
     loop {
         tokio::select! {
             _ = ticks.tick() => {}

@@ -1,7 +1,6 @@
 //! Publishes the jobs of upstream masters through the local master, under the original user and with its limits.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_client::{ClientError, MasterClient};
 use brine_job::{LOAD_OPTIONS, MASTER_ID};
@@ -57,7 +56,7 @@ impl Publisher {
         }
         let (jid, fun) = (&publication.jid, &publication.fun);
         tracing::info!(%jid, %fun, user = publication.user, master = %upstream.address, "job received from an upstream master");
-        let patience = upstream.patience().max(Duration::from_secs(self.settings.master.timeout.max(1)));
+        let patience = upstream.patience().max(self.settings.master.timeout.pause());
         match self.publish(&publication, at + patience).await {
             Ok(true) => metrics::JOBS.add(1),
             Ok(false) => {

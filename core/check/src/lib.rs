@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-use brine_config::Roots;
+use brine_config::{ANY_ENVIRONMENT, Roots};
 use brine_sls::render::{self, RenderError};
 use brine_system::processes;
 use brine_value::Map;
@@ -190,7 +190,8 @@ pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
 
 /// Checks for file roots that do not exist.
 pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
-    let missing = roots.values().flatten().filter(|root| !root.is_dir() && !root.to_string_lossy().contains("__env__"));
+    let missing =
+        roots.values().flatten().filter(|root| !root.is_dir() && !root.to_string_lossy().contains(ANY_ENVIRONMENT));
     missing
         .map(|root| {
             Finding::warning(format!("option '{option}': {} is not a directory: it serves nothing", root.display()))

@@ -40,9 +40,9 @@ shared_options! {
     worker_threads: usize = 5,
     /// The number of seconds that `salt` waits for returns before it asks the silent minions whether the job still
     /// runs.
-    timeout: u64 = 5,
+    timeout: Number = Number::of(5),
     /// The number of seconds that minions have to answer whether a job still runs.
-    gather_job_timeout: u64 = 10,
+    gather_job_timeout: Number = Number::of(10),
     /// The maximum number of network connections; 0 for three quarters of the limit on open files. Half of them are
     /// reserved for addresses from which a minion or a client has authenticated.
     max_connections: usize = 0,
@@ -65,9 +65,9 @@ shared_options! {
     large_returns_size: u64 = 1024,
 
     /// The number of hours for which jobs are kept in the job cache; 0 for ever.
-    keep_jobs: u64 = 24,
+    keep_jobs: Number = Number::of(24),
     /// The number of seconds for which jobs are kept; takes precedence over `keep_jobs`.
-    keep_jobs_seconds: Option<u64> = None,
+    keep_jobs_seconds: Option<Number> = None,
     /// Whether the returner `pgjsonb` moves old jobs and events to the tables `jids_archive`, `salt_returns_archive` and
     /// `salt_events_archive` instead of removing them.
     archive_jobs: bool = false,
@@ -194,7 +194,7 @@ shared_options! {
     /// Globs of the ids that may act as syndics, with `order_masters`. Brine's own.
     syndics: Vec<String> = vec!["*".into()],
     /// The number of seconds that a job waits for syndics to report which minions run it.
-    syndic_wait: u64 = 5,
+    syndic_wait: Number = Number::of(5),
     /// The name by which masters below recognise the jobs of this one.
     master_id: Option<String> = None,
     /// The masters above, to which `salt-syndic` connects: hosts, each with or without a port.
@@ -217,7 +217,7 @@ shared_options! {
     file_recv_max_size: u64 = 100,
 
     /// The number of seconds between two fetches of the repositories in `gitfs_remotes`.
-    gitfs_update_interval: u64 = 60,
+    gitfs_update_interval: Number = Number::of(60),
     /// Whether minions stop a state run at the first failed state.
     failhard: bool = false,
     /// Whether states run in the order of their definition.
@@ -421,7 +421,7 @@ shared_options! {
     /// Whether `salt/fileserver/roots/update` events are published.
     fileserver_events: bool = false,
     /// The number of seconds between two checks of `file_roots` for changes, for `fileserver_events`.
-    roots_update_interval: u64 = 60,
+    roots_update_interval: Number = Number::of(60),
     /// Whether `salt/presence` events are published.
     presence_events: bool = false,
     /// The default outputter of `salt`.
@@ -481,6 +481,7 @@ pub fn job_lifetime(opts: &Map) -> Result<Duration, BadOption> {
     Ok(lifetime(checked(opts, "keep_jobs_seconds")?, hours.unwrap_or_else(|| opts::keep_jobs(&Map::new()))))
 }
 
-fn lifetime(seconds: Option<u64>, hours: u64) -> Duration {
-    Duration::from_secs(seconds.unwrap_or(hours.saturating_mul(3600)))
+/// Rounds up to whole seconds, because zero means forever.
+fn lifetime(seconds: Option<Number>, hours: Number) -> Duration {
+    Duration::from_secs(seconds.unwrap_or_else(|| hours.times(3600)).whole_seconds())
 }

@@ -29,6 +29,12 @@ impl Number {
         Duration::from_secs_f64(self.0.min(MAX))
     }
 
+    /// Returns a multiple, such as the seconds of a number of hours.
+    #[must_use]
+    pub fn times(self, factor: u32) -> Self {
+        Number(self.0 * f64::from(factor))
+    }
+
     /// Returns this number of seconds, rounded up to whole ones.
     pub fn whole_seconds(self) -> u64 {
         let seconds = self.seconds();

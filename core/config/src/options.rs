@@ -2,11 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_value::{FromValue, Map, Value, WrongType};
+use brine_value::{FromValue, Map, WrongType};
 use indexmap::IndexMap;
 
 /// Directories by environment: `file_roots` and `pillar_roots`.
 pub type Roots = IndexMap<String, Vec<PathBuf>>;
+
+/// The environment of [`Roots`] whose directories serve all environments without an entry of their own, and the part of
+/// their paths that the name of the environment replaces. It stands for any environment in sources of pillar, too.
+pub const ANY_ENVIRONMENT: &str = "__env__";
+
+/// Returns directories of [`ANY_ENVIRONMENT`] as they are for an environment of this name.
+pub fn in_environment(directories: &[PathBuf], name: &str) -> Vec<PathBuf> {
+    let named = |directory: &PathBuf| directory.to_string_lossy().replace(ANY_ENVIRONMENT, name).into();
+    directories.iter().map(named).collect()
+}
 
 /// The documentation of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +44,7 @@ pub(super) fn log_below_root(root: &Path, path: &Path) -> PathBuf {
 
 /// Reads an option from `opts`; an option that is not set, or whose value has another type, has its default.
 pub(super) fn read<T: FromValue>(opts: &Map, name: &str, default: impl FnOnce() -> T) -> T {
-    opts.get(name).filter(|value| !value.is_nil()).and_then(|value| converted(value).ok()).unwrap_or_else(default)
-}
-
-/// Converts the value of an option. As Salt allows fractions, such as `acceptance_wait_time: 0.5`, they are rounded up
-/// where an integer is expected.
-pub(super) fn converted<T: FromValue>(value: &Value) -> Result<T, WrongType> {
-    T::try_from_value(value).or_else(|error| match value {
-        Value::Float(number) if number.is_finite() => T::from_value(&Value::Int(number.ceil() as i64)).ok_or(error),
-        _ => Err(error),
-    })
+    opts.get(name).filter(|value| !value.is_nil()).and_then(T::from_value).unwrap_or_else(default)
 }
 
 /// The error of an option whose value has the wrong type.
@@ -59,7 +60,7 @@ pub struct BadOption {
 /// Reads an option from `opts`; `None` if it is not set, or an empty string. A value of another type is an error.
 pub(super) fn checked<T: FromValue>(opts: &Map, name: &'static str) -> Result<Option<T>, BadOption> {
     let value = opts.get(name).filter(|value| !value.is_nil() && value.as_str() != Some(""));
-    value.map(|value| converted(value).map_err(|error| BadOption { name, error })).transpose()
+    value.map(|value| T::try_from_value(value).map_err(|error| BadOption { name, error })).transpose()
 }
 
 /// The interface of a configuration to the loader, implemented by `options!`.
@@ -119,7 +120,7 @@ macro_rules! options {
             fn from_given(given: &brine_value::Map) -> Result<Self, $crate::options::BadOption> {
                 let mut config = Self::default();
                 $(if let Some(value) = given.get(stringify!($option)).filter(|value| !value.is_nil()) {
-                    config.$option = $crate::options::converted::<$type>(value)
+                    config.$option = <$type as brine_value::FromValue>::try_from_value(value)
                         .map_err(|error| $crate::options::BadOption { name: stringify!($option), error })?;
                 })*
                 Ok(config)

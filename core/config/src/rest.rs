@@ -62,7 +62,7 @@ macro_rules! rest_options {
             fn read(section: &'static str, given: &Map) -> Result<Self, RestOptionError> {
                 let mut config = Self::default();
                 $(if let Some(value) = given.get(stringify!($option)).filter(|value| !value.is_nil()) {
-                    config.$option = $crate::options::converted::<$type>(value)
+                    config.$option = <$type as FromValue>::try_from_value(value)
                         .map_err(|error| RestOptionError { section, name: stringify!($option), error })?;
                 })*
                 Ok(config)

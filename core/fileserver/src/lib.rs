@@ -22,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use brine_config::opts::modules;
+use brine_config::{ANY_ENVIRONMENT, in_environment};
 use brine_digest::Digest;
 use brine_system::files::{self, FileError};
 use brine_text::glob::Glob;
@@ -39,9 +40,6 @@ use minionfs::{Minionfs, Pushed};
 
 /// The size of one chunk sent to a minion, in bytes (`file_buffer_size`).
 pub const BUFFER_SIZE: u64 = 262_144;
-
-/// The environment whose directories serve all environments without an entry of their own, with the name substituted.
-const ANY_ENVIRONMENT: &str = "__env__";
 
 /// The options of the file server, by their configuration names.
 #[derive(Debug, Clone)]
@@ -396,8 +394,7 @@ impl Roots {
         let (Some(roots), Some(_)) = (self.environments.get(ANY_ENVIRONMENT), files::relative_path(saltenv)) else {
             return Vec::new();
         };
-        let fill = |root: &PathBuf| root.to_string_lossy().replace(ANY_ENVIRONMENT, saltenv).into();
-        roots.iter().map(fill).collect()
+        in_environment(roots, saltenv)
     }
 
     fn is_ignored(&self, path: &str) -> bool {

@@ -350,7 +350,7 @@ impl Jobs {
     /// Returns the connected syndics, which will report about a job; `None` if there are no syndics. A disconnected
     /// syndic receives the job when it is back (`publish_catch_up`).
     fn reporting_syndics(&self) -> Option<ReportingSyndics> {
-        let wait = Duration::from_secs(self.config.syndic_wait);
+        let wait = self.config.syndic_wait.seconds();
         self.facts.has_syndics().then(|| ReportingSyndics { ids: self.facts.present_syndics(), wait })
     }
 
@@ -375,7 +375,7 @@ impl Jobs {
 
     /// Returns the timeouts of a job.
     fn times(&self, timeout: Duration) -> Times {
-        Times { timeout, gather: Duration::from_secs(self.config.gather_job_timeout), find_job: FIND_JOB }
+        Times { timeout, gather: self.config.gather_job_timeout.seconds(), find_job: FIND_JOB }
     }
 }
 

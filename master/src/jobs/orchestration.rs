@@ -132,7 +132,7 @@ impl Jobs {
     /// Runs a job to its end: until every minion has returned or does not run it any more.
     pub(super) async fn run_to_end(self: &Arc<Self>, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String> {
         let OrchestratedJob { request, timeout, batch, failhard, subset } = ask;
-        let timeout = timeout.unwrap_or(Duration::from_secs(self.config.timeout));
+        let timeout = timeout.unwrap_or(self.config.timeout.seconds());
         let events = self.subscribe(Vec::new())?;
         if batch.is_none() && subset.is_none() {
             let published = self.publish(request.clone()).await.map_err(|error| error.to_string())?;
@@ -171,7 +171,7 @@ impl Jobs {
         jid: Jid,
         ids: Vec<String>,
     ) -> Result<Vec<MinionResult>, String> {
-        let timeout = ask.timeout.unwrap_or(Duration::from_secs(self.config.timeout));
+        let timeout = ask.timeout.unwrap_or(self.config.timeout.seconds());
         let events = self.subscribe(Vec::new())?;
         let cached = self.cached_returns(jid.clone()).await.unwrap_or_default();
         let returned = cached.into_iter().filter_map(|(id, value)| match value {

@@ -32,7 +32,7 @@ pub fn start(
 ) -> CallResult {
     let request =
         PublishRequest { tgt, tgt_type, fun, arg, ret, kwargs, ..PublishRequest::new("", "", &context.caller.user) };
-    let timeout = timeout.unwrap_or(context.master.config.timeout);
+    let timeout = timeout.unwrap_or(context.master.config.timeout.whole_seconds());
     let wanted = BatchRequest { request, size: batch, failhard, wait: batch_wait, timeout };
     let (jid, minions, missing) =
         context.wait(context.master.jobs.start_batch(wanted)).map_err(CallError::Execution)?;

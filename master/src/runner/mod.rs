@@ -35,7 +35,6 @@ mod test;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_function::{Args, CallError, Functions};
 use brine_value::{Map, Value, map};
@@ -112,7 +111,7 @@ impl RunnerContext {
     /// Publishes a job, waits for its returns and returns the results by minion; the result of a failed minion is its
     /// error message.
     pub(crate) fn publish_and_wait(&self, request: PublishRequest, timeout: Option<f64>) -> Result<Map, CallError> {
-        let timeout = timeout.map_or(Duration::from_secs(self.master.config.timeout), |seconds| {
+        let timeout = timeout.map_or(self.master.config.timeout.seconds(), |seconds| {
             brine_runtime::seconds::within(0.0..=86_400.0, seconds)
         });
         let answers = self.wait(self.master.jobs.publish_and_wait(request, timeout)).map_err(CallError::execution)?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use brine_config::ANY_ENVIRONMENT;
 use brine_config::opts::{master, shared};
 use brine_context::Context;
 use brine_context::redact::Redactor;
@@ -193,8 +194,7 @@ impl SlsSource for Source {
     }
 
     fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
-        // The directories of `__env__` serve environments of any name.
-        Ok(self.environments()?.iter().any(|known| known == saltenv || known == "__env__"))
+        Ok(self.environments()?.iter().any(|known| known == saltenv || known == ANY_ENVIRONMENT))
     }
 
     fn available(&self, saltenv: &str) -> Vec<String> {

@@ -110,8 +110,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let runtime = runtime::current_thread()?;
     let result = runtime::block_on(&runtime, async {
-        let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(config.timeout);
-        let [timeout, gather] = [timeout, config.gather_job_timeout].map(Duration::from_secs);
+        let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok());
+        let timeout = timeout.map_or_else(|| config.timeout.seconds(), Duration::from_secs);
+        let gather = config.gather_job_timeout.seconds();
         let times = Times { timeout, gather, find_job: FIND_JOB };
         let client = MasterClient::new(&config)?;
         let delimiter = arguments.delimiter.clone();

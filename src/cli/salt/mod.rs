@@ -149,7 +149,8 @@ async fn dispatch(
 ) -> anyhow::Result<ExitCode> {
     let client = arguments.credentials.client(config).await?;
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
-    let [timeout, gather] = [timeout.unwrap_or(config.timeout), config.gather_job_timeout].map(Duration::from_secs);
+    let timeout = timeout.map_or_else(|| config.timeout.seconds(), Duration::from_secs);
+    let gather = config.gather_job_timeout.seconds();
     let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
     // What protects minions from the job applies beside all other options.
     if arguments.preview_target {

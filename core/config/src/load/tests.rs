@@ -75,7 +75,7 @@ fn included_files_are_read() {
         ("master.d/c.conf", "worker_threads: 4\n"),
     ]);
     let Loaded { config, warnings, .. } = loaded.unwrap();
-    assert_eq!((config.worker_threads, config.timeout), (3, 2));
+    assert_eq!((config.worker_threads, config.timeout), (3, crate::Number::of(2)));
     assert_eq!(warnings, []);
 }
 

@@ -4,16 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brine_config::{Roots, opts};
+use brine_config::{ANY_ENVIRONMENT, Roots, opts};
 use brine_fileserver::{GitError, RemoteOptions, Repository, Tree, named_with_options};
 use brine_value::{FromValue, Map, Value};
 use parking_lot::Mutex;
 
 use super::PillarSource;
 use super::external::Call;
-
-/// The configured branch that stands for the requested environment.
-const ANY_BRANCH: &str = "__env__";
 
 /// The time of each repository's last fetch. Locked during fetch and checkout.
 #[derive(Debug, Default)]
@@ -117,11 +114,11 @@ impl Remote {
             _ => return Err(format!("'{written}' is not a branch and a URL")),
         };
         let requested = call.request.pillarenv.or(call.request.saltenv);
-        let everywhere = options.own.get("all_saltenvs").filter(|_| branch == ANY_BRANCH).map(ToString::to_string);
+        let everywhere = options.own.get("all_saltenvs").filter(|_| branch == ANY_ENVIRONMENT).map(ToString::to_string);
         let (branch, environment) = match (everywhere, requested) {
             (Some(reference), _) => (reference, requested.unwrap_or("base").to_owned()),
             _ if branch == base => (branch, "base".to_owned()),
-            _ if branch != ANY_BRANCH => (branch.clone(), branch),
+            _ if branch != ANY_ENVIRONMENT => (branch.clone(), branch),
             (None, None | Some("base")) => (base, "base".to_owned()),
             (None, Some(requested)) => (requested.to_owned(), requested.to_owned()),
         };

@@ -24,11 +24,10 @@ mod tops;
 mod tree;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_config::Roots;
 use brine_config::opts::shared;
+use brine_config::{ANY_ENVIRONMENT, Roots, in_environment};
 use brine_function::Args;
 use brine_ids::MinionId;
 use brine_jinja::{CustomCall, Host};
@@ -44,9 +43,6 @@ pub use external::check;
 pub use git::update as update_repositories;
 pub use merge::Merging;
 use tree::Tree;
-
-/// The environment of `pillar_roots` whose directories serve all environments without an entry of their own.
-const ANY_ENVIRONMENT: &str = "__env__";
 
 /// The configuration of pillar: its sources, renderers and merge strategy.
 #[derive(Debug, Clone)]
@@ -125,8 +121,7 @@ impl PillarSource {
         let named = request.pillarenv.or_else(|| of_opts("pillarenv"));
         let named = named.or(request.saltenv).or_else(|| of_opts("saltenv")).unwrap_or("base");
         if !roots.contains_key(named) && files::relative_path(named).is_some() {
-            let fill = |root: &PathBuf| root.to_string_lossy().replace(ANY_ENVIRONMENT, named).into();
-            roots.insert(named.to_owned(), any.iter().map(fill).collect());
+            roots.insert(named.to_owned(), in_environment(&any, named));
         }
         Cow::Owned(PillarSource { roots, ..self.clone() })
     }

@@ -240,7 +240,7 @@ pub fn exit_success(context: &RunnerContext, jid: String, ext_source: Option<Str
 pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool) -> CallResult {
     let master = &context.master;
     let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
-    let gather = Duration::from_secs(master.config.gather_job_timeout);
+    let gather = master.config.gather_job_timeout.seconds();
     let running = context.wait(master.jobs.publish_and_wait(request, gather)).map_err(CallError::execution)?;
     // As in Salt, the first event follows the responses.
     publish_progress(context, display_progress, || {

@@ -6,7 +6,6 @@ pub(super) mod presence;
 
 use std::cmp::Ordering;
 use std::io::ErrorKind;
-use std::time::Duration;
 
 use brine_config::SALT_VERSION;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
@@ -38,15 +37,15 @@ pub struct PingArgs {
     tgt_type: String,
     /// Seconds to wait; default: the option `timeout`.
     timeout: Option<f64>,
-    /// Accepted and ignored: silent minions are not asked again.
+    /// Without effect: silent minions are not asked again.
     #[allow(dead_code, reason = "an argument without effect")]
     gather_job_timeout: Option<f64>,
 }
 
 /// Return the minions that answer a ping, and those that do not.
 ///
-/// output: ignored. tgt, tgt_type: the minions (all). timeout: the number of seconds to wait for (the option `timeout`).
-/// gather_job_timeout: ignored: silent minions are not asked again.
+/// output: without effect. tgt, tgt_type: the minions (all). timeout: the number of seconds to wait for (the option `timeout`).
+/// gather_job_timeout: without effect: silent minions are not asked again.
 ///
 /// CLI Example:
 ///
@@ -71,7 +70,7 @@ pub fn up(context: &RunnerContext, #[args] asked: PingArgs) -> CallResult {
 /// Return the minions that do not answer a ping.
 ///
 /// removekeys: whether their keys are deleted (False). tgt, tgt_type: the minions (all). timeout: the number of seconds to
-/// wait for (the option `timeout`). gather_job_timeout: ignored: silent minions are not asked again.
+/// wait for (the option `timeout`). gather_job_timeout: without effect: silent minions are not asked again.
 ///
 /// CLI Example:
 ///
@@ -110,7 +109,7 @@ pub fn targets(
 ///     salt-run manage.versions
 #[function]
 pub fn versions(context: &RunnerContext) -> CallResult {
-    let timeout = Duration::from_secs(context.master.config.timeout);
+    let timeout = context.master.config.timeout.seconds();
     let request = PublishRequest::new("*", "test.version", &context.caller.user);
     let answers = context.wait(context.master.jobs.publish_and_wait(request, timeout)).map_err(CallError::execution)?;
     let returned = answers.returned.into_iter().map(|(id, fields)| {
@@ -225,9 +224,8 @@ fn numbers(version: &str) -> Vec<u64> {
 fn ping(context: &RunnerContext, asked: PingArgs) -> Result<(Vec<String>, Vec<String>), CallError> {
     let PingArgs { tgt, tgt_type, timeout, .. } = asked;
     let master = &context.master;
-    let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
-        brine_runtime::seconds::within(0.0..=86_400.0, seconds)
-    });
+    let timeout = timeout
+        .map_or(master.config.timeout.seconds(), |seconds| brine_runtime::seconds::within(0.0..=86_400.0, seconds));
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let answers = context.wait(master.jobs.publish_and_wait(request, timeout)).map_err(CallError::execution)?;
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();

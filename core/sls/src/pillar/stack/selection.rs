@@ -3,13 +3,11 @@
 
 use std::path::PathBuf;
 
+use brine_config::ANY_ENVIRONMENT;
 use brine_value::{Map, Value};
 use brine_yaml::entry_at;
 
 use super::super::external::Call;
-
-/// The placeholder of the environment, as a key and in paths.
-const ENVIRONMENT: &str = "__env__";
 
 /// Returns the paths of the configuration files for a minion.
 ///
@@ -40,7 +38,7 @@ pub(super) fn files(call: &Call<'_>, opts: &Map) -> Result<Vec<PathBuf>, String>
             return Err(format!("the value of '{matcher}' is a {}: only a scalar selects files", value.type_name()));
         }
         let is_chosen = |(choice, _): &(&Value, &Value)| match choice.as_str() {
-            Some(ENVIRONMENT) => value.as_str() == Some(environment),
+            Some(ANY_ENVIRONMENT) => value.as_str() == Some(environment),
             _ => **choice == value,
         };
         // As in Salt, the last one wins if the environment is named as well.
@@ -50,7 +48,7 @@ pub(super) fn files(call: &Call<'_>, opts: &Map) -> Result<Vec<PathBuf>, String>
             None => Vec::new(),
         };
         for file in chosen {
-            files.push(if file.contains(ENVIRONMENT) { in_environment(&file, environment)? } else { file });
+            files.push(if file.contains(ANY_ENVIRONMENT) { in_environment(&file, environment)? } else { file });
         }
     }
     Ok(files.into_iter().map(PathBuf::from).collect())
@@ -68,5 +66,5 @@ fn in_environment(path: &str, environment: &str) -> Result<String, String> {
     if environment.contains(['/', '\0']) || matches!(environment, "." | "..") {
         return Err(format!("the environment '{environment}' cannot be part of a path"));
     }
-    Ok(path.replace(ENVIRONMENT, environment))
+    Ok(path.replace(ANY_ENVIRONMENT, environment))
 }
