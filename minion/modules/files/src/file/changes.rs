@@ -13,6 +13,7 @@ use brine_value::Value;
 
 use super::diff::unified;
 use super::edit::{self, Block, Commented, NotFoundArgs, PatternArgs, compile};
+use super::encoding::Encoding;
 use super::line::{self, Line, PositionArgs};
 use super::{at, invalid, is_test};
 
@@ -42,7 +43,7 @@ pub struct ReplaceArgs {
     path: String,
     #[args]
     search: PatternArgs,
-    /// Accepted and ignored: files are read whole.
+    /// Without effect: files are read whole.
     #[default(1.into())]
     bufsize: Value,
     #[args]
@@ -59,15 +60,14 @@ pub struct ReplaceArgs {
     /// Whether a missing file is not a failure.
     #[default(false)]
     ignore_if_missing: bool,
-    /// Accepted and ignored: files are replaced atomically.
+    /// Without effect: files are replaced atomically.
     #[default(true)]
     preserve_inode: bool,
     /// Whether backslashes in `repl` are literal.
     #[default(false)]
     backslash_literal: bool,
-    /// Accepted and ignored: files are read as UTF-8.
-    #[default]
-    encoding: Value,
+    /// Encoding of the file, such as `utf-16` or `latin-1`; by default UTF-8, and files with null bytes are refused.
+    encoding: Option<String>,
 }
 
 /// Replace the matches of a regular expression, and return the diff, or with `show_changes: False` whether there is
@@ -78,13 +78,17 @@ pub struct ReplaceArgs {
 ///     salt '*' file.replace /etc/httpd/httpd.conf pattern='LogLevel warn' repl='LogLevel info'
 #[function]
 pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
-    // Files are read whole, as UTF-8, and replaced atomically.
-    _ = (args.bufsize, args.preserve_inode, args.encoding);
+    // Files are read whole, and replaced atomically.
+    _ = (args.bufsize, args.preserve_inode);
     let file = Text::real(&args.path)?;
     if args.ignore_if_missing && !file.exists() {
         return Ok(false.into());
     }
-    let before = read(&file, "replace")?;
+    let encoding = encoding_of(args.encoding.as_deref())?;
+    let before = match encoding {
+        Some(encoding) => read_encoded(&file, "replace", encoding)?,
+        None => read(&file, "replace")?,
+    };
     let (search, not_found) = (args.search, args.not_found);
     if args.search_only && (not_found.append_if_not_found || not_found.prepend_if_not_found) {
         return Err(invalid("replace", "search_only cannot be used with append/prepend_if_not_found"));
@@ -101,7 +105,7 @@ pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
     let wanted = search.replacing(args.backslash_literal, &not_found, content);
     let replaced = edit::replaced(&before, &wanted).map_err(CallError::Execution)?;
     if !args.dry_run {
-        Text { before: &before, after: &replaced.text, backup: &not_found.backup }.write(&file)?;
+        Text { before: &before, after: &replaced.text, backup: &not_found.backup, encoding }.write(&file)?;
     }
     if !args.show_changes {
         return Ok((before != replaced.text).into());
@@ -183,7 +187,7 @@ pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallR
     };
     let after = edit::with_block(&before, &block).map_err(|message| CallError::Execution(message.into()))?;
     if !args.dry_run {
-        Text { before: &before, after: &after, backup: &args.backup }.write(&file)?;
+        Text { before: &before, after: &after, backup: &args.backup, encoding: None }.write(&file)?;
     }
     Ok(if args.show_changes { unified(&before, &after).into() } else { (before != after).into() })
 }
@@ -308,7 +312,7 @@ pub fn comment_line(
     if lines.is_empty() {
         return Ok(false.into());
     }
-    Text { before: &before, after: &after, backup: &backup }.write(&file)?;
+    Text { before: &before, after: &after, backup: &backup, encoding: None }.write(&file)?;
     let (old, new): (Vec<&str>, Vec<&str>) = lines.iter().map(|(old, new)| (old.as_str(), new.as_str())).unzip();
     Ok(super::diff::unified_lines(&old, &new).into())
 }
@@ -319,6 +323,8 @@ pub(super) struct Text<'t> {
     after: &'t str,
     /// Suffix of the name of the backup.
     backup: &'t Value,
+    /// UTF-8 by default.
+    encoding: Option<Encoding>,
 }
 
 impl Text<'_> {
@@ -331,8 +337,10 @@ impl Text<'_> {
         if self.before == self.after {
             return Ok(());
         }
+        let encoded = self.encoding.unwrap_or(Encoding::Utf8).encode(self.after, "strict");
+        let encoded = encoded.map_err(|error| CallError::Execution(format!("{}: {error}", file.display())))?;
         keep(file, self.backup)?;
-        files::rewrite(file, self.after.as_bytes(), 0o644).map_err(CallError::execution)
+        files::rewrite(file, &encoded, 0o644).map_err(CallError::execution)
     }
 }
 
@@ -352,11 +360,26 @@ pub(super) fn rewrite_without_setuid(file: &Path, bytes: &[u8]) -> std::io::Resu
     user_files::write_with(entry, bytes, Attributes::mode(mode), 0o644, Flush::Now)
 }
 
-pub(super) fn read(file: &Path, function: &str) -> Result<String, CallError> {
-    let bytes = user_files::read(file).map_err(|error| match error.kind() {
+/// Parses the argument `encoding`.
+fn encoding_of(name: Option<&str>) -> Result<Option<Encoding>, CallError> {
+    name.filter(|name| !name.is_empty()).map(Encoding::parse).transpose().map_err(CallError::Execution)
+}
+
+fn read_bytes(file: &Path, function: &str) -> Result<Vec<u8>, CallError> {
+    user_files::read(file).map_err(|error| match error.kind() {
         ErrorKind::Other => at(&file.display().to_string(), &error),
         _ => invalid(function, &format!("File not found: {}", file.display())),
-    })?;
+    })
+}
+
+/// Reads a file in this encoding, which may be one with null bytes.
+fn read_encoded(file: &Path, function: &str, encoding: Encoding) -> Result<String, CallError> {
+    let text = encoding.decode(&read_bytes(file, function)?);
+    text.map_err(|error| CallError::Execution(format!("{}: {error}", file.display())))
+}
+
+pub(super) fn read(file: &Path, function: &str) -> Result<String, CallError> {
+    let bytes = read_bytes(file, function)?;
     let binary =
         || invalid(function, &format!("Cannot perform string replacements on a binary file: {}", file.display()));
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(binary)

@@ -9,6 +9,7 @@ pub(super) mod changes;
 mod content;
 pub(crate) mod diff;
 pub(crate) mod edit;
+mod encoding;
 pub(super) mod find;
 pub(crate) mod flags;
 mod hashes;
@@ -225,7 +226,7 @@ pub fn apply_template_on_contents(
     source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
 }
 
-/// Return the hash of a file in hex.
+/// Return the hash of a file in hex. `chunk_size` is without effect: a file is read as fits.
 ///
 /// CLI Example:
 ///

@@ -5,6 +5,7 @@ use brine_value::{Value, map};
 
 use super::edit::{Messages, finish, read};
 use crate::file::edit::{commented, compile, unanchored};
+use crate::file::encoding::Encoding;
 
 /// Python's flag `MULTILINE`.
 const MULTILINE: i64 = 8;
@@ -62,6 +63,13 @@ pub(super) fn comment(
         return StateReturn::failed(name, format!("Expected {past} lines not found"));
     }
     let message = format!("{verb} lines successfully");
-    let messages = Messages { changed: &message, pending: "", unchanged: &message, backup, show_changes: true };
+    let messages = Messages {
+        changed: &message,
+        pending: "",
+        unchanged: &message,
+        backup,
+        show_changes: true,
+        encoding: Encoding::Utf8,
+    };
     finish(context, name, &before, &after, &messages)
 }

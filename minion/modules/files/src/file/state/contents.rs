@@ -10,8 +10,8 @@ use brine_value::{Map, Value, map};
 use brine_yaml::traverse;
 
 use super::attributes::{Attributes, parse_mode, show_mode};
-use super::encoding;
 use super::source::{self, Problem, Verify};
+use crate::file::encoding::Encoding;
 
 /// The bytes that decide whether a file is binary.
 const BINARY_START: usize = 2048;
@@ -175,9 +175,11 @@ impl Contents {
                 let encoding = argument("encoding").map(ToString::to_string).unwrap_or_default();
                 let errors = argument("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
                 let text = self.inline(&text);
-                let encoded = encoding::encode(&text, &encoding, &errors)?;
+                let encoding = Encoding::parse(&encoding)?;
+                let encoded = encoding.encode(&String::from_utf8_lossy(&text), &errors)?;
                 // If the encoding loses a character, Salt predicts a change in every run.
-                Some(if context.test && encoding::decode(&encoded) != text { text } else { encoded })
+                let is_lossy = encoding.decode(&encoded).is_ok_and(|decoded| decoded.as_bytes() != text);
+                Some(if context.test && is_lossy { text } else { encoded })
             }
             Some(text) => Some(self.inline(&text)),
             None if self.source.is_truthy() => {

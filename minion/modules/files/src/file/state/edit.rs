@@ -12,6 +12,7 @@ use super::contents::Contents;
 use super::invalid_path;
 use crate::file::diff::unified;
 use crate::file::edit::{self, Block, Replacing};
+use crate::file::encoding::Encoding;
 
 /// Position of added lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(super) struct Replace {
     pub backup: Value,
     pub show_changes: bool,
     pub ignore_if_missing: bool,
+    /// UTF-8 by default.
+    pub encoding: Option<String>,
 }
 
 /// The arguments of `file.blockreplace`.
@@ -57,6 +60,7 @@ pub(super) struct Messages<'w> {
     pub unchanged: &'w str,
     pub backup: &'w Value,
     pub show_changes: bool,
+    pub encoding: Encoding,
 }
 
 /// Compares the texts, and writes the new one unless this is test mode.
@@ -75,14 +79,15 @@ pub(super) fn finish(
     if context.test {
         return StateReturn::predicted(name, messages.pending).with_changes(changes);
     }
-    match write(Path::new(name), after, messages.backup) {
+    let written = messages.encoding.encode(after, "strict");
+    match written.and_then(|encoded| write(Path::new(name), &encoded, messages.backup)) {
         Ok(()) => StateReturn::ok(name, messages.changed).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
 }
 
 /// Writes an existing file, and keeps its mode and owner; `backup` is the suffix of a backup.
-pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
+pub(super) fn write(path: &Path, text: &[u8], backup: &Value) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
     // The target of a link is edited.
     let target = user_files::real(path).map_err(failed)?;
@@ -93,16 +98,19 @@ pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), Strin
     user_files::write(&target, text).map_err(failed)
 }
 
-/// Returns the text of a file to edit, or why it cannot be edited.
+/// Returns the text of a file to edit, which is UTF-8, or why it cannot be edited.
 pub(super) fn read(name: &str) -> Result<String, String> {
+    String::from_utf8(read_bytes(name)?).map_err(|_| format!("Cannot edit a binary file: {name}"))
+}
+
+fn read_bytes(name: &str) -> Result<Vec<u8>, String> {
     if let Some(bad) = invalid_path(name) {
         return Err(bad.comment);
     }
     if !Path::new(name).is_file() {
         return Err(format!("{name}: file not found"));
     }
-    let bytes = user_files::read(name).map_err(|error| format!("{name}: {error}"))?;
-    String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
+    user_files::read(name).map_err(|error| format!("{name}: {error}"))
 }
 
 /// Applies `file.append` and `file.prepend`.
@@ -167,6 +175,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
         unchanged: &unchanged,
         backup: &Value::Nil,
         show_changes: true,
+        encoding: Encoding::Utf8,
     };
     let hidden = |mut done: StateReturn| {
         if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
@@ -222,8 +231,17 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
 /// Applies `file.replace`.
 pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> StateReturn {
     let unchanged = "No changes needed to be made";
-    let before = match read(name) {
-        Ok(before) => before,
+    let text = match wanted.encoding.as_deref().map(Encoding::parse).transpose() {
+        Ok(None) => read(name).map(|text| (text, Encoding::Utf8)),
+        Ok(Some(encoding)) => {
+            let text =
+                read_bytes(name).and_then(|bytes| encoding.decode(&bytes).map_err(|error| format!("{name}: {error}")));
+            text.map(|text| (text, encoding))
+        }
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let (before, encoding) = match text {
+        Ok(text) => text,
         Err(_) if wanted.ignore_if_missing && !Path::new(name).exists() => return StateReturn::ok(name, unchanged),
         Err(error) => return StateReturn::failed(name, error),
     };
@@ -237,6 +255,7 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> S
         unchanged,
         backup: &wanted.backup,
         show_changes: wanted.show_changes,
+        encoding,
     };
     let mut done = finish(context, name, &before, &replaced.text, &messages);
     if let (Some(content), Some(diff)) =
@@ -266,6 +285,7 @@ pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) ->
         unchanged: "No changes needed to be made",
         backup: &block.backup,
         show_changes: block.show_changes,
+        encoding: Encoding::Utf8,
     };
     finish(context, name, &before, &after, &messages)
 }

@@ -131,19 +131,18 @@ pub struct ReplaceArgs {
     /// Whether backslashes in `repl` are literal.
     #[default(false)]
     backslash_literal: bool,
-    /// Accepted and ignored: files are read whole.
+    /// Without effect: files are read whole.
     #[default]
     bufsize: Value,
-    /// Accepted and ignored: files are read as UTF-8.
-    #[default]
-    encoding: Value,
+    /// Encoding of the file, such as `utf-16` or `latin-1`; UTF-8 by default.
+    encoding: Option<String>,
 }
 
 /// Replace the matches of a regular expression in a file.
 #[function]
 pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult {
-    // Files are read whole, as UTF-8.
-    _ = (args.bufsize, args.encoding);
+    // Files are read whole.
+    _ = args.bufsize;
     let content = &args.not_found.not_found_content;
     let content = content.is_truthy().then(|| content.to_string());
     let wanted = edit::Replace {
@@ -151,6 +150,7 @@ pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult 
         backup: args.not_found.backup,
         show_changes: args.report.show_changes,
         ignore_if_missing: args.report.ignore_if_missing,
+        encoding: args.encoding.filter(|name| !name.is_empty()),
     };
     Ok(edit::replace(context, &args.name, &wanted).into())
 }

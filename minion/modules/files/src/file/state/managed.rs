@@ -11,9 +11,10 @@ use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, show_mode};
 use super::contents::{self, Contents};
-use super::{encoding, ignored, invalid_path, source};
+use super::{ignored, invalid_path, source};
 use crate::cmd;
 use crate::file::backups;
+use crate::file::encoding::decode_any;
 use crate::file::flags::{self, Change};
 
 /// The arguments about the permissions and the owner of a file, and its parent directories.
@@ -131,7 +132,8 @@ pub struct ManagedArgs {
     /// SELinux context; fails, as in Salt on a host without SELinux.
     #[default]
     selinux: Value,
-    /// Further arguments: `context`, the variables of the template, and the state's own.
+    /// Further arguments: `context`, the variables of the template, and the state's own. `keep_source`, `win_owner`,
+    /// `win_perms`, `win_deny_perms`, `win_inheritance` and `win_perms_reset` are without effect.
     #[keywords]
     kwargs: Map,
 }
@@ -424,7 +426,7 @@ pub fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     // As in Salt, a text that is not UTF-8 is read as Latin-1.
     let text = |bytes: &[u8]| {
         let is_text = !bytes.contains(&0) && !is_binary(&bytes[..bytes.len().min(TEXT_START)]);
-        is_text.then(|| String::from_utf8_lossy(&encoding::decode(bytes)).into_owned())
+        is_text.then(|| decode_any(bytes))
     };
     match (text(have), text(wanted)) {
         (Some(have), Some(wanted)) => {

@@ -177,6 +177,37 @@ fn results_of_copies_and_moves_match_salt() {
 }
 
 #[test]
+fn replace_keeps_the_encoding_of_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    let utf16 = b"\xff\xfea\0b\0\n\0";
+    let new = b"\xff\xfea\0\xf6\0\n\0";
+    for (function, encoding, before, after) in [
+        ("state", "utf-16", &utf16[..], &new[..]),
+        ("execution", "utf-16", utf16, new),
+        ("state", "latin-1", b"\xe4b\n", b"\xe4\xf6\n"),
+        ("execution", "latin-1", b"\xe4b\r\n", b"\xe4\xf6\r\n"),
+        ("state", "ascii", b"ab\n", b"ab\n"),
+        ("execution", "ascii", b"ab\n", b"ab\n"),
+        ("state", "ebcdic", b"ab\n", b"ab\n"),
+        ("execution", "utf-32", utf16, utf16),
+    ] {
+        std::fs::write(&path, before).unwrap();
+        let arguments = map! {"pattern" => "b", "repl" => "\u{f6}", "backup" => false, "encoding" => encoding};
+        let is_done = if function == "state" {
+            let mut arguments = arguments;
+            arguments.insert("name".into(), (&path).into());
+            run("file.replace", arguments, false).0 == Some(true)
+        } else {
+            let args = brine_function::Args { positional: vec![(&path).into()], keyword: arguments };
+            testing::context(&[]).call("file.replace", args).is_ok()
+        };
+        assert_eq!(is_done, before != after, "{function} {encoding}");
+        assert_eq!(std::fs::read(&path).unwrap(), after, "{function} {encoding}");
+    }
+}
+
+#[test]
 fn results_of_edits_match_salt() {
     let states = [
         ("file.append", map! {"name" => "F/f", "text" => "x y"}),
