@@ -1,4 +1,8 @@
-//! `system`: date and time of the system.
+//! `system`: date and time of the system, its description, and restarts.
+
+mod clock;
+mod description;
+mod power;
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
@@ -6,7 +10,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[&FUNCTIONS, &clock::FUNCTIONS, &description::FUNCTIONS, &power::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `system`.
 pub static FUNCTIONS: Functions<Context> =
