@@ -39,6 +39,8 @@ async fn statuses_match_salt() {
         ("POST", "/login", &[], 401),
         ("POST", "/hook/a/b", &[], 401),
         ("OPTIONS", "/", &[("access-control-request-method", "POST")], 200),
+        ("OPTIONS", "/", &[("origin", "https://example.com")], 200),
+        ("OPTIONS", "/", &[], 405),
         ("GET", "/openapi.json", &[], 200),
         ("GET", "/console", &[], 200),
         ("GET", "/console/nothing.js", &[], 404),
