@@ -217,7 +217,14 @@ impl StateRun {
     /// Returns the high data of an SLS source.
     pub fn text(&self, text: &str) -> Result<HighData, Vec<String>> {
         let data = self.source.render_text(text, &self.saltenv()).map_err(|error| vec![error])?;
-        self.data(&data)
+        // As in Salt: a template that belongs to no environment includes nothing.
+        let sections = ["include", "exclude", "extends"];
+        match sections.iter().find(|section| data.get(**section).is_some()) {
+            Some(section) => Err(vec![format!(
+                "The '{section}' declaration found on '<template-str>' is invalid when rendering single templates"
+            )]),
+            None => self.data(&data),
+        }
     }
 
     /// Returns the high data of a local file; the suffix `.sls` is optional.
