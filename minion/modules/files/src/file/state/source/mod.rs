@@ -273,8 +273,7 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
         return Err(invalid_source_hash(written));
     }
     let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
-    let content = read(context, "", written, &unchecked)
-        .map_err(|_| format!("Source hash file {} not found", web::redacted(written)))?;
+    let content = read(context, "", written, &unchecked).map_err(|problem| missing_hash_file(written, &problem))?;
     check_signature(context, &content, &verify.hash_signature, verify)?;
     let text = String::from_utf8_lossy(&content);
     let names: Vec<&str> = match &verify.hash_name {
@@ -282,6 +281,17 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
         None => vec![Path::new(source).file_name().and_then(|name| name.to_str()).unwrap_or(source)],
     };
     find_hash(&text, &names).ok_or_else(|| invalid_source_hash(written))
+}
+
+/// Returns the message for a file of hashes that cannot be read, with the cause unless the file does not exist.
+fn missing_hash_file(written: &str, problem: &Problem) -> String {
+    let missing = format!("Source hash file {} not found", web::redacted(written));
+    match problem {
+        Problem::Missing(_) => missing,
+        Problem::Invalid(cause) | Problem::HashUnavailable(cause) | Problem::HashMismatch(cause) => {
+            format!("{missing}: {cause}")
+        }
+    }
 }
 
 /// Returns the message for a `source_hash` that is neither a hash nor a file of hashes.
