@@ -42,13 +42,13 @@ pub struct CommandArgs {
     pub(super) rstrip: Value,
     /// Umask, as an octal string.
     pub(super) umask: Option<String>,
-    /// Accepted and ignored: output is read as UTF-8.
+    /// Without effect: output is read as UTF-8.
     #[default]
     pub(super) output_encoding: Value,
     /// `quiet` logs nothing of the command.
     #[default(Some("debug".into()))]
     pub(super) output_loglevel: Option<String>,
-    /// Accepted and ignored.
+    /// Without effect: only Python code could pass a function.
     #[default]
     pub(super) log_callback: Value,
     /// Whether the output is neither logged nor returned.
@@ -57,7 +57,7 @@ pub struct CommandArgs {
     /// Seconds after which the command is killed.
     #[default]
     pub(super) timeout: Value,
-    /// Accepted and ignored: the locale is that of the minion.
+    /// Without effect: the locale is that of the minion.
     #[default(true.into())]
     pub(super) reset_system_locale: Value,
     /// Whether the exit status does not become the job's retcode.
@@ -65,7 +65,7 @@ pub struct CommandArgs {
     pub(super) ignore_retcode: Value,
     /// Environment of the file server for the template.
     pub(super) saltenv: Option<String>,
-    /// Accepted and ignored: commands have no terminal.
+    /// Without effect: commands have no terminal.
     #[default(false.into())]
     pub(super) use_vt: Value,
     /// Whether standard error is returned with standard output.
@@ -74,10 +74,10 @@ pub struct CommandArgs {
     /// Whether the command is started in the background.
     #[default(false.into())]
     pub(super) bg: Value,
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     #[default]
     pub(super) password: Value,
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     #[default(false.into())]
     pub(super) encoded_cmd: Value,
     /// Whether a failure of the command is an error of the call.
@@ -95,7 +95,8 @@ pub struct CommandArgs {
     #[default]
     pub(super) success_stderr: Vec<String>,
     /// Further arguments: `root`, a directory to change the root to; `ignore_timeout`, whether a timeout is a success;
-    /// `defaults` and `context`, variables of the template.
+    /// `defaults` and `context`, variables of the template; `stdin_raw_newlines`, whether `\n` in `stdin` stays as it is.
+    /// `windows_codepage` is without effect.
     #[keywords]
     pub(super) kwargs: Map,
 }
@@ -154,7 +155,7 @@ impl CommandArgs {
             cwd: self.cwd.clone().map(PathBuf::from),
             env,
             clean_env: self.clean_env.is_truthy(),
-            stdin: self.stdin.clone(),
+            stdin: self.input(),
             runas: self.user(),
             timeout: self.timeout()?,
             umask: self.umask()?,
@@ -163,6 +164,13 @@ impl CommandArgs {
             output_limit: Some(context.config().cmd_output_limit),
             merge: self.redirect_stderr.is_truthy(),
         })
+    }
+
+    /// Returns the standard input: `\n` that was written as two characters, as on a command line, is a line break.
+    fn input(&self) -> Option<String> {
+        let is_raw = self.kwargs.get("stdin_raw_newlines").is_some_and(Value::is_truthy);
+        let stdin = self.stdin.as_deref();
+        stdin.map(|text| if is_raw { text.to_owned() } else { text.replace("\\n", "\n") })
     }
 
     /// Returns the command, rendered with `template`, and wrapped in `chroot` with `root`.

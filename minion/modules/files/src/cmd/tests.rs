@@ -19,6 +19,19 @@ fn args(command: &str, kwargs: Map) -> Args {
 }
 
 #[test]
+fn written_line_breaks_of_the_input_are_line_breaks_unless_it_is_raw() {
+    let context = testing::context(&[]);
+    for (kwargs, input) in [
+        (map! {"stdin" => "a\\nb"}, "a\nb"),
+        (map! {"stdin" => "a\\nb", "stdin_raw_newlines" => false}, "a\nb"),
+        (map! {"stdin" => "a\\nb", "stdin_raw_newlines" => true}, "a\\nb"),
+        (map! {"stdin" => "a\nb"}, "a\nb"),
+    ] {
+        assert_eq!(call(&context, "cmd.run_stdout", &["cat"], kwargs.clone()), input.into(), "{kwargs:?}");
+    }
+}
+
+#[test]
 fn exit_statuses_become_the_jobs_retcode_unless_they_are_expected() {
     for (kwargs, retcode, reported) in [
         (Map::new(), 3, 3),
