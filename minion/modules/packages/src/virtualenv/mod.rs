@@ -2,7 +2,10 @@
 
 pub(crate) mod state;
 
+use std::path::Path;
+
 use brine_context::{Context, Module};
+use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{argument, find_program};
 use brine_text::shell::quote;
@@ -13,7 +16,8 @@ use brine_modules_files::cmd::{self, CommandArgs};
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `virtualenv`.
-pub static FUNCTIONS: Functions<Context> = registry!("virtualenv", [create, get_site_packages]);
+pub static FUNCTIONS: Functions<Context> =
+    registry!("virtualenv", [create, get_site_packages, get_distribution_path, virtualenv_ver]);
 
 /// The arguments of `virtualenv.create`.
 #[derive(Args)]
@@ -31,16 +35,46 @@ pub struct CreateArgs {
     clear: bool,
     /// Python interpreter of the environment.
     python: Option<String>,
-    /// Whether nothing is downloaded.
-    #[default(false)]
-    never_download: bool,
+    /// Directories in which virtualenv also searches for the packages of a new environment, as a list or with commas.
+    #[default]
+    extra_search_dir: Value,
+    /// Whether virtualenv downloads nothing.
+    never_download: Option<bool>,
     /// Prompt of the environment.
     prompt: Option<String>,
+    /// Whether `venv` makes links to the interpreter, not copies.
+    symlinks: Option<bool>,
+    /// Whether `venv` upgrades an environment to the interpreter.
+    upgrade: Option<bool>,
     /// User that the program runs as.
     user: Option<String>,
-    /// Further arguments, ignored.
+    #[args]
+    #[allow(dead_code, reason = "arguments without effect")]
+    unused: UnusedArgs,
+    /// Further arguments: `runas`, the former name of `user`, and `env`, variables of the environment of the program.
     #[keywords]
-    _kwargs: Map,
+    kwargs: Map,
+}
+
+/// The arguments of `virtualenv.create` that are without effect.
+#[derive(Args)]
+pub struct UnusedArgs {
+    /// Without effect: setuptools takes its place.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    distribute: Value,
+    /// Without effect: new environments have pip.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    pip: Value,
+    /// Without effect: commands have no terminal.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    use_vt: Value,
+    /// Without effect: nothing is fetched from the file server.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    saltenv: Value,
 }
 
 /// Create a virtual environment with `venv_bin`, virtualenv, or Python's `venv` module.
@@ -65,15 +99,30 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
             words.splice(..1, [python]);
         }
     }
-    words.extend((args.never_download && is_virtualenv).then(|| "--no-download".to_owned()));
+    let directories = names(&args.extra_search_dir);
+    let (own, others) = if is_virtualenv {
+        ([("upgrade", args.upgrade.is_some()), ("symlinks", args.symlinks.is_some())], "virtualenv")
+    } else {
+        let never_download = args.never_download.is_some();
+        ([("extra_search_dir", !directories.is_empty()), ("never_download", never_download)], "venv")
+    };
+    if let Some((name, _)) = own.iter().find(|(_, is_given)| *is_given) {
+        let option = name.replace('_', "-");
+        return Err(CallError::Execution(format!("The `{name}`(`--{option}`) option is not supported by '{others}'")));
+    }
+    words.extend((args.never_download == Some(true)).then(|| "--no-download".to_owned()));
+    words.extend(directories.iter().map(|directory| format!("--extra-search-dir={directory}")));
+    words.extend((args.upgrade == Some(true)).then(|| "--upgrade".to_owned()));
+    words.extend((args.symlinks == Some(true)).then(|| "--symlinks".to_owned()));
     words.extend(args.prompt.filter(|prompt| !prompt.is_empty()).map(|prompt| format!("--prompt={prompt}")));
     words.extend(args.clear.then(|| "--clear".to_owned()));
     words.extend(args.system_site_packages.then(|| "--system-site-packages".to_owned()));
     words.push(argument(&args.path)?);
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-    let output =
-        cmd::execute(context, &command, &CommandArgs::read(&map! {"runas" => args.user, "python_shell" => false})?)?;
-    Ok(cmd::all(output).into())
+    let given = |name: &str| args.kwargs.get(name).cloned().unwrap_or_default();
+    let user = args.user.map_or_else(|| given("runas"), Value::from);
+    let how = map! {"runas" => user, "python_shell" => false, "env" => given("env")};
+    Ok(cmd::all(cmd::execute(context, &command, &CommandArgs::read(&how)?)?).into())
 }
 
 /// Return the path of the site-packages directory of a virtual environment.
@@ -91,6 +140,58 @@ pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
         return Err(CallError::Execution(output.stderr));
     }
     Ok(Value::from(output.stdout))
+}
+
+/// Return the directory of an installed distribution of a virtual environment.
+///
+/// CLI Example:
+///
+///     salt '*' virtualenv.get_distribution_path /path/to/my/venv my_distribution
+#[function]
+pub fn get_distribution_path(context: &Context, venv: String, distribution: String) -> CallResult {
+    let is_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    if distribution.is_empty() || !distribution.chars().all(is_name) {
+        let message = "expected letters, digits, `-`, `_` and `.`";
+        return Err(CallError::Execution(format!("distribution is invalid: {message}, got '{distribution}'")));
+    }
+    let python = format!("{venv}/bin/python");
+    if !Path::new(&python).exists() {
+        return Err(CallError::Execution(format!(
+            "Path '{venv}' does not appear to be a virtualenv: bin/python not found."
+        )));
+    }
+    let code = format!(
+        "import importlib.metadata as m, os; print(os.path.realpath(str(m.distribution('{distribution}').locate_file(''))))"
+    );
+    let command = format!("{} -c {}", quote(&python), quote(&code));
+    let output = cmd::execute(context, &command, &CommandArgs::read(&Map::new())?)?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("{}\n{}", output.stdout, output.stderr)));
+    }
+    Ok(output.stdout.into())
+}
+
+/// Return the version of virtualenv, as a list of numbers.
+///
+/// CLI Example:
+///
+///     salt '*' virtualenv.virtualenv_ver virtualenv
+#[function]
+pub fn virtualenv_ver(context: &Context, venv_bin: String, user: Option<String>) -> CallResult {
+    let how = map! {"runas" => user, "python_shell" => false, "redirect_stderr" => true};
+    let output = cmd::execute(context, &format!("{} --version", quote(&venv_bin)), &CommandArgs::read(&how)?)?;
+    let text = output.stdout.trim();
+    match version_of(text).filter(|_| output.retcode == 0) {
+        Some(numbers) => Ok(numbers.into_iter().map(Value::from).collect::<Vec<_>>().into()),
+        None => Err(CallError::Execution(format!("'{venv_bin} --version' printed no version: {text}"))),
+    }
+}
+
+/// Returns the numbers of the version in the output of `virtualenv --version`: `20.26.2` alone, or in a sentence.
+fn version_of(text: &str) -> Option<Vec<u64>> {
+    let word = text.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()))?;
+    let release = word.split(['r', '+']).next().unwrap_or(word);
+    release.split('.').map(|number| number.parse().ok()).collect()
 }
 
 /// Returns the arguments that create a virtual environment.
@@ -131,6 +232,19 @@ fn is_interpreter(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_found_in_the_output() {
+        for (text, numbers) in [
+            ("20.26.2", Some(vec![20, 26, 2])),
+            ("virtualenv 20.0.1 from /usr/lib/python3/dist-packages/virtualenv/__init__.py", Some(vec![20, 0, 1])),
+            ("1.11rc1", Some(vec![1, 11])),
+            ("20.17.1+ds", Some(vec![20, 17, 1])),
+            ("command not found", None),
+        ] {
+            assert_eq!(version_of(text), numbers, "{text}");
+        }
+    }
 
     #[test]
     fn venv_and_interpreters_stand_for_pythons_module() {
