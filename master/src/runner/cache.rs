@@ -155,7 +155,7 @@ pub fn clear_all(
 /// Return that there were no locks: fetches of repositories exclude each other within the master, without lock files
 /// that could be left behind.
 ///
-/// role: `gitfs` or `git_pillar`. remote, type: ignored.
+/// role: `gitfs` or `git_pillar`. remote, type: without effect.
 ///
 /// CLI Example:
 ///
@@ -176,7 +176,7 @@ pub fn clear_git_lock(
 
 /// Store data by bank and key in the master's store.
 ///
-/// cachedir: ignored.
+/// cachedir: without effect, the data is in the store.
 ///
 /// CLI Example:
 ///
@@ -200,7 +200,7 @@ pub fn store(
 /// Return the keys of a bank and the names of the banks below it. The banks `grains`, `pillar` and `mine` have a key for
 /// each minion with such data.
 ///
-/// cachedir: ignored.
+/// cachedir: without effect, the data is in the store.
 ///
 /// CLI Example:
 ///
@@ -223,7 +223,7 @@ pub fn list(context: &RunnerContext, bank: String, #[default] cachedir: Value) -
 
 /// Return the data of a key; an empty result if there is none.
 ///
-/// cachedir: ignored.
+/// cachedir: without effect, the data is in the store.
 ///
 /// CLI Example:
 ///
@@ -241,7 +241,7 @@ pub fn fetch(context: &RunnerContext, bank: String, key: String, #[default] cach
 /// Remove a key of a bank, or the bank with all banks below it. Return whether there was any. To remove data of minions,
 /// use `cache.clear_grains`, `clear_pillar` and `clear_mine`.
 ///
-/// cachedir: ignored.
+/// cachedir: without effect, the data is in the store.
 ///
 /// CLI Example:
 ///

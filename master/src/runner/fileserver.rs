@@ -23,7 +23,7 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     ]
 );
 
-/// Return the environments.
+/// Return the environments. `backend` and `sources` are without effect: they are those of all backends.
 ///
 /// CLI Example:
 ///
@@ -50,7 +50,7 @@ pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _k
     Ok(true.into())
 }
 
-/// Return the files of an environment.
+/// Return the files of an environment. `backend` is without effect: they are those of all backends.
 ///
 /// CLI Example:
 ///
@@ -65,7 +65,7 @@ pub fn file_list(
     Ok(context.storage().files.file_list(&saltenv, "").into())
 }
 
-/// Return the directories of an environment.
+/// Return the directories of an environment. `backend` is without effect: they are those of all backends.
 ///
 /// CLI Example:
 ///
@@ -80,7 +80,7 @@ pub fn dir_list(
     Ok(context.storage().files.dir_list(&saltenv, "").into())
 }
 
-/// Return the empty directories of an environment.
+/// Return the empty directories of an environment. `backend` is without effect: they are those of all backends.
 ///
 /// CLI Example:
 ///
@@ -95,7 +95,7 @@ pub fn empty_dir_list(
     Ok(context.storage().files.empty_dirs(&saltenv, "").into())
 }
 
-/// Return the symbolic links of an environment and their targets.
+/// Return the symbolic links of an environment and their targets. `backend` is without effect, as for `file_list`.
 ///
 /// CLI Example:
 ///
@@ -125,7 +125,7 @@ pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallRe
     Ok(map! {"cleared" => brine_value::list!["The gitfs fileserver cache was successfully cleared"]}.into())
 }
 
-/// Return an empty result: lists of files are not cached.
+/// Return an empty result: lists of files are not cached. `saltenv` and `backend` are without effect.
 ///
 /// CLI Example:
 ///
@@ -141,7 +141,7 @@ pub fn clear_file_list_cache(
 }
 
 /// Return that there were no locks: fetches of repositories exclude each other within the master, without lock files
-/// that could be left behind.
+/// that could be left behind. `backend` and `remote` are without effect.
 ///
 /// CLI Example:
 ///
@@ -153,7 +153,7 @@ pub fn clear_lock(_context: &RunnerContext, #[default] backend: Value, #[default
 }
 
 /// Return that no locks were set: fetches of repositories exclude each other within the master. To stop fetching a
-/// repository, remove it from `gitfs_remotes`.
+/// repository, remove it from `gitfs_remotes`. `backend` and `remote` are without effect.
 ///
 /// CLI Example:
 ///

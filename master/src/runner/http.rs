@@ -10,7 +10,7 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("http", [query, updat
 
 /// Request a resource from the master's host. The options are those of the execution function `http.query`.
 ///
-/// url: the URL. output: ignored.
+/// url: the URL. output: without effect.
 ///
 /// CLI Example:
 ///

@@ -127,7 +127,7 @@ pub struct HeadArgs {
     /// Backend: as for `insert`.
     #[default("sqlite".into())]
     backend: String,
-    /// Accepted and ignored.
+    /// Without effect.
     #[allow(dead_code, reason = "an argument without effect")]
     #[default(false)]
     is_runner: bool,
@@ -135,7 +135,7 @@ pub struct HeadArgs {
 
 /// Remove the oldest items of a queue, and return them.
 ///
-/// quantity: how many, or `all` (1). is_runner: ignored.
+/// quantity: how many, or `all` (1). is_runner: without effect.
 ///
 /// CLI Example:
 ///
@@ -149,7 +149,7 @@ pub fn pop(context: &RunnerContext, #[args] from: HeadArgs) -> CallResult {
 /// Publish the oldest items of a queue as the event `salt/queue/QUEUE/process`, and remove them. They are removed when
 /// the journal has the event, so none is lost.
 ///
-/// quantity: how many, or `all` (1). is_runner: ignored.
+/// quantity: how many, or `all` (1). is_runner: without effect.
 ///
 /// CLI Example:
 ///

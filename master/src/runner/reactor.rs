@@ -29,7 +29,8 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     ]
 );
 
-/// Return the reactor's entries: tags with their SLS files.
+/// Return the reactor's entries: tags with their SLS files. `saltenv` and `test` are
+/// without effect.
 ///
 /// CLI Example:
 ///
@@ -42,7 +43,8 @@ pub fn list(context: &RunnerContext, #[default("base".into())] saltenv: String, 
     Ok(entries)
 }
 
-/// Add SLS files for a tag, until the next restart or configuration change.
+/// Add SLS files for a tag, until the next restart or configuration change. `saltenv` and `test` are
+/// without effect.
 ///
 /// CLI Example:
 ///
@@ -62,7 +64,8 @@ pub fn add(
     Ok(result_of(context, &reactor, "add-complete", added, comment))
 }
 
-/// Remove the entry of a tag, until the next restart or configuration change.
+/// Remove the entry of a tag, until the next restart or configuration change. `saltenv` and `test` are
+/// without effect.
 ///
 /// CLI Example:
 ///

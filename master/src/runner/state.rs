@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_job::orchestration::MasterAccess;
@@ -75,8 +76,11 @@ pub struct OrchestrateArgs {
     orchestration_jid: Option<String>,
     /// Further arguments, ignored.
     #[keywords]
-    _kwargs: Map,
+    kwargs: Map,
 }
+
+/// The argument that names the renderer of an encrypted `pillar`, which would be used as it is.
+const PILLAR_ENC: (&str, &str) = ("pillar_enc", "encrypt values in the files of the pillar, which the master decrypts");
 
 /// Apply SLS files on the master: an orchestration of jobs, runner and wheel functions. It fails if one of its states
 /// fails.
@@ -87,6 +91,7 @@ pub struct OrchestrateArgs {
 ///     salt-run state.orchestrate orch.webservers pillar='{version: 2}' test=True
 #[function]
 pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    refuse("state.orchestrate", &args.kwargs, &[PILLAR_ENC])?;
     let given =
         [("saltenv", args.saltenv), ("test", args.test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
     let done = run(context, "state.sls", vec![args.mods], given, args.pillar, args.orchestration_jid)?;
@@ -114,7 +119,7 @@ pub fn sls(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult
     orchestrate(context, args)
 }
 
-/// Run one state on the master.
+/// Run one state on the master. `queue` is without effect: it is run at once.
 ///
 /// CLI Example:
 ///
@@ -135,7 +140,7 @@ pub fn orchestrate_single(
     Ok(publish_result(context, done))
 }
 
-/// Run the given high data on the master.
+/// Run the given high data on the master. `queue` is without effect: it is run at once.
 ///
 /// CLI Example:
 ///
@@ -162,11 +167,11 @@ pub struct ShowArgs {
     /// Environment of the SLS files.
     #[default]
     saltenv: Value,
-    /// Accepted and ignored: nothing is run.
+    /// Without effect: nothing is run.
     #[allow(dead_code, reason = "an argument without effect")]
     #[default]
     test: Value,
-    /// Accepted and ignored: nothing is run.
+    /// Without effect: nothing is run.
     #[allow(dead_code, reason = "an argument without effect")]
     #[default(false)]
     queue: bool,
@@ -184,7 +189,8 @@ pub struct ShowArgs {
 ///
 ///     salt-run state.orchestrate_show_sls orch.webservers
 #[function]
-pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] _kwargs: Map) -> CallResult {
+pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
+    refuse("state.orchestrate_show_sls", &kwargs, &[PILLAR_ENC])?;
     let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
     let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar, None)?;
     Ok(map! {context.master.id.as_str() => done.value}.into())

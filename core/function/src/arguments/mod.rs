@@ -1,9 +1,9 @@
 //! Parses command-line arguments as Salt does: `name=value` is a keyword argument, and values that are numbers,
 //! booleans, lists or mappings in YAML are converted.
 
-use brine_value::Value;
+use brine_value::{Map, Value};
 
-use crate::Args;
+use crate::{Args, CallError};
 
 /// Parses all arguments. The last value of a repeated keyword takes precedence. Values of the keywords in `no_parse`
 /// stay strings.
@@ -105,6 +105,33 @@ pub fn names(value: &Value) -> Vec<String> {
         Value::List(items) => items.iter().map(ToString::to_string).collect(),
         Value::Nil => Vec::new(),
         text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
+/// Refuses keyword arguments that a function accepts in Salt alone: the names, and what to do instead. One that is unset,
+/// false or empty asks for nothing.
+///
+/// # Errors
+/// One of the arguments is set.
+///
+/// # Examples
+/// ```
+/// use brine_function::arguments::refuse;
+/// use brine_value::map;
+///
+/// let refused = [("root", "only services of this system can be enabled")];
+/// assert!(refuse("service.enable", &map! {"root" => false}, &refused).is_ok());
+/// let error = refuse("service.enable", &map! {"root" => "/mnt"}, &refused).unwrap_err();
+/// let message = "the argument 'root' is not supported: only services of this system can be enabled";
+/// assert_eq!(error.to_string(), format!("ERROR executing 'service.enable': {message}"));
+/// ```
+pub fn refuse(function: &str, kwargs: &Map, refused: &[(&str, &str)]) -> Result<(), CallError> {
+    match refused.iter().find(|(name, _)| kwargs.get(*name).is_some_and(Value::is_truthy)) {
+        None => Ok(()),
+        Some((name, instead)) => Err(CallError::Invocation {
+            function: function.to_owned(),
+            message: format!("the argument '{name}' is not supported: {instead}"),
+        }),
     }
 }
 

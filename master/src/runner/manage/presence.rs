@@ -23,7 +23,7 @@ macro_rules! presence_functions {
 
             /// Return the accepted minions that are not connected to the master. No command is sent to minions.
             ///
-            /// subset: only minions of this list. show_ip: ignored.
+            /// subset: only minions of this list. show_ip: without effect.
             #[function]
             pub fn $disconnected(
                 context: &RunnerContext,

@@ -31,7 +31,7 @@ pub struct ConnectionArgs {
     pub connection_default_file: Option<String>,
     /// Character set, one of the names of UTF-8: `utf8`, `utf8mb3` or `utf8mb4` (the default).
     pub connection_charset: Option<String>,
-    /// Flags of the client, as a list. Accepted and ignored: the client program chooses its own.
+    /// Flags of the client, as a list. Without effect: the client program chooses its own.
     #[default]
     pub client_flags: Value,
 }

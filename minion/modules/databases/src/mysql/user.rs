@@ -102,7 +102,7 @@ pub struct UserArgs {
     /// Whether the user logs in by the socket, as the account of the operating system.
     #[default(false)]
     pub unix_socket: bool,
-    /// Accepted for compatibility: statements that set passwords need no column.
+    /// Without effect: statements that set passwords need no column.
     #[allow(dead_code, reason = "an argument without effect")]
     pub password_column: Option<String>,
     /// Authentication plugin of a new user.

@@ -54,10 +54,10 @@ pub struct ListArgs {
     /// Environment of the file server.
     #[default("base".to_owned())]
     saltenv: String,
-    /// Accepted and ignored.
+    /// Without effect: the copy in the cache is compared with the server's file.
     #[default]
     source_hash: Value,
-    /// Accepted and ignored.
+    /// Without effect: the copy in the cache is compared with the server's file.
     #[default(false)]
     use_etag: bool,
 }
@@ -191,7 +191,7 @@ pub struct ZipArgs {
     /// Paths of the archive to leave out.
     #[default]
     excludes: Value,
-    /// Further options of the program `unzip`; ignored by `archive.unzip`.
+    /// Further options of the program `unzip`, which `archive.unzip` does not run.
     options: Option<String>,
     /// Template engine that renders the paths.
     template: Option<String>,
@@ -247,7 +247,7 @@ pub struct UnzipArgs {
     special_files: bool,
 }
 
-/// Extract a ZIP archive.
+/// Extract a ZIP archive. `options` is without effect.
 ///
 /// CLI Example:
 ///
@@ -278,7 +278,7 @@ pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
     Ok(trimmed(files, &args.archive.trim_output).into())
 }
 
-/// Return whether a ZIP archive requires a password.
+/// Return whether a ZIP archive requires a password. `source_hash` and `use_etag` are without effect, as for `archive.list`.
 ///
 /// CLI Example:
 ///

@@ -58,7 +58,7 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 pub struct RenderingArgs {
     /// Template engine that renders the paths, such as `jinja`.
     template: Option<String>,
-    /// Accepted and ignored: files are transferred uncompressed.
+    /// Without effect: files are transferred uncompressed.
     #[allow(dead_code, reason = "an argument without effect")]
     #[default]
     gzip: Value,

@@ -314,7 +314,7 @@ pub fn link(_context: &Context, src: String, path: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Return whether there is a symbolic link at this path.
+/// Return whether there is a symbolic link at this path. `nostat` is without effect: links are never followed.
 ///
 /// CLI Example:
 ///

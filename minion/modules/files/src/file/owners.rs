@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use brine_context::Context;
+use brine_function::arguments::refuse;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_system::files::Links;
@@ -212,8 +213,11 @@ pub fn check_perms(
     mode: Value,
     attrs: Option<String>,
     #[default(false)] follow_symlinks: bool,
-    #[keywords] _kwargs: Map,
+    #[keywords] kwargs: Map,
 ) -> CallResult {
+    let instead = "file.set_selinux_context sets it";
+    let refused = ["seuser", "serole", "setype", "serange"].map(|name| (name, instead));
+    refuse("file.check_perms", &kwargs, &refused)?;
     let file = expand(&name);
     let before = status(&name, follow_symlinks)?;
     let test = is_test(context);

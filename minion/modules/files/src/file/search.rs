@@ -4,6 +4,7 @@ use std::path::Path;
 
 use brine_context::Context;
 use brine_context::programs::run;
+use brine_function::arguments::refuse;
 use brine_function::{CallError, CallResult, function};
 use brine_host::paths::expand;
 use brine_value::{Map, Value};
@@ -14,7 +15,8 @@ use super::edit::compile;
 use super::invalid;
 use crate::cmd;
 
-/// Return whether a regular expression matches anywhere in a file.
+/// Return whether a regular expression matches anywhere in a file. `bufsize` and `multiline` are without effect: files are
+/// read whole.
 ///
 /// CLI Example:
 ///
@@ -72,7 +74,8 @@ pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<
     Ok(cmd::all(output).into())
 }
 
-/// Return the diff of two files of this host or of the file server.
+/// Return the diff of two files of this host or of the file server. `template` is without effect: the diff of templates is
+/// returned, too.
 ///
 /// CLI Example:
 ///
@@ -86,8 +89,16 @@ pub fn get_diff(
     #[default(true)] show_filenames: bool,
     #[default(true)] show_changes: bool,
     #[default(false)] template: bool,
-    #[keywords] _kwargs: Map,
+    #[keywords] kwargs: Map,
 ) -> CallResult {
+    let refused = [
+        ("source_hash_file1", "fetch the file by cp.get_url, and compare the copy"),
+        ("source_hash_file2", "fetch the file by cp.get_url, and compare the copy"),
+        ("ignore_ordering", "the state file.managed has it"),
+        ("ignore_whitespace", "the state file.managed has it"),
+        ("ignore_comment_characters", "the state file.managed has it"),
+    ];
+    refuse("file.get_diff", &kwargs, &refused)?;
     // The option `obfuscate_templates` is not supported: the diff of templates is always returned.
     _ = template;
     let content = |name: &str| {

@@ -51,7 +51,8 @@ pub fn sed(
     Ok(cmd::all(run(context, &words, &[])?).into())
 }
 
-/// Edit a file as `sed`, without the program. A backup is kept, with the suffix `backup`.
+/// Edit a file as `sed`, without the program. A backup is kept, with the suffix `backup`. `multi` is without effect: the
+/// whole text is edited.
 ///
 /// CLI Example:
 ///

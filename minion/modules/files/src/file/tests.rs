@@ -71,6 +71,23 @@ fn files_are_queried_and_changed() {
 }
 
 #[test]
+fn arguments_that_would_be_ignored_are_refused() {
+    let context = testing::context(&[]);
+    for (function, positional, argument) in [
+        ("file.get_source_sum", vec!["/f"], "source_hash_sig"),
+        ("file.get_source_sum", vec!["/f"], "signed_by_all"),
+        ("file.check_perms", vec!["/f", "", "root", "root", "0644"], "seuser"),
+        ("file.get_diff", vec!["/f", "/g"], "source_hash_file1"),
+        ("file.get_diff", vec!["/f", "/g"], "ignore_ordering"),
+    ] {
+        let positional = positional.into_iter().map(Value::from).collect();
+        let args = Args { positional, keyword: map! {argument => "x"} };
+        let error = context.call(function, args).unwrap_err().to_string();
+        assert!(error.contains(&format!("the argument '{argument}' is not supported")), "{function}: {error}");
+    }
+}
+
+#[test]
 fn paths_are_split_and_joined_as_in_python() {
     let context = testing::context(&[]);
     for (fun, args, value) in [

@@ -122,7 +122,7 @@ pub fn delif(context: &Context, br: Option<String>, iface: Option<String>) -> Ca
 ///     `enable` or `disable`.
 ///
 /// iface
-///     Accepted and ignored: only systems of the BSD family need it.
+///     Without effect: only systems of the BSD family need it.
 ///
 /// CLI Example:
 ///

@@ -81,7 +81,7 @@ pub fn new_set(
     changed(context, &words)
 }
 
-/// Delete a set, and return true or the error output.
+/// Delete a set, and return true or the error output. `family` is without effect: names are unique.
 ///
 /// CLI Example:
 ///
@@ -93,7 +93,7 @@ pub fn delete_set(context: &Context, name: Option<String>, #[default("ipv4".into
     changed(context, &["destroy".to_owned(), word("set", &name)?])
 }
 
-/// Rename a set, and return true or the error output.
+/// Rename a set, and return true or the error output. `family` is without effect: names are unique.
 ///
 /// CLI Example:
 ///
@@ -117,7 +117,7 @@ pub fn rename_set(
     changed(context, &["rename".to_owned(), word("set", &name)?, word("set", &new_set)?])
 }
 
-/// Return all sets, without their elements.
+/// Return all sets, without their elements. `family` is without effect: names are unique.
 ///
 /// CLI Example:
 ///
@@ -134,7 +134,7 @@ pub fn list_sets(context: &Context, #[default("ipv4".into())] family: String) ->
     Ok(sets.filter(|set| !set.is_empty()).map(Value::from).collect())
 }
 
-/// Return whether a set exists.
+/// Return whether a set exists. `family` is without effect: names are unique.
 ///
 /// CLI Example:
 ///
@@ -172,8 +172,8 @@ pub fn add(
 
 /// Delete an entry from a set, and return `Success`, or a message that begins with `Error`.
 ///
-/// kwargs
-///     Accepted and ignored.
+/// family, kwargs
+///     Without effect.
 ///
 /// CLI Example:
 ///
@@ -218,8 +218,8 @@ pub fn check(
 
 /// Return whether the kernel finds an entry in a set.
 ///
-/// kwargs
-///     Accepted and ignored.
+/// family, kwargs
+///     Without effect.
 ///
 /// CLI Example:
 ///

@@ -26,7 +26,7 @@ pub fn get_saved_rules(context: &Context, conf_file: Option<String>) -> CallResu
 /// file is `salt-all-in-one.nft`; the configuration of nftables must include it.
 ///
 /// family
-///     Accepted and ignored.
+///     Without effect: the rules of all families are saved.
 ///
 /// CLI Example:
 ///

@@ -105,7 +105,8 @@ pub struct MergeBaseArgs {
     fork_point: Option<String>,
     #[args]
     options: OptionArgs,
-    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ... `password` and
+    /// `output_encoding` are without effect.
     #[keywords]
     kwargs: Map,
 }

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 
 use super::command::{CheckoutArgs, LoginArgs, RemoteCommandArgs, command, options};
 use super::repository::{Git, Remote, with_login};
-use brine_function::arguments::names;
+use brine_function::arguments::{names, refuse};
 
 /// Fetch from a remote, and return the new and updated references.
 ///
@@ -29,7 +29,8 @@ pub fn fetch(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    _ = git_opts;
+    let refused = [("git_opts", "set such options by git.config_set")];
+    refuse("git.fetch", &brine_value::map! {"git_opts" => git_opts}, &refused)?;
     let git = Git::new(context, Some(&cwd), &kwargs);
     Ok(git.fetch(remote.as_deref(), force, &names(&refspecs), &options(&opts)?)?.into())
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
+use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
@@ -101,6 +102,11 @@ pub fn unpurge(context: &Context, #[rest] packages: Vec<Value>) -> CallResult {
     Ok(names.into_iter().filter_map(change).collect::<Map>().into())
 }
 
+/// Refuses `root`: the packages of this system would be returned in the place of those below it.
+fn refuse_root(function: &str, kwargs: &Map) -> Result<(), CallError> {
+    refuse(function, kwargs, &[("root", "only the packages of the minion's own system can be listed")])
+}
+
 /// Return the installed packages with their versions, or those of some names or globs.
 ///
 /// CLI Example:
@@ -108,7 +114,8 @@ pub fn unpurge(context: &Context, #[rest] packages: Vec<Value>) -> CallResult {
 ///     salt '*' lowpkg.list_pkgs
 ///     salt '*' lowpkg.list_pkgs httpd
 #[function]
-pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    refuse_root("lowpkg.list_pkgs", &kwargs)?;
     Ok(match installed(context, &strings(&packages), "${db:Status-Status}\\t${binary:Package}\\t${Version}\\n")? {
         Err(message) => message.into(),
         Ok(rows) => {
@@ -125,7 +132,8 @@ pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _k
 ///     salt '*' lowpkg.file_list httpd
 ///     salt '*' lowpkg.file_list
 #[function]
-pub fn file_list(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn file_list(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    refuse_root("lowpkg.file_list", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
         Err(message) => message.into(),
         Ok(found) => {
@@ -142,7 +150,8 @@ pub fn file_list(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _k
 ///     salt '*' lowpkg.file_dict httpd
 ///     salt '*' lowpkg.file_dict
 #[function]
-pub fn file_dict(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn file_dict(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    refuse_root("lowpkg.file_dict", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
         Err(message) => message.into(),
         Ok(found) => {

@@ -62,3 +62,22 @@ fn packages_and_their_files_are_listed() {
     let error = "lowpkg.list_pkgs: ERROR: lowpkg works with dpkg only, not on the os_family 'RedHat'";
     assert_eq!(answers(&other, &[("lowpkg.list_pkgs", list![], map! {})]), error);
 }
+
+#[test]
+fn arguments_that_would_be_ignored_are_refused() {
+    let context = context_with(map! {"os_family" => "Debian"}, Scripted::new(""));
+    for (function, positional, argument) in [
+        ("lowpkg.list_pkgs", list![], "root"),
+        ("lowpkg.file_list", list![], "root"),
+        ("lowpkg.file_dict", list![], "root"),
+        ("lowpkg.info", list![], "root"),
+        ("pkg.list_pkgs", list![], "includes"),
+        ("pkg.list_repo_pkgs", list![], "byrepo"),
+        ("pkg.mod_repo", list!["deb http://a stable main"], "consolidate"),
+        ("pkg.upgrade", list![], "force_yes"),
+        ("pip.install", list!["flask"], "allow_external"),
+    ] {
+        let error = answers(&context, &[(function, positional, map! {argument => "x"})]);
+        assert!(error.contains(&format!("the argument '{argument}' is not supported")), "{function}: {error}");
+    }
+}

@@ -18,7 +18,7 @@ use brine_value::json::from_json;
 use brine_value::{Map, Value, map};
 
 use crate::pip::versions::compare;
-use brine_function::arguments::names;
+use brine_function::arguments::{names, refuse};
 use brine_modules_files::cmd::{self, CommandArgs};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
@@ -52,7 +52,7 @@ pub struct PackageArgs {
     requirements: Value,
     /// Directory of a virtual environment, a python, or a pip.
     bin_env: Option<String>,
-    /// Options of pip.
+    /// Options of pip. `use_vt` is without effect.
     #[keywords]
     kwargs: Map,
 }
@@ -65,6 +65,18 @@ pub struct PackageArgs {
 #[function]
 pub fn install(context: &Context, #[args] args: PackageArgs) -> CallResult {
     let PackageArgs { pkgs, requirements, bin_env, kwargs } = args;
+    let refused = [
+        "use_wheel",
+        "no_use_wheel",
+        "mirrors",
+        "download_cache",
+        "allow_all_external",
+        "allow_external",
+        "allow_unverified",
+        "process_dependency_links",
+        "repo",
+    ];
+    refuse("pip.install", &kwargs, &refused.map(|name| (name, "pip has no such option since version 19")))?;
     let mut words = vec!["install".to_owned()];
     for file in names(&requirements) {
         let Some(file) = requirement(context, &file, &kwargs)? else {
@@ -255,20 +267,35 @@ pub fn list_all_versions(
     extra_index_url: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let mut words = ["--disable-pip-version-check", "index", "versions"].map(str::to_owned).to_vec();
-    words.push(argument(&pkg)?);
-    for (option, url) in [("--index-url", index_url), ("--extra-index-url", extra_index_url)] {
-        words.extend(url.into_iter().flat_map(|url| [option.to_owned(), url]));
+    let pkg = argument(&pkg)?;
+    let urls: Vec<String> = [("--index-url", index_url), ("--extra-index-url", extra_index_url)]
+        .into_iter()
+        .flat_map(|(option, url)| url.into_iter().flat_map(move |url| [option.to_owned(), url]))
+        .collect();
+    let asked = |command: &[&str]| {
+        let words = ["--disable-pip-version-check"].iter().chain(command).map(|word| (*word).to_owned());
+        run(context, bin_env.as_deref(), &words.chain(urls.clone()).collect::<Vec<_>>(), &kwargs)
+    };
+    let mut output = asked(&["index", "versions", &pkg])?;
+    if output.retcode != 0 && output.stderr.contains("unknown command") {
+        // A pip older than 21.2 lists the versions when it does not find the one that it should install.
+        output = asked(&["install", &format!("{pkg}==versions")])?;
     }
-    let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
     let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
     let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
-    let report = output.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions: "));
+    let report = output.stdout.lines().chain(output.stderr.lines()).find_map(versions_in);
     let mut found: Vec<&str> =
         report.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
     found.sort_by(|a, b| compare(a, b));
     let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
     Ok(if found.is_empty() { Value::Nil } else { found.into() })
+}
+
+/// Returns the versions in a line of the output of pip: of `index versions`, or of a failed `install`.
+fn versions_in(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let failed = || line.split_once("Could not find a version")?.1.split_once("(from versions: ")?.1.strip_suffix(')');
+    line.strip_prefix("Available versions: ").or_else(failed)
 }
 
 /// Return a package's name in normalized form.

@@ -28,7 +28,8 @@ pub fn get_selections(context: &Context, pattern: Option<String>, state: Option<
     Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
 }
 
-/// Return the packages held by dnf or zypper, with `full` with their versions.
+/// Return the packages held by dnf or zypper, with `full` with their versions. `pattern` is without effect: all locks are
+/// read.
 ///
 /// CLI Example:
 ///

@@ -1,8 +1,8 @@
 //! Options of package operations, from the arguments of calls and states.
 
-use brine_value::{FromValue, Map, Value};
-
+use brine_function::CallError;
 use brine_function::arguments::names;
+use brine_value::{FromValue, Map, Value};
 
 /// Options of package operations; a manager ignores those it does not support.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +55,12 @@ pub struct Options {
     pub force_conf_new: bool,
     /// Whether packages are downloaded and not installed.
     pub download_only: bool,
+    /// Age in seconds up to which the lists of packages are not fetched again, with apt.
+    pub cache_valid_time: u64,
+    /// Whether an upgrade may install older versions.
+    pub allow_downgrades: bool,
+    /// Whether an upgrade is only simulated.
+    pub dry_run: bool,
 }
 
 /// Whether an argument is true, also as a string.
@@ -95,8 +101,31 @@ impl Options {
             keep_vendors: flag("novendorchange"),
             only_upgrade: flag("only_upgrade"),
             force_conf_new: flag("force_conf_new"),
-            download_only: flag("downloadonly"),
+            download_only: flag("downloadonly") || flag("download_only"),
+            cache_valid_time: value("cache_valid_time").and_then(u64::from_value).unwrap_or_default(),
+            allow_downgrades: flag("allow_downgrades"),
+            dry_run: flag("dryrun"),
         }
+    }
+}
+
+impl Options {
+    /// Refuses a dry run, for a manager that would upgrade instead.
+    ///
+    /// # Errors
+    /// A dry run is asked for.
+    pub fn refuse_dry_run(&self, manager: &str) -> Result<(), CallError> {
+        let message = format!("dryrun is not supported with {manager}: pkg.list_upgrades lists the upgrades");
+        if self.dry_run { Err(CallError::Execution(message)) } else { Ok(()) }
+    }
+
+    /// Refuses only to download, for a manager that would install instead.
+    ///
+    /// # Errors
+    /// Packages are only to be downloaded.
+    pub fn refuse_download_only(&self, manager: &str) -> Result<(), CallError> {
+        let message = format!("downloadonly is not supported with {manager}");
+        if self.download_only { Err(CallError::Execution(message)) } else { Ok(()) }
     }
 }
 
@@ -124,6 +153,11 @@ mod tests {
             ..Options::default()
         };
         assert_eq!(Options::read(&args), expected);
+        for (argument, is_set) in [("downloadonly", true), ("download_only", true), ("download", false)] {
+            assert_eq!(Options::read(&map! {argument => true}).download_only, is_set, "{argument}");
+        }
+        assert!(Options::read(&map! {"dryrun" => true}).refuse_dry_run("dnf").is_err());
+        assert!(Options::read(&map! {"dryrun" => false}).refuse_dry_run("dnf").is_ok());
         let chosen = Options::read(&map! {"fromrepo" => "x", "repo" => "y"});
         assert_eq!(chosen.from, ["x"]);
     }

@@ -12,7 +12,7 @@ use super::options::{Options, is_true};
 use super::rpm::{info, split_arch};
 use super::versions::{compare, newer};
 use crate::lowpkg;
-use brine_function::arguments::names;
+use brine_function::arguments::{names, refuse};
 
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: Functions<Context> = registry!(
@@ -130,6 +130,7 @@ pub fn list_pkgs(
     #[default(false)] purge_desired: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
+    refuse("pkg.list_pkgs", &kwargs, &[("includes", "only packages are listed")])?;
     let packages = packages(context)?;
     let listed: Listed = if removed || purge_desired {
         let left = packages.removed_with_configuration(context)?.into_iter();
@@ -147,13 +148,15 @@ pub fn list_pkgs(
     Ok(Value::Map(report.collect()))
 }
 
-/// Return all versions of packages in the repositories, newest first.
+/// Return all versions of packages in the repositories, newest first. `cacheonly` is without effect.
 ///
 /// CLI Example:
 ///
 ///     salt '*' pkg.list_repo_pkgs <package1> <package2>
 #[function]
 pub fn list_repo_pkgs(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let refused = [("byrepo", "fromrepo selects one repository")];
+    refuse("pkg.list_repo_pkgs", &kwargs, &refused)?;
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
     let mut report = Map::new();
     for name in args.iter().map(ToString::to_string) {

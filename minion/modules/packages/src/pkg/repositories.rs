@@ -1,6 +1,7 @@
 //! `pkg` functions that manage repositories.
 
 use brine_context::Context;
+use brine_function::arguments::refuse;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Map;
 
@@ -54,6 +55,7 @@ pub fn del_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> Cal
 ///     salt '*' pkg.mod_repo epel enabled=0
 #[function]
 pub fn mod_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+    refuse("pkg.mod_repo", &kwargs, &[("consolidate", "lines are changed one by one")])?;
     repositories(context, "pkg.mod_repo")?.modify(context, &repo, kwargs)
 }
 

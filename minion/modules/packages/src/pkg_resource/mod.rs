@@ -95,7 +95,7 @@ pub fn parse_targets(
     Ok(Value::List(vec![wanted.into(), "repository".into()]))
 }
 
-/// Return True: no package manager here has further requirements.
+/// Return True: no package manager here has further requirements. `pkgname` and `pkgver` are without effect.
 ///
 /// CLI Example:
 ///

@@ -12,7 +12,8 @@ use brine_modules_files::cmd::{self, CommandArgs};
 /// State functions of `virtualenv`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("virtualenv", [managed, manage]);
 
-/// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`.
+/// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`. `use_wheel`,
+/// `no_use_wheel`, `pip_download_cache` and `process_dependency_links` are without effect: pip has no such options.
 #[function]
 pub fn managed(
     context: &StateContext,
@@ -28,7 +29,8 @@ pub fn managed(
     }
 }
 
-/// Ensure that a virtual environment exists, as `managed`.
+/// Ensure that a virtual environment exists, as `managed`. `use_wheel`, `no_use_wheel`, `pip_download_cache` and
+/// `process_dependency_links` are without effect.
 #[function]
 pub fn manage(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;

@@ -11,7 +11,7 @@ pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::
 pub static FUNCTIONS: Functions<Context> = registry!("defaults", [merge, get, deepcopy, update]);
 
 /// Merge a mapping recursively into another and return the result; values of the source win. With `merge_lists`,
-/// missing items are appended to lists.
+/// missing items are appended to lists. `in_place` and `convert_none` are without effect: the result is a new mapping.
 ///
 /// CLI Example:
 ///
@@ -57,7 +57,7 @@ pub fn deepcopy(_context: &Context, source: Value) -> CallResult {
     Ok(source)
 }
 
-/// Merge defaults into each mapping of a group, and return the result.
+/// Merge defaults into each mapping of a group, and return the result. `in_place` and `convert_none` are without effect.
 ///
 /// CLI Example:
 ///

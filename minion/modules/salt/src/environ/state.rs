@@ -11,7 +11,8 @@ use brine_value::{Map, Value};
 pub static FUNCTIONS: Functions<StateContext> = registry!("environ", [setenv]);
 
 /// Ensure that environment variables are set for commands of this minion: one of this name, or those of a mapping.
-/// False is an empty string, or unsets the variable with `false_unsets`; `clear_all` empties all others.
+/// False is an empty string, or unsets the variable with `false_unsets`; `clear_all` empties all others. `update_minion`
+/// and `permanent` are without effect: the variables are those of the running minion.
 #[function]
 pub fn setenv(
     context: &StateContext,

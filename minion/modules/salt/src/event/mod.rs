@@ -89,7 +89,8 @@ pub fn send(context: &Context, #[args] args: SendArgs) -> CallResult {
     }
 }
 
-/// Fire an event on the minion's own bus. Returns false if the data is not a mapping or no minion is running.
+/// Fire an event on the minion's own bus. Returns false if the data is not a mapping or no minion is running. `timeout` is
+/// without effect: a running minion accepts the event at once.
 ///
 /// CLI Example:
 ///

@@ -94,7 +94,7 @@ pub struct StateTestArgs {
     /// Whether only failed tests are returned.
     #[default(false)]
     only_fails: bool,
-    /// Accepted for compatibility with Salt.
+    /// Without effect: results are not written as XML.
     #[default(false)]
     junit: bool,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use brine_context::Context;
+use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_job::orchestration::{Called, MasterAccess, OrchestratedJob};
 use brine_value::{Map, Value, map};
@@ -115,9 +116,9 @@ pub struct CmdArgs {
     batch: Value,
     /// Number of minions to choose at random from the target.
     subset: Option<usize>,
-    /// Further arguments, ignored.
+    /// Further arguments, ignored; `ssh` is refused.
     #[keywords]
-    _kwargs: Map,
+    kwargs: Map,
 }
 
 /// Call a function on minions and return the `ret`, `retcode`, `out` and `jid` of each. Only in orchestrations.
@@ -127,6 +128,7 @@ pub struct CmdArgs {
 ///     {% set uptime = salt['saltutil.cmd']('web*', 'status.uptime') %}
 #[function]
 pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
+    refuse("saltutil.cmd", &args.kwargs, &[("ssh", "run salt-ssh for hosts without a minion")])?;
     let request = PublishRequest {
         tgt: args.tgt,
         tgt_type: args.tgt_type,

@@ -31,7 +31,7 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 );
 
 /// Merge a mapping into another and return the result. Strategies: smart and recurse (recursive), overwrite
-/// (top-level keys), list (values collected in lists).
+/// (top-level keys), list (values collected in lists). `renderer` is without effect: no strategy depends on it.
 ///
 /// CLI Example:
 ///

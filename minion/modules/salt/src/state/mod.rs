@@ -11,7 +11,7 @@ pub(super) mod show;
 use std::path::PathBuf;
 
 use brine_context::{Context, Module};
-use brine_function::arguments::names;
+use brine_function::arguments::{names, refuse};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
 use brine_state::{Options, PillarError, Queue, StateRun, Top};
@@ -299,6 +299,10 @@ fn is_option(name: &str) -> bool {
     OPTIONS.contains(&name) || name.starts_with("__pub_")
 }
 
+/// The argument that names the renderer of an encrypted `pillar`, which would be used as it is.
+pub(crate) const PILLAR_ENC: (&str, &str) =
+    ("pillar_enc", "encrypt values in the files of the pillar, which the master decrypts");
+
 fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
     fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
         match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
@@ -308,6 +312,7 @@ fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
                 .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
         }
     }
+    refuse("state", &kwargs, &[PILLAR_ENC])?;
     let saltenv: Option<String> = take(&mut kwargs, "saltenv")?;
     if context.config().lock_saltenv
         && let Some(saltenv) = &saltenv

@@ -125,7 +125,7 @@ pub fn configurable_test_state(
 }
 
 /// Check that the pillar has keys with values of a type: `present`, `boolean`, `integer`, `string`, `listing`,
-/// `dictionary`, each one key or several.
+/// `dictionary`, each one key or several. `verbose` is without effect: all failed keys are reported.
 #[function]
 pub fn check_pillar(
     context: &StateContext,

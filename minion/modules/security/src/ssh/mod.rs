@@ -82,6 +82,7 @@ pub fn auth_keys(
 }
 
 /// Check whether a key would have to be added for a user (`add`), updated (`update`), or neither (`exists`).
+/// `cache_keys` and `fingerprint_hash_type` are without effect: keys are compared as they are.
 ///
 /// CLI Example:
 ///
@@ -119,7 +120,7 @@ pub struct KeyFileArgs {
     _kwargs: Map,
 }
 
-/// Check each key in a file, as `check_key`.
+/// Check each key in a file, as `check_key`. `fingerprint_hash_type` is without effect.
 ///
 /// CLI Example:
 ///
@@ -151,7 +152,7 @@ pub struct SetAuthKeyArgs {
     file: authorized::FileArgs,
 }
 
-/// Add an authorized key of a user.
+/// Add an authorized key of a user. `cache_keys` is without effect.
 ///
 /// CLI Example:
 ///
@@ -189,7 +190,7 @@ pub fn set_auth_key_from_file(
     Ok(set_keys(&user, &config, keys, &options, fingerprint_hash_type.as_deref())?.as_str().into())
 }
 
-/// Remove an authorized key of a user.
+/// Remove an authorized key of a user. `fingerprint_hash_type` is without effect.
 ///
 /// CLI Example:
 ///
@@ -205,7 +206,7 @@ pub fn rm_auth_key(
     Ok(remove_key(&user, &config, &key)?.as_str().into())
 }
 
-/// Remove the authorized keys of a user that are in a file.
+/// Remove the authorized keys of a user that are in a file. `fingerprint_hash_type` is without effect.
 ///
 /// CLI Example:
 ///

@@ -123,7 +123,10 @@ pub struct FileArgs {
     /// Variables of the template, below those of `context`.
     #[default]
     defaults: Map,
-    /// Further arguments, ignored.
+    /// Variables of the template.
+    #[default]
+    context: Map,
+    /// Further arguments. `backup` is without effect: the crontab is written by `crontab`.
     #[keywords]
     _kwargs: Map,
 }
@@ -132,7 +135,8 @@ pub struct FileArgs {
 #[function]
 pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
     let hash = (args.source_hash, args.source_hash_name);
-    let defaults = Map::into_iter(map! {"user" => &args.user}).chain(args.defaults).collect::<Map>().into();
+    let defaults = Map::into_iter(map! {"user" => &args.user}).chain(args.defaults).chain(args.context);
+    let defaults = defaults.collect::<Map>().into();
     crontab_state(context, &args.name, &args.user, args.replace, || {
         content(context, &args.name, hash, args.template, defaults)
     })

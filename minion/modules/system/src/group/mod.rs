@@ -28,7 +28,7 @@ pub fn info(_context: &Context, name: String) -> CallResult {
     Ok(Accounts::read().group(&name).map(describe_group).unwrap_or_default().into())
 }
 
-/// Return the entries of all groups.
+/// Return the entries of all groups. `refresh` is without effect: they are not cached.
 ///
 /// CLI Example:
 ///

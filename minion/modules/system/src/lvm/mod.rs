@@ -119,7 +119,7 @@ pub fn fullversion(context: &Context) -> CallResult {
 ///     Whether they are named by their devices without symbolic links.
 ///
 /// quiet
-///     Accepted and ignored: a missing volume is not a failure.
+///     Without effect: a missing volume is not a failure.
 ///
 /// CLI Example:
 ///
@@ -136,7 +136,7 @@ pub fn pvdisplay(
     Ok(physical(context, &pvname, real)?.into())
 }
 
-/// Return the volume groups, or the one with this name. `quiet` is accepted and ignored: a missing group is not a
+/// Return the volume groups, or the one with this name. `quiet` is without effect: a missing group is not a
 /// failure.
 ///
 /// CLI Example:
@@ -149,7 +149,7 @@ pub fn vgdisplay(context: &Context, #[default] vgname: String, #[default(false)]
     Ok(groups(context, &vgname)?.into())
 }
 
-/// Return the logical volumes, or the one with this path. `quiet` is accepted and ignored: a missing volume is not a
+/// Return the logical volumes, or the one with this path. `quiet` is without effect: a missing volume is not a
 /// failure.
 ///
 /// CLI Example:

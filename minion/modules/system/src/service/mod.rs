@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Functions, function, registry};
+use brine_function::arguments::refuse;
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 
@@ -164,9 +165,15 @@ pub fn enable(
     no_block: Option<bool>,
     #[default(false)] unmask: bool,
     #[default(false)] unmask_runtime: bool,
-    #[keywords] _kwargs: Map,
+    #[keywords] kwargs: Map,
 ) -> CallResult {
+    refuse_root("service.enable", &kwargs)?;
     Ok(services().act(context, "enable", &name, ServiceOptions { no_block, unmask, unmask_runtime })?.into())
+}
+
+/// Refuses `root`: the services of this system would be changed in the place of those below it.
+fn refuse_root(function: &str, kwargs: &Map) -> Result<(), CallError> {
+    refuse(function, kwargs, &[("root", "it is always the system of the minion; run `systemctl --root` by cmd.run")])
 }
 
 /// Disable a service at boot.
@@ -175,7 +182,8 @@ pub fn enable(
 ///
 ///     salt '*' service.disable <service name>
 #[function]
-pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywords] kwargs: Map) -> CallResult {
+    refuse_root("service.disable", &kwargs)?;
     Ok(services().act(context, "disable", &name, ServiceOptions { no_block, ..ServiceOptions::default() })?.into())
 }
 
@@ -185,7 +193,8 @@ pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywor
 ///
 ///     salt '*' service.enabled <service name>
 #[function]
-pub fn enabled(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn enabled(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    refuse_root("service.enabled", &kwargs)?;
     Ok(services().is_enabled(context, &name)?.into())
 }
 
@@ -329,4 +338,22 @@ fn names_in(directory: &str) -> Vec<String> {
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::map;
+
+    use crate::testing;
+
+    #[test]
+    fn services_below_another_root_are_refused() {
+        let context = testing::context(&[]);
+        for function in ["service.enable", "service.disable", "service.enabled"] {
+            let args = Args { positional: vec!["sshd".into()], keyword: map! {"root" => "/mnt"} };
+            let error = context.call(function, args).unwrap_err().to_string();
+            assert!(error.contains("the argument 'root' is not supported"), "{function}: {error}");
+        }
+    }
 }

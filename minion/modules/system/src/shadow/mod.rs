@@ -81,7 +81,7 @@ pub fn gen_password(
     Ok(passwords::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
 }
 
-/// Set the password of a user, by its hash.
+/// Set the password of a user, by its hash. `use_usermod` is without effect: `chpasswd` does not show the hash to others.
 ///
 /// CLI Example:
 ///

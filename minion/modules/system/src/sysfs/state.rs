@@ -9,7 +9,7 @@ use super::{ROOT, find, set, value_of};
 /// State functions of `sysfs`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("sysfs", [present]);
 
-/// Ensure that an attribute has this value.
+/// Ensure that an attribute has this value. `config` is without effect, as in Salt.
 #[function]
 pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Value) -> CallResult {
     // Salt ignores this argument, too.

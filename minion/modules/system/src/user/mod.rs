@@ -51,7 +51,7 @@ pub fn info(_context: &Context, name: Value) -> CallResult {
     Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
 }
 
-/// Return the accounts of all users.
+/// Return the accounts of all users. `refresh` is without effect: they are not cached.
 ///
 /// CLI Example:
 ///
@@ -154,7 +154,7 @@ pub struct AddArgs {
     /// Whether the home directory is created.
     #[default(true)]
     createhome: bool,
-    /// Accepted and ignored: for BSD.
+    /// Without effect: for BSD.
     #[default]
     loginclass: Value,
     /// Whether a new account is left out of lastlog and faillog.

@@ -26,7 +26,8 @@ const SHELLS: &[(&str, &str, &[&str])] = &[
 /// The timeout for printing a version.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Return the version of a shell or another interpreter: bash, perl, php, python, ruby, tcsh or zsh.
+/// Return the version of a shell or another interpreter: bash, perl, php, python, ruby, tcsh or zsh. `list_modules` is
+/// without effect: it is for PowerShell.
 ///
 /// CLI Example:
 ///

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use brine_context::Context;
+use brine_function::arguments::refuse;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_system::files;
@@ -34,6 +35,8 @@ pub fn extract_hash(
 }
 
 /// Return a hash and its type: of `source_hash`, which is a hash, `type=hash`, or the path or URL of a file of hashes.
+/// `verify_ssl` is without effect: the certificates of servers are verified. `source_hash_sig` is refused; without it
+/// `sig_backend`, `keyring` and `gnupghome` are without effect.
 ///
 /// CLI Example:
 ///
@@ -47,8 +50,14 @@ pub fn get_source_sum(
     #[default] source_hash: String,
     source_hash_name: Option<String>,
     #[default("base".into())] saltenv: String,
-    #[keywords] _kwargs: Map,
+    #[keywords] kwargs: Map,
 ) -> CallResult {
+    let refused = [
+        ("source_hash_sig", "the state file.managed verifies signatures"),
+        ("signed_by_any", "the state file.managed verifies signatures"),
+        ("signed_by_all", "the state file.managed verifies signatures"),
+    ];
+    refuse("file.get_source_sum", &kwargs, &refused)?;
     if let Some(hash) = parse(&source_hash) {
         return Ok(described(hash).into());
     }

@@ -56,7 +56,7 @@ pub struct DirectoryArgs {
     /// Whether symbolic links below the directory are followed.
     #[default(false)]
     follow_symlinks: bool,
-    /// Further arguments, ignored.
+    /// Further arguments, ignored; those whose names begin with `win_` are for Windows.
     #[keywords]
     _kwargs: Map,
 }

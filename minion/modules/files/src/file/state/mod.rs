@@ -14,7 +14,6 @@ mod decode;
 mod directory;
 mod edit;
 pub(crate) mod edits;
-mod encoding;
 mod ignored;
 mod keyvalue;
 mod line;
@@ -32,6 +31,7 @@ mod tidied;
 mod tree;
 mod tree_plan;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
@@ -98,7 +98,12 @@ pub struct SymlinkArgs {
     mode: Value,
     /// Name to which a file at the link's path is renamed.
     backupname: Option<String>,
-    /// Further arguments, ignored.
+    /// Whether a link with another target is replaced by one of the same user and group, where these are not given.
+    #[default(false)]
+    inherit_user_and_group: bool,
+    /// Further arguments. `atomic`, `disallow_copy_and_unlink` and `follow_symlinks` are without effect: links are replaced
+    /// atomically, whether or not their target exists, and backups are renamed. `win_owner`, `win_perms`, `win_deny_perms`
+    /// and `win_inheritance` are without effect.
     #[keywords]
     _kwargs: Map,
 }
@@ -106,6 +111,17 @@ pub struct SymlinkArgs {
 /// Ensure that a symbolic link to a target exists. `force` removes a file in its place.
 #[function]
 pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult {
+    let mut args = args;
+    if args.inherit_user_and_group
+        && let Ok(status) = std::fs::symlink_metadata(&args.name)
+        && status.is_symlink()
+    {
+        for (owner, id) in [(&mut args.owner.user, status.uid()), (&mut args.owner.group, status.gid())] {
+            if !owner.is_truthy() {
+                *owner = i64::from(id).into();
+            }
+        }
+    }
     if let Some(backup) = args.backupname.filter(|_| !context.test)
         && let Err(error) = operations::back_up(&args.name, &backup, args.force)
     {
@@ -275,7 +291,8 @@ pub fn pruned(
     pruned::state(context, &name, recurse || ignore_errors, ignore_errors, older_than)
 }
 
-/// Ensure that a file has the decoded content of a base64 string from the state or from the pillar.
+/// Ensure that a file has the decoded content of a base64 string from the state or from the pillar. `encoding_type` is
+/// without effect: there is no other than `base64`.
 #[function]
 pub fn decode(
     context: &StateContext,

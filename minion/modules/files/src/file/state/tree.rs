@@ -70,7 +70,7 @@ pub struct RecurseArgs {
     /// Whether all sources are merged, not only the first that exists copied.
     #[default(false)]
     merge: bool,
-    /// Further arguments: `context`, the variables of the template, and the state's own.
+    /// Further arguments: `context`, the variables of the template, and the state's own. `keep_source` is without effect.
     #[keywords]
     kwargs: Map,
 }

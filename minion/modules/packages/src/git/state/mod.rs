@@ -34,7 +34,7 @@ pub struct RunAsArgs {
     /// User that git runs as.
     user: Option<String>,
     #[allow(dead_code, reason = "an argument without effect")]
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     password: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct RunAsArgs {
 #[derive(Args)]
 pub struct EncodingArgs {
     #[allow(dead_code, reason = "an argument without effect")]
-    /// Accepted and ignored: output is read as UTF-8.
+    /// Without effect: output is read as UTF-8.
     #[default]
     output_encoding: Value,
 }

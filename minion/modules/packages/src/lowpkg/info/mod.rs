@@ -58,6 +58,7 @@ pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs:
     {
         return Ok(rpm_info::described(context, &rpm_info::InfoQuery::read(&packages, &kwargs))?.into());
     }
+    super::refuse_root("lowpkg.info", &kwargs)?;
     let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
     Ok(described(context, &strings(&packages), failhard)?.into())
 }

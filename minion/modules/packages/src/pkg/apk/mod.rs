@@ -135,6 +135,7 @@ impl Packages for Apk {
     }
 
     fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+        options.refuse_download_only("apk")?;
         let (wanted, mut errors) = resolve(context, self, wanted, options)?;
         let target = |(name, version): &Desired| {
             let name = argument(name)?;
@@ -177,6 +178,8 @@ impl Packages for Apk {
 
     fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
         let Upgrade { names, .. } = upgrade;
+        options.refuse_download_only("apk")?;
+        options.refuse_dry_run("apk")?;
         if names.is_empty() {
             return Ok(error_output(&apk(context, &["upgrade"], &[], options)?));
         }

@@ -68,7 +68,7 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
     }
 }
 
-/// Remove a signing key of repositories.
+/// Remove a signing key of repositories. `name` and `keyid_ppa` are without effect: keys of PPAs are named by `keyid`.
 ///
 /// CLI Example:
 ///

@@ -185,6 +185,8 @@ impl Packages for Apt {
             return self.install(context, &wanted, options);
         }
         let mut command = apt_get(options);
+        command.extend(options.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
+        command.extend(partial(options));
         command.push(if dist { "dist-upgrade" } else { "upgrade" }.to_owned());
         Ok(error_output(&run(context, &command, QUIET)?))
     }
@@ -198,7 +200,10 @@ impl Packages for Apt {
     }
 
     /// Returns the result by repository: true for updated, null for unchanged, false for failed.
-    fn refresh(&self, context: &Context, _options: &Options) -> Result<Value, CallError> {
+    fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
+        if is_current(Path::new(LISTS), options.cache_valid_time) {
+            return Ok(Value::map());
+        }
         let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
         if output.retcode != 0 {
             return Err(CallError::Execution(error_output(&output).join("\n")));
@@ -294,6 +299,25 @@ fn refreshed(text: &str) -> Map {
     lines.collect()
 }
 
+/// The directory of the lists of packages.
+const LISTS: &str = "/var/lib/apt/lists";
+
+/// Whether a directory was changed at most this number of seconds ago.
+fn is_current(directory: &Path, seconds: u64) -> bool {
+    let changed = std::fs::metadata(directory).and_then(|status| status.modified());
+    changed.is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() < seconds))
+}
+
+/// Returns the options that limit what `apt-get` does, and that permit older versions.
+fn partial(options: &Options) -> impl Iterator<Item = String> {
+    let flags = [
+        (options.download_only, "--download-only"),
+        (options.allow_downgrades, "--allow-downgrades"),
+        (options.dry_run, "--dry-run"),
+    ];
+    flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.to_owned())
+}
+
 fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
     let mut command = apt_get(options);
     if let Some(recommends) = options.recommends {
@@ -302,13 +326,13 @@ fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
     command.extend(options.only_upgrade.then(|| "--only-upgrade".to_owned()));
     command.extend(options.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
     command.extend(options.reinstall.then(|| "--reinstall".to_owned()));
-    command.extend(options.download_only.then(|| "--download-only".to_owned()));
+    command.extend(partial(options));
     if !options.from.is_empty() {
         command.extend(["-t".to_owned(), options.from.join(",")]);
     }
     if wanted.iter().any(|(_, version)| version.is_some()) {
         // A given version may be an older one.
-        command.push("--allow-downgrades".into());
+        command.extend((!options.allow_downgrades).then(|| "--allow-downgrades".to_owned()));
     }
     command.push("install".into());
     command.extend(wanted.iter().map(|(name, version)| match version {

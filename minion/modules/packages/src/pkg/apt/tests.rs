@@ -83,6 +83,25 @@ fn packages_are_only_downloaded_with_download_only() {
     assert!(!install_command(&wanted, &Options::default()).contains(&"--download-only".to_owned()));
 }
 
+#[test]
+fn upgrades_are_limited_by_options() {
+    for (options, words) in [
+        (Options::default(), ""),
+        (Options { download_only: true, ..Options::default() }, "--download-only"),
+        (Options { allow_downgrades: true, dry_run: true, ..Options::default() }, "--allow-downgrades --dry-run"),
+    ] {
+        assert_eq!(partial(&options).collect::<Vec<_>>().join(" "), words);
+    }
+}
+
+#[test]
+fn lists_are_current_for_the_given_time() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(is_current(directory.path(), 60));
+    assert!(!is_current(directory.path(), 0));
+    assert!(!is_current(Path::new("/nonexistent"), 60));
+}
+
 /// Salt's results of `pkg.mod_repo` for a line that a file has and the line that is desired.
 #[test]
 fn options_of_a_line_are_those_of_the_desired_one() {

@@ -324,11 +324,13 @@ impl Packages for Dnf {
 
     fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
         let Upgrade { names, .. } = upgrade;
+        options.refuse_dry_run("dnf")?;
         let program = Program::of_host(context)?;
         let mut command = vec!["--quiet".to_owned(), "-y".to_owned()];
         command.extend(settings(options));
         command.extend((program.is_dnf() && options.keep_obsolete).then(|| "--setopt=obsoletes=False".to_owned()));
         command.extend(options.skip_verify.then(|| "--nogpgcheck".to_owned()));
+        command.extend(options.download_only.then(|| "--downloadonly".to_owned()));
         let verb = if options.keep_obsolete && !program.is_dnf() { "update" } else { "upgrade" };
         command.push(if options.minimal { format!("{verb}-minimal") } else { verb.to_owned() });
         command.extend(words(&[], names)?);

@@ -9,15 +9,21 @@ use brine_value::{Map, Value, map};
 use super::manager::{Desired, Operation, Packages, Removal, Upgrade, Versions, packages};
 use super::options::{Options, is_true};
 use super::versions::LATEST;
-use brine_function::arguments::{names, parse_value};
+use brine_function::arguments::{names, parse_value, refuse};
 use brine_modules_files::cmd::Scratch;
 
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: Functions<Context> =
     registry!("pkg", [upgrade_all, refresh_db, install_some, remove_some, purge]);
 
-/// Upgrade all packages, or the named ones, to their newest versions. Accepts the repository options of
-/// `pkg.install`.
+/// The arguments that no manager supports.
+const REFUSED: [(&str, &str); 2] = [
+    ("diff_attr", "changes have versions alone"),
+    ("force_yes", "permit what is needed by skip_verify, allow_downgrades and update_holds"),
+];
+
+/// Upgrade all packages, or the named ones, to their newest versions. Accepts the options of `pkg.install`,
+/// `allow_downgrades` and, with apt and zypper, `dryrun`.
 ///
 /// CLI Example:
 ///
@@ -31,6 +37,7 @@ pub fn upgrade_all(
     #[default(false)] dist_upgrade: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
+    refuse("pkg.upgrade", &kwargs, &REFUSED)?;
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
     if refresh.unwrap_or_else(|| packages.refreshes()) {
         packages.refresh(context, &options)?;
@@ -55,7 +62,8 @@ pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 /// Accepts `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`,
 /// `ignore_epoch`, `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends`, `downloadonly` and `root`, as
-/// far as the package manager supports them.
+/// far as the package manager supports them; with apt `debconf`, a file of answers to the questions of packages, and
+/// `cache_valid_time`, seconds for which the lists are current. `split_arch` is without effect.
 ///
 /// CLI Example:
 ///
@@ -72,9 +80,13 @@ pub fn install_some(
     #[default("base".to_owned())] saltenv: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
+    refuse("pkg.install", &kwargs, &REFUSED)?;
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
     if refresh {
         packages.refresh(context, &options)?;
+    }
+    if let Some(answers) = kwargs.get("debconf").filter(|path| path.is_truthy()) {
+        context.call("debconf.set_file", Args::positional([answers.clone()]))?;
     }
     let doing = if options.reinstall { Operation::Reinstalling } else { Operation::Installing };
     let done = if sources.is_truthy() {
@@ -105,7 +117,7 @@ pub struct RemoveArgs {
     pkgs: Value,
     /// Version of the package to remove.
     version: Option<String>,
-    /// Options of the package manager.
+    /// Options of the package manager. `split_arch` is without effect.
     #[keywords]
     kwargs: Map,
 }

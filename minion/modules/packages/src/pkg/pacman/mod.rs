@@ -132,6 +132,7 @@ impl Packages for Pacman {
         words.extend(options.sysupgrade.then_some("-u"));
         words.extend(QUIET);
         words.extend((!options.reinstall).then_some("--needed"));
+        words.extend(options.download_only.then_some("--downloadonly"));
         let target = |(name, version): &Desired| {
             let name = argument(name)?;
             Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
@@ -168,7 +169,9 @@ impl Packages for Pacman {
 
     fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
         let Upgrade { names, .. } = upgrade;
-        let words = [if names.is_empty() { &["-Su"][..] } else { &["-S"] }, &QUIET].concat();
+        options.refuse_dry_run("pacman")?;
+        let mut words = [if names.is_empty() { &["-Su"][..] } else { &["-S"] }, &QUIET].concat();
+        words.extend(options.download_only.then_some("--downloadonly"));
         let output = pacman(context, &words, &arguments(names)?, options)?;
         Ok(if output.retcode == 0 { Vec::new() } else { vec![format!("{}{}", output.stderr, output.stdout)] })
     }

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use brine_context::state_beacon::{BeaconArgs, StateBeacon};
 use brine_context::{StateContext, StateReturn};
+use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, list, map};
@@ -76,13 +77,21 @@ pub struct InstalledArgs {
     kwargs: Map,
 }
 
-/// Ensure that a package, or several with `pkgs`, are installed, optionally in a version.
+/// Ensure that a package, or several with `pkgs`, are installed, optionally in a version. `skip_suggestions` and
+/// `report_reboot_exit_codes` are without effect.
 #[function]
 pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallResult {
     let name = &args.name;
     if args.pkgs.as_list().is_some_and(<[Value]>::is_empty) {
         return Ok(StateReturn::ok(name, "No packages to install provided").into());
     }
+    let refused = [
+        ("pkg_verify", "files of installed packages are not verified"),
+        ("ignore_types", "files of installed packages are not verified"),
+        ("verify_options", "files of installed packages are not verified"),
+        ("debconf", "answer the questions of the packages by the state debconf.set_file, which this one requires"),
+    ];
+    refuse("pkg.installed", &args.kwargs, &refused)?;
     let (packages, options) = (packages(&context.call)?, Options::read(&args.kwargs));
     if args.sources.is_truthy() {
         if args.pkgs.is_truthy() {
@@ -105,7 +114,8 @@ pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallRes
     )
 }
 
-/// Ensure that a package, or several with `pkgs`, are installed in their newest version.
+/// Ensure that a package, or several with `pkgs`, are installed in their newest version. `watch_flags` and
+/// `report_reboot_exit_codes` are without effect.
 #[function]
 pub fn latest(
     context: &StateContext,

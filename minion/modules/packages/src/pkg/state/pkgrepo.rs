@@ -12,7 +12,7 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("pkgrepo", [managed, a
 
 /// Ensure that a repository is configured: for apt given as a line of `sources.list`, for dnf and zypper by its
 /// name, with the options of its `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname`
-/// is its display name.
+/// is its display name. `ppa_auth` is without effect: PPAs are refused.
 #[function]
 pub fn managed(
     context: &StateContext,
@@ -27,7 +27,8 @@ pub fn managed(
     Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
 }
 
-/// Ensure that a repository is not in the package manager's files.
+/// Ensure that a repository is not in the package manager's files. `ppa_auth` and `keyid_ppa` are without effect: PPAs are
+/// refused.
 #[function]
 pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())

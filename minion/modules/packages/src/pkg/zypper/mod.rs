@@ -237,6 +237,8 @@ impl Packages for Zypper {
         command.extend(options.skip_verify.then(|| "--no-gpg-checks".to_owned()));
         command.push(if dist { "dist-upgrade" } else { "update" }.to_owned());
         command.push("--auto-agree-with-licenses".to_owned());
+        command.extend(options.download_only.then(|| "--download-only".to_owned()));
+        command.extend(options.dry_run.then(|| "--dry-run".to_owned()));
         let flag = if dist { "--from" } else { "--repo" };
         command.extend(options.from.iter().flat_map(|repo| [flag.to_owned(), repo.clone()]));
         if dist {

@@ -1,6 +1,7 @@
 //! `salt.state`: applies SLS files on minions.
 
 use brine_context::{StateContext, StateReturn};
+use brine_function::arguments::refuse;
 use brine_function::{Args, CallResult, function};
 use brine_job::orchestration::MinionResult;
 use brine_value::{FromValue, Map, Value, map};
@@ -58,15 +59,16 @@ pub struct StateArgs {
     allow_fail: Value,
     #[args]
     how: RunArgs,
-    /// Further arguments, ignored.
+    /// Further arguments, ignored; `ssh` and `roster` are refused.
     #[keywords]
-    _kwargs: Map,
+    kwargs: Map,
 }
 
 /// Apply SLS files, a top file or the highstate on minions. `allow_fail` is the number of minions that may fail,
 /// `fail_minions` lists some; with `expect_minions`, a minion that does not return has failed.
 #[function]
 pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
+    refuse("salt.state", &given.kwargs, &super::SSH)?;
     let (fun, mods) = if given.highstate == Some(true) {
         ("state.highstate", None)
     } else if let Some(top) = given.top {

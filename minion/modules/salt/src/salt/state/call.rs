@@ -1,6 +1,7 @@
 //! `salt.function`: calls an execution function on minions.
 
 use brine_context::{StateContext, StateReturn};
+use brine_function::arguments::refuse;
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value};
 
@@ -33,15 +34,16 @@ pub struct FunctionArgs {
     fail_function: Option<String>,
     #[args]
     how: RunArgs,
-    /// Further arguments, ignored.
+    /// Further arguments, ignored; `ssh` and `roster` are refused.
     #[keywords]
-    _kwargs: Map,
+    kwargs: Map,
 }
 
 /// Call an execution function on minions. It has failed on a minion if its retcode is not 0, if it returns false,
 /// or if `fail_function`, an execution function called on the master, returns false for its return.
 #[function]
 pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResult {
+    refuse("salt.function", &given.kwargs, &super::SSH)?;
     let name = &given.name;
     let tgt = &given.tgt;
     if context.test {

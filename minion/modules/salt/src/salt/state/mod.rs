@@ -33,7 +33,14 @@ pub fn wheel(context: &StateContext, name: String, #[keywords] kwargs: Map) -> C
     on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
 }
 
-/// Wait until each id of a list has occurred in the field `event_id` of an event whose tag matches the name.
+/// The arguments by which a job would go to hosts of salt-ssh in the place of minions.
+const SSH: [(&str, &str); 2] = [
+    ("ssh", "orchestrations have minions as targets; run salt-ssh for other hosts"),
+    ("roster", "orchestrations have minions as targets; run salt-ssh for other hosts"),
+];
+
+/// Wait until each id of a list has occurred in the field `event_id` of an event whose tag matches the name. `node` is
+/// without effect: orchestrations run on the master.
 #[function]
 pub fn wait_for_event(
     context: &StateContext,

@@ -32,7 +32,7 @@ pub static FUNCTIONS: Functions<Context> = registry!(
     ]
 );
 
-/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` have no effect;
+/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` are without effect;
 /// `clean_cache=False` accepts a pillar that the master has cached.
 ///
 /// CLI Example:

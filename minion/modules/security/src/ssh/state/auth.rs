@@ -51,7 +51,8 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     done.map(Into::into)
 }
 
-/// Ensure that a user does not have an authorized key, or with `source` any of the keys of a file.
+/// Ensure that a user does not have an authorized key, or with `source` any of the keys of a file. `enc`, `comment` and
+/// `options` are without effect: the key decides.
 #[function]
 pub fn absent(
     context: &StateContext,

@@ -38,13 +38,13 @@ pub struct PrivateKeyArgs {
     /// Whether `pkcs12` is encrypted so that old programs read it.
     #[default(false)]
     pkcs12_encryption_compat: bool,
-    /// Has no effect, as in Salt.
+    /// Without effect, as in Salt.
     #[default]
     cipher: Value,
-    /// Has no effect, as in Salt.
+    /// Without effect, as in Salt.
     #[default]
     verbose: Value,
-    /// Has no effect, as in Salt.
+    /// Without effect, as in Salt.
     #[default]
     text: Value,
     #[args]

@@ -49,7 +49,7 @@ pub struct CrlArgs {
     encoding: String,
     /// Extensions, as in `x509.create_crl`; the number `auto` counts the lists.
     extensions: Option<Map>,
-    /// Has no effect, as in Salt.
+    /// Without effect, as in Salt.
     #[default]
     text: Value,
     #[args]

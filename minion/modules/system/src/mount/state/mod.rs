@@ -210,7 +210,7 @@ pub struct FstabPresentArgs {
     /// Whether an existing entry that differs is left unchanged.
     #[default(false)]
     not_change: bool,
-    /// Accepted and ignored.
+    /// Without effect: an entry is not mounted by itself.
     #[default(true)]
     fs_mount: bool,
 }

@@ -30,7 +30,7 @@ pub struct ControlArgs {
     /// Seconds to wait after the service was started or stopped.
     #[default]
     init_delay: Value,
-    /// Further arguments: `no_block`, `unmask`, `unmask_runtime`.
+    /// Further arguments: `no_block`, `unmask`, `unmask_runtime`. `wait` and `full_restart` are without effect.
     #[keywords]
     kwargs: Map,
 }
@@ -83,7 +83,7 @@ pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime:
 }
 
 /// Restart the service when a watched state has changes, or reload its configuration with `reload`; a service that
-/// should be dead is stopped.
+/// should be dead is stopped. `full_restart` is without effect: it is for other systems.
 #[function]
 pub fn mod_watch(
     context: &StateContext,

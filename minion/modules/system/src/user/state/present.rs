@@ -58,7 +58,7 @@ pub struct PresentArgs {
     homephone: Option<String>,
     /// Further text of the GECOS field.
     other: Option<String>,
-    /// Accepted and ignored: for BSD.
+    /// Without effect: for BSD.
     #[default]
     loginclass: Value,
     /// Date of the last change of the password, in days since 1970.
@@ -79,16 +79,16 @@ pub struct PresentArgs {
     /// Date on which the account expires, in days since 1970.
     #[default]
     expire: Value,
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     #[default]
     win_homedrive: Value,
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     #[default]
     win_profile: Value,
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     #[default]
     win_logonscript: Value,
-    /// Accepted and ignored: for Windows.
+    /// Without effect: for Windows.
     #[default]
     win_description: Value,
     /// Whether a new account is left out of lastlog and faillog.

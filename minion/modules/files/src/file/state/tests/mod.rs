@@ -177,6 +177,22 @@ fn results_of_copies_and_moves_match_salt() {
 }
 
 #[test]
+fn links_inherit_user_and_group_on_request() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("l");
+    for (inherits, owner) in [(true, (12, 34)), (false, (0, 0))] {
+        brine_system::user_files::replace_symlink("/old", &path).unwrap();
+        std::os::unix::fs::lchown(&path, Some(12), Some(34)).unwrap();
+        let arguments =
+            map! {"name" => path.display().to_string(), "target" => "/new", "inherit_user_and_group" => inherits};
+        assert_eq!(run("file.symlink", arguments, false).0, Some(true));
+        let status = path.symlink_metadata().unwrap();
+        assert_eq!((status.uid(), status.gid()), owner, "{inherits}");
+    }
+}
+
+#[test]
 fn replace_keeps_the_encoding_of_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f").display().to_string();
