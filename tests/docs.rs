@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used)]
 
+#[path = "docs/arguments.rs"]
+mod arguments;
 #[path = "docs/command_line.rs"]
 mod command_line;
 #[path = "docs/core_names.rs"]
