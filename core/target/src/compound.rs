@@ -127,7 +127,9 @@ fn expand<'a>(
             out.push(Cow::Owned(format!("L@{}", definition.join(","))));
             continue;
         }
-        let in_parentheses = !inside.is_empty() || definition.iter().any(|word| word.starts_with("N@"));
+        // An empty group becomes `( )`, which no minion matches.
+        let uses_groups = definition.iter().any(|word| word.starts_with("N@"));
+        let in_parentheses = !inside.is_empty() || definition.is_empty() || uses_groups;
         inside.push(name);
         out.extend(in_parentheses.then_some(Cow::Borrowed("(")));
         expand(&definition, nodegroups, inside, out)?;
@@ -197,7 +199,8 @@ impl<'a> Parser<'a> {
             Some("(") => {
                 self.at += 1;
                 self.depth += 1;
-                let inner = self.any()?;
+                // An empty nodegroup.
+                let inner = if self.peek() == Some(")") { Expression::Any(Vec::new()) } else { self.any()? };
                 self.depth -= 1;
                 if self.take(")") { Ok(inner) } else { Err(self.wrong("a '(' is not closed")) }
             }

@@ -42,7 +42,8 @@ fn nodegroups() -> Map {
         "both" => "m1 or m2", "ids" => list!["m1", "m2"], "words" => list!["m1", "or", "m2"], "one" => "m1",
         "nested" => "N@both and not m2", "list" => "L@m1,m2", "mixed" => list!["N@both", "and", "m1"],
         "loop" => "N@pool or m1", "pool" => "N@loop", "bad" => "m1 or", "globs" => list!["m*", "x"],
-        "missing" => "N@zz or m1", "odd" => 5,
+        "missing" => "N@zz or m1", "odd" => 5, "empty" => "", "none" => list![], "blank" => "N@empty",
+        "spared" => "N@both and not N@empty and not N@none", "idle" => "N@both and N@empty",
     }
 }
 
@@ -270,8 +271,6 @@ fn malformed_compounds_are_refused_with_a_position_and_reason() {
         ("not not m2", 2, "not"),
         ("m1 and and m1", 3, "and"),
         ("m1 or and m1", 3, "and"),
-        ("( )", 2, ")"),
-        ("m1 and ( )", 4, ")"),
         ("m1 or ) ( m2", 3, ")"),
     ] {
         read(index, word, text, "a term is missing before this");
@@ -340,6 +339,11 @@ fn invalid_targets_are_refused_with_a_reason() {
 #[test]
 fn nodegroups_are_compounds_lists_of_words_or_lists_of_ids() {
     check(TargetKind::Nodegroup, &["both", "ids", "words", "one", "nested", "list", "mixed"], true);
+    // An empty group has no members.
+    check(TargetKind::Nodegroup, &["empty", "none", "blank", "idle"], false);
+    check(TargetKind::Nodegroup, &["spared"], true);
+    check(TargetKind::Compound, &["not N@empty", "m1 and not N@none", "N@empty or m1", "m1 and not ( )"], true);
+    check(TargetKind::Compound, &["N@empty", "m1 and N@blank", "( )", "m1 and ( )"], false);
     // Without parentheses: `m1 or m2 and m2`.
     check(TargetKind::Compound, &["N@both and m2", "N@words and m2"], true);
     check(TargetKind::Compound, &["N@mixed and m2", "N@nested and m2", "N@ids and m2"], false);
