@@ -235,6 +235,32 @@ fn an_encoder_in_the_wrong_place_gives_no_structure() {
 }
 
 #[test]
+fn a_mapping_that_is_printed_alone_is_data() {
+    let data = || map! {"id" => "x: 1\n'y' \"z\", #", "n" => 12, "none" => Value::Nil, "l" => list!["*a", "012", true]};
+    let whole = data();
+    for (source, expected) in [
+        ("a: {{ data }}", map! {"a" => whole.clone()}),
+        ("a:\n  - {{ data }}", map! {"a" => list![whole.clone()]}),
+        ("a: {b: {{ data }}, c: 1}", map! {"a" => map! {"b" => whole.clone(), "c" => 1}}),
+        ("{% set d = {'e': data} %}a: {{ d }}", map! {"a" => map! {"e" => whole.clone()}}),
+        ("a: {{ {'l': data.l} }}", map! {"a" => map! {"l" => whole["l"].clone()}}),
+        ("{{ data }}", whole.clone()),
+    ] {
+        assert_eq!(render(source, data()), Ok(expected.into()), "{source}");
+    }
+    for source in [
+        "a: x {{ data }}",
+        "a: '{{ data }}'",
+        "{{ data }}: 1",
+        "a: {b: 1, <<: {{ data }}}",
+        "a: {{ data.l }}",
+        "a: {{ [data.id] }}",
+    ] {
+        assert!(render(source, data()).is_err(), "{source}: {:?}", render(source, data()));
+    }
+}
+
+#[test]
 fn the_templates_own_text_is_printed_unchanged() {
     for (source, expected) in [
         ("a: {{ opts.list }}", Value::from(map! {"a" => list![1, 2]})),

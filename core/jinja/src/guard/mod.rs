@@ -28,7 +28,7 @@ pub(super) use facts::Facts;
 pub(super) use solve::Decision;
 
 use super::syntax::{Document, Emitted, Purpose, emit};
-use super::value::{printed, split_kwargs, to_jinja};
+use super::value::{from_jinja, printed, split_kwargs, to_jinja};
 
 /// The variable of the guard.
 pub(super) const GUARD: &str = "__guard__";
@@ -197,6 +197,7 @@ impl Guard {
             (Decision::Encoded(Encoder::Yaml), _) => Kind::Yaml,
             (Decision::Encoded(Encoder::Json), _) => Kind::Json,
             (_, ValueKind::Number | ValueKind::Bool | ValueKind::None) => Kind::Typed,
+            (_, ValueKind::Map) => Kind::Data,
             _ => Kind::Text,
         };
         let emit = templates.facts[at].emits.get(tag);
@@ -208,7 +209,12 @@ impl Guard {
         // Of nested placeholders, only the outer one is used.
         let text: Arc<str> =
             if self.placeholders.touches(&text) { self.placeholders.reveal(&text).into() } else { text.into() };
-        match self.placeholders.add(text, kind, origin.clone()) {
+        let data = (kind == Kind::Data).then(|| self.placeholders.resolve(from_jinja(value)).ok()).flatten();
+        let word = match data {
+            Some(data) => self.placeholders.add_data(text, data, origin.clone()),
+            None => self.placeholders.add(text, kind, origin.clone()),
+        };
+        match word {
             Some(word) => Ok(JinjaValue::from(word)),
             None => Err(refuse(&mut templates, too_much(&origin))),
         }

@@ -62,12 +62,17 @@ pub enum Kind {
     Yaml,
     /// The output of `json`.
     Json,
+    /// A mapping without an encoder. If it is a whole scalar, it is that mapping. (A list could add targets where the
+    /// template means one id.)
+    Data,
 }
 
 #[derive(Debug)]
 struct Placeholder {
     text: Arc<str>,
     kind: Kind,
+    /// The value of [`Kind::Data`].
+    data: Option<Value>,
     origin: Origin,
 }
 
@@ -140,13 +145,24 @@ impl Placeholders {
 
     /// Adds a text and returns its placeholder, or `None` if the rendering exceeds its limit.
     pub fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
+        self.push(text, kind, None, origin)
+    }
+
+    /// Adds a mapping and its text, as [`Placeholders::add`] does.
+    pub fn add_data(&self, text: Arc<str>, data: Value, origin: Origin) -> Option<String> {
+        self.push(text, Kind::Data, Some(data), origin)
+    }
+
+    fn push(&self, text: Arc<str>, kind: Kind, data: Option<Value>, origin: Origin) -> Option<String> {
         let mut table = self.table.lock();
-        let bytes = table.bytes.checked_add(text.len())?.checked_add(PLACEHOLDER_COST)?;
+        // The text of data is about as long as the data.
+        let size = if data.is_some() { text.len().checked_mul(2)? } else { text.len() };
+        let bytes = table.bytes.checked_add(size)?.checked_add(PLACEHOLDER_COST)?;
         if bytes > MAX_BYTES {
             return None;
         }
         table.bytes = bytes;
-        table.entries.push(Placeholder { text, kind, origin });
+        table.entries.push(Placeholder { text, kind, data, origin });
         let mut word = String::with_capacity(self.prefix.len() + 6);
         // Writing into a `String` cannot fail.
         _ = write!(word, "{}{}{END}", self.prefix, table.entries.len() - 1);
@@ -271,13 +287,18 @@ impl Placeholders {
                 [Piece::Placeholder(number)] => Some(word(number)),
                 _ => None,
             };
-            if let Some(encoded) = alone.filter(|word| matches!(word.kind, Kind::Yaml | Kind::Json))
+            if let Some(encoded) = alone.filter(|word| matches!(word.kind, Kind::Yaml | Kind::Json | Kind::Data))
                 && context.style == Style::Plain
                 && !tagged
             {
                 let (text, kind, origin) = (Arc::clone(&encoded.text), encoded.kind, encoded.origin.clone());
+                let data = encoded.data.clone();
                 drop(table);
-                return self.node(&text, kind, &origin).map(Scalar::Node);
+                return match data {
+                    Some(data) => self.cover(data, &origin).ok_or_else(|| too_much(&origin)),
+                    None => self.node(&text, kind, &origin),
+                }
+                .map(Scalar::Node);
             }
             let parts: Vec<fits::Part<'_>> = pieces
                 .iter()
