@@ -4,6 +4,7 @@
 //! Here the placeholders of one reaction are replaced. In targets and names of keys the text must be literal: no
 //! wildcard, separator or operator. That holds for encoded text as well, since quoting ends at the YAML.
 
+use brine_function::arguments::keyword_name;
 use brine_target::TargetKind;
 use brine_value::{Map, Value};
 use brine_yaml::untrusted::{Part, Placeholders};
@@ -46,6 +47,7 @@ fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<React
     let name = placeholders.reveal(&reaction.name());
     trusted(placeholders, reaction.fun(), "a function")?;
     let is_wheel = matches!(reaction, Reaction::Wheel { .. });
+    let is_local = matches!(reaction, Reaction::Local(_));
     let args = match &mut reaction {
         Reaction::Local(local) => {
             trusted(placeholders, &local.tgt_type, "a type of target")?;
@@ -62,6 +64,12 @@ fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<React
     let (fun, args) = args;
     for key in args.keyword.keys().filter_map(Value::as_str) {
         trusted(placeholders, key, "the name of an argument")?;
+    }
+    let passed_on = args.keyword.get("arg").map(|arg| arg.as_list().unwrap_or(std::slice::from_ref(arg)));
+    let is_passed_on = is_local || TARGET_FIRST.contains(&fun.as_str());
+    let positional = if is_passed_on { &args.positional[..] } else { &[] };
+    for value in positional.iter().chain(passed_on.unwrap_or_default()) {
+        check_positional(placeholders, value)?;
     }
     if is_wheel && fun.starts_with("key.") || CALL_WHEEL.contains(&fun.as_str()) {
         for value in args.positional.iter().chain(args.keyword.values()) {
@@ -85,6 +93,29 @@ fn trusted(placeholders: &Placeholders, text: &str, what: &str) -> Result<(), St
     match placeholders.parts(text).into_iter().find_map(untrusted) {
         Some((_, tag)) => Err(format!("`{tag}` is invalid: {what} cannot come from the event, write it in the file")),
         None => Ok(()),
+    }
+}
+
+/// Rejects a positional argument that would become a keyword argument on the minion: a text `name=value` whose name comes
+/// from the event, or a mapping that has a name from the event beside `__kwarg__`.
+fn check_positional(placeholders: &Placeholders, value: &Value) -> Result<(), String> {
+    match value {
+        Value::Str(text) if placeholders.touches(text.as_str()) => {
+            let parts = placeholders.parts(text.as_str());
+            let own_name = matches!(parts.first(), Some(Part::Own(own)) if own.contains('='));
+            if own_name || keyword_name(&placeholders.reveal(text.as_str())).is_none() {
+                return Ok(());
+            }
+            trusted(placeholders, text.as_str(), "the name of an argument (text 'name=value')")
+        }
+        Value::Map(map) => {
+            let mut names = map.keys().filter_map(Value::as_str);
+            if names.clone().any(|name| placeholders.reveal(name) == "__kwarg__") {
+                names.try_for_each(|name| trusted(placeholders, name, "the name of an argument"))?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

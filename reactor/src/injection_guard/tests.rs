@@ -42,6 +42,40 @@ fn pending(id: &str) -> Map {
 }
 
 #[test]
+fn text_of_an_event_names_no_argument() {
+    let local = |arg: &str| format!("a:\n  local.test.arg:\n    - tgt: web1\n    - arg: {arg}\n");
+    let execute =
+        |arg: &str| format!("a:\n  runner.salt.execute:\n    - tgt: web1\n    - fun: test.arg\n    - arg: {arg}\n");
+    for (text, arg, is_allowed) in [
+        ("runas=evil", "['{{ data.x }}']", false),
+        ("runas=evil", "[{{ data.x | yaml_encode }}]", false),
+        ("runas=evil", "[{{ data.x | json }}]", false),
+        ("=evil", "['runas{{ data.x }}']", false),
+        ("evil", "['runas={{ data.x }}']", true),
+        ("a=b", "['runas={{ data.x }}']", true),
+        ("a=b", "['echo {{ data.x }}']", true),
+        ("a b=c", "['{{ data.x }}']", true),
+        ("web1", "['{{ data.x }}']", true),
+    ] {
+        for source in [local(arg), execute(arg)] {
+            let read = reactions(&source, &map! {"x" => text});
+            assert_eq!(read.is_ok(), is_allowed, "{source} {text}: {read:?}");
+        }
+    }
+    for (kwarg, is_allowed) in [(true, false), (false, true)] {
+        let given = if kwarg {
+            map! {"__kwarg__" => true, "runas" => "evil"}
+        } else {
+            map! {"runas" => "evil"}
+        };
+        for source in [local("[{{ data.x }}]"), local("[{{ data.x | json }}]")] {
+            let read = reactions(&source, &map! {"x" => given.clone()});
+            assert_eq!(read.is_ok(), is_allowed, "{source} {kwarg}: {read:?}");
+        }
+    }
+}
+
+#[test]
 fn hostile_ids_accept_only_their_own_key() {
     for id in [
         "\"*\" #_youshi",

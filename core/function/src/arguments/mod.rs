@@ -51,6 +51,11 @@ pub fn parse_within(word: &str, memory: &mut usize) -> Argument {
     }
 }
 
+/// Returns the name in a string `name=value`, which is a keyword argument; `None` for any other string.
+pub fn keyword_name(word: &str) -> Option<&str> {
+    keyword(word).map(|(name, _)| name)
+}
+
 /// Parses a string `name=value`; `None` for any other string. The value takes at most `memory` bytes, as in
 /// [`parse_within`].
 pub(crate) fn keyword_within<'a>(word: &'a str, memory: &mut usize) -> Option<(&'a str, Value)> {
