@@ -338,6 +338,14 @@ fn nested_args(name: &str, named: &mut Map, placeholders: &Placeholders) -> Resu
                 match item {
                     // One-key mappings in the list are named arguments, as everywhere in SLS.
                     Value::Map(map) if map.len() == 1 => args.keyword.extend(map),
+                    Value::Map(map) if map.values().any(Value::is_nil) => {
+                        let names = map.keys().map(|name| placeholders.reveal(&name.to_string())).collect::<Vec<_>>();
+                        return Err(format!(
+                            "'{name}' has an item with several names below 'args', of which one is empty: {}: indent the \
+                             lines that belong below it",
+                            names.join(", ")
+                        ));
+                    }
                     other => args.positional.push(other),
                 }
             }

@@ -108,6 +108,12 @@ fn errors_name_file_and_line() {
             "the body of 'runner.x.y' is invalid: expected a list of arguments, such as `- tgt: '*'`, got int",
         ),
         (
+            "a:\n  runner.x.y:\n    - args:\n      - mods: m\n      - pillar:\n        minion_id: x\n",
+            2,
+            "'runner.x.y' has an item with several names below 'args', of which one is empty: pillar, minion_id: indent \
+             the lines that belong below it",
+        ),
+        (
             "a:\n  runner.x.y: [{args: [1]}, {arg: [2]}]",
             2,
             "'runner.x.y' has its arguments both below 'args' and below 'arg' or 'kwarg': keep one",
