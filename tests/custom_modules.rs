@@ -177,6 +177,18 @@ fn without_custom_modules_no_python_starts() {
 }
 
 #[test]
+fn a_module_of_the_whitelist_may_call_others() {
+    let minion = Minion::new(&[("_modules/own.py", MODULE)]);
+    minion.call(&["saltutil.sync_modules", "saltenv=base"]);
+    let config = minion.0.path().join("minion");
+    let text = std::fs::read_to_string(&config).unwrap() + "whitelist_modules: [own]\n";
+    std::fs::write(&config, text).unwrap();
+    assert_eq!(minion.call(&["own.list"]), "built in");
+    let refused = minion.error(&["test.echo", "x"]);
+    assert!(refused.contains("'test.echo' is not available."), "{refused}");
+}
+
+#[test]
 fn custom_functions_are_called_listed_and_documented() {
     let minion = full();
     for (arguments, expected) in [

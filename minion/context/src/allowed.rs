@@ -61,6 +61,13 @@ impl Allowed {
         Allowed { disabled: config.disable_modules.clone(), only: config.whitelist_modules.clone() }
     }
 
+    /// Reads the options of the functions that custom modules may call: as in Salt, `whitelist_modules` is about calls
+    /// from outside, and a listed module may use the others. `None` if these are the same functions.
+    pub fn inside(config: &MinionConfig) -> Option<Self> {
+        let all = || Allowed { disabled: config.disable_modules.clone(), only: Vec::new() };
+        (!config.whitelist_modules.is_empty()).then(all)
+    }
+
     /// Reads the options of state modules. As in Salt, a state module does not work without the execution module of its
     /// name, so `disable_modules` disables it, too.
     pub fn states(config: &MinionConfig) -> Self {
@@ -111,6 +118,13 @@ mod tests {
             assert_eq!((functions.has(module), states.has(module)), (function, state), "{module}");
         }
         assert!(Allowed::default().has("cmd"));
+        assert_eq!(Allowed::inside(&config), None);
+        let given = map! {"disable_modules" => list!["cron"], "whitelist_modules" => list!["sec", "cron"]};
+        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+        let (outside, inside) = (Allowed::functions(&config), Allowed::inside(&config).unwrap());
+        for (module, from_outside, from_inside) in [("sec", true, true), ("cmd", false, true), ("cron", false, false)] {
+            assert_eq!((outside.has(module), inside.has(module)), (from_outside, from_inside), "{module}");
+        }
     }
 
     #[test]

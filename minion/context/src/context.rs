@@ -171,6 +171,8 @@ pub struct Minion {
     pub mask: Mask,
     /// Execution functions.
     pub functions: Registry<Context>,
+    /// The execution functions that custom modules may call; unset if they are those of `functions`.
+    pub inner_functions: Option<Registry<Context>>,
     /// State functions.
     pub states: Registry<StateContext>,
     /// Custom modules, whose functions are in both, too.
@@ -246,6 +248,8 @@ impl Minion {
             None => LocalBus::Sockets { directory: config.sock_dir.clone(), names },
         };
         let (allowed, allowed_states) = (Allowed::functions(config), Allowed::states(config));
+        let functions =
+            |custom: &Arc<CustomModules>| Registry::new(&modules.functions()).with_overlay(custom::functions(custom));
         Arc::new_cyclic(|minion| {
             let custom = CustomModules::new(config, events, minion.clone());
             Minion {
@@ -261,12 +265,18 @@ impl Minion {
                 schedule,
                 jobs,
                 mask: mask(config, modules),
-                functions: allowed.of(Registry::new(&modules.functions()).with_overlay(custom::functions(&custom))),
+                functions: allowed.of(functions(&custom)),
+                inner_functions: Allowed::inside(config).map(|allowed| allowed.of(functions(&custom))),
                 states: allowed_states.of(Registry::new(&modules.states()).with_overlay(custom::states(&custom))),
                 custom,
                 modules,
             }
         })
+    }
+
+    /// Returns the execution functions that custom modules may call.
+    pub(crate) fn inner_functions(&self) -> &Registry<Context> {
+        self.inner_functions.as_ref().unwrap_or(&self.functions)
     }
 
     /// Collects the grains of the host, and those of custom modules. Grains set by hand take precedence.
@@ -420,6 +430,14 @@ impl Context {
     /// Calls another execution function within the same job.
     pub fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         self.minion.functions.call(self, function, args)
+    }
+
+    /// Calls an execution function for a custom module.
+    ///
+    /// # Errors
+    /// As for [`Context::call`].
+    pub(crate) fn call_inside(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        self.minion.inner_functions().call(self, function, args)
     }
 
     /// Runs a program to its end, as a child of the job.

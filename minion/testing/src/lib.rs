@@ -200,6 +200,7 @@ pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstr
         jobs: Arc::default(),
         mask: Mask::default(),
         functions: Registry::new(&modules.functions()),
+        inner_functions: None,
         states: Registry::new(&modules.states()),
         modules: *modules,
     })

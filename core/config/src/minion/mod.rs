@@ -144,7 +144,7 @@ shared_options! {
     /// The execution modules that are not there: names of modules, or of Salt's files of them, such as `cmdmod`. Neither
     /// are the state modules of these names.
     disable_modules: Vec<String> = Vec::new(),
-    /// The only execution modules that are there; none for all.
+    /// The only execution modules that jobs and states may call; none for all. Custom modules among them may call all.
     whitelist_modules: Vec<String> = Vec::new(),
     /// The state modules that are not there.
     disable_states: Vec<String> = Vec::new(),

@@ -289,7 +289,7 @@ impl CustomModules {
 
 /// Returns the full names of Brine's functions, by type.
 fn functions(minion: &Minion) -> BTreeMap<&'static str, Vec<String>> {
-    [("modules", built_in(&minion.functions)), ("states", built_in(&minion.states))].into()
+    [("modules", built_in(minion.inner_functions())), ("states", built_in(&minion.states))].into()
 }
 
 fn built_in<C>(registry: &Registry<C>) -> Vec<String> {
@@ -305,8 +305,8 @@ struct Running<'a> {
 impl Services for Running<'_> {
     fn call(&self, kind: &str, function: &str, args: Args) -> CallResult {
         match kind {
-            "modules" => self.context.call(function, args),
-            "events" => self.context.call("event.fire", args),
+            "modules" => self.context.call_inside(function, args),
+            "events" => self.context.call_inside("event.fire", args),
             "states" => {
                 let alone = || StateContext {
                     call: self.context.clone(),
