@@ -18,6 +18,8 @@ shared_options! {
     minion_id_lowercase: bool = false,
     /// The domain that is removed from the end of the host name when it becomes the id; `True` for all after the first dot.
     minion_id_remove_domain: Value = Value::Bool(false),
+    /// The domain that is added to an id that does not end in it or in a dot.
+    append_domain: String = String::new(),
     /// Whether the daemon stores an id that is not configured in `minion_id` in the configuration directory, where it is
     /// read from then on, so that the minion keeps it if the host gets another name.
     minion_id_caching: bool = true,

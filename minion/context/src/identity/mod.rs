@@ -39,7 +39,7 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, SetupError> {
 /// Returns the id in the configuration, or, with `minion_id_caching`, in `minion_id` in its directory.
 pub fn known_id(config: &MinionConfig) -> Result<Option<MinionId>, SetupError> {
     if let Some(id) = &config.id {
-        return Ok(Some(id.parse()?));
+        return Ok(Some(with_domain(config, id).parse()?));
     }
     if !config.minion_id_caching {
         return Ok(None);
@@ -47,7 +47,7 @@ pub fn known_id(config: &MinionConfig) -> Result<Option<MinionId>, SetupError> {
     let stored = files::read_if_exists(id_file(config))?.unwrap_or_default();
     // As in Salt: the first line, without a byte order mark. `localhost` identifies no host.
     let id = stored.lines().next().unwrap_or_default().trim().trim_start_matches('\u{feff}');
-    Ok(if ["", "localhost"].contains(&id) { None } else { Some(id.parse()?) })
+    Ok(if ["", "localhost"].contains(&id) { None } else { Some(with_domain(config, id).parse()?) })
 }
 
 /// Stores a generated id, which [`known_id`] returns from then on. Blocks.
@@ -62,9 +62,15 @@ fn id_file(config: &MinionConfig) -> PathBuf {
     config.config_dir.join("minion_id")
 }
 
-/// Returns the id of a host with this name, by `minion_id_lowercase` and `minion_id_remove_domain`.
+/// Returns the id of a host with this name, by `minion_id_lowercase`, `minion_id_remove_domain` and `append_domain`.
 pub fn id_of_name(config: &MinionConfig, name: &str) -> Result<MinionId, SetupError> {
-    Ok(of_host(config, name).parse()?)
+    Ok(with_domain(config, &of_host(config, name)).parse()?)
+}
+
+/// Applies `append_domain` to an id, as in Salt also to a configured one.
+fn with_domain(config: &MinionConfig, id: &str) -> String {
+    let domain = &config.append_domain;
+    if id.ends_with(domain.as_str()) || id.ends_with('.') { id.to_owned() } else { format!("{id}.{domain}") }
 }
 
 /// Applies `minion_id_lowercase` and `minion_id_remove_domain` to a host name.

@@ -1,4 +1,4 @@
-use brine_value::map;
+use brine_value::{Map, map};
 
 use super::*;
 
@@ -41,4 +41,28 @@ fn the_host_name_becomes_the_id_as_in_salt() {
         let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
         assert_eq!(of_host(&config, name), id, "{name} {lower} {domain}");
     }
+}
+
+#[test]
+fn the_domain_is_appended_once_to_every_id() {
+    let directory = tempfile::tempdir().unwrap();
+    let id = |given: Map| {
+        let mut config = MinionConfig::load(directory.path(), &given).unwrap().config;
+        let id = minion_id(&config).unwrap();
+        config.set_id(id.as_str());
+        assert_eq!(minion_id(&config).unwrap(), id);
+        id.as_str().to_owned()
+    };
+    for (name, domain, expected) in [
+        ("web1", "foo.org", "web1.foo.org"),
+        ("web1.foo.org", "foo.org", "web1.foo.org"),
+        ("web1.", "foo.org", "web1."),
+        ("web1", "", "web1"),
+    ] {
+        assert_eq!(id(map! {"id" => name, "append_domain" => domain}), expected, "{name} {domain}");
+        std::fs::write(directory.path().join("minion_id"), name).unwrap();
+        assert_eq!(id(map! {"append_domain" => domain}), expected, "stored {name} {domain}");
+    }
+    let config = MinionConfig::load(directory.path(), &map! {"append_domain" => "foo.org"}).unwrap().config;
+    assert_eq!(id_of_name(&config, "web2").unwrap().as_str(), "web2.foo.org");
 }
