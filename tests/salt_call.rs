@@ -205,3 +205,22 @@ fn the_configuration_restricts_what_a_minion_does() {
     let (backups, _) = local(directory.path(), &["file.list_backups", &format!("{root}/file")]);
     assert_eq!(backups.matches("'Location'").count(), 2, "{backups}");
 }
+
+#[test]
+fn templates_are_imported_by_their_path_on_this_host() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("srv");
+    std::fs::create_dir_all(root.join("j")).unwrap();
+    let config = format!("id: m1\nroot_dir: {0}\nfile_roots: {{base: [{0}/srv]}}\n", directory.path().display());
+    std::fs::write(directory.path().join("minion"), config).unwrap();
+    std::fs::write(root.join("j/v.jinja"), "{% set v = 'found' %}").unwrap();
+    std::fs::write(directory.path().join("outside.jinja"), "{% set v = 'secret' %}").unwrap();
+    for (path, is_found) in [("srv/j/v.jinja", true), ("outside.jinja", false), ("srv/../outside.jinja", false)] {
+        let path = directory.path().join(path);
+        let sls = format!("{{% from '{}' import v %}}\n{{{{ v }}}}: {{test.nop: []}}\n", path.display());
+        std::fs::write(root.join("a.sls"), sls).unwrap();
+        let (shown, _) = local(directory.path(), &["state.show_low_sls", "a"]);
+        assert_eq!(shown.contains("'found'"), is_found, "{}: {shown}", path.display());
+        assert!(!shown.contains("'secret'"), "{shown}");
+    }
+}

@@ -1,8 +1,10 @@
 //! The functions and files of a minion for its templates.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brine_config::MinionConfig;
 use brine_function::{Args, CallError};
 use brine_jinja::{Behaviour, CustomCall, Files, Functions, Host, HostedFile, Role, Tree};
 use brine_value::{Map, Value};
@@ -120,6 +122,13 @@ pub struct MinionFiles(pub Context);
 
 impl Files for MinionFiles {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        read_text(&*self.0.minion.files, path, saltenv)
+        read_text(&*self.0.minion.files, below_root(self.0.config(), path, saltenv).unwrap_or(path), saltenv)
     }
+}
+
+/// Returns the path below a root of `file_roots` for an absolute path in it, which a minion without a master accepts, as in
+/// Salt.
+fn below_root<'p>(config: &MinionConfig, path: &'p str, saltenv: &str) -> Option<&'p str> {
+    let roots = config.file_roots.get(saltenv).filter(|_| config.file_client == "local")?;
+    roots.iter().find_map(|root| Path::new(path).strip_prefix(root).ok()?.to_str())
 }
