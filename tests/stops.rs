@@ -129,3 +129,17 @@ async fn a_limit_of_file_sizes_is_an_error_of_the_store_and_not_the_end_of_the_m
     assert_eq!(system.master_pid().to_string(), pid);
     system.stop_master();
 }
+
+#[tokio::test]
+async fn user_signals_do_not_end_daemons() {
+    let mut system = System::start("").await;
+    system.start_minion("m1").await;
+    let pids = [system.master_pid(), system.minion_pid("m1")];
+    for signal in [Signal::SIGUSR1, Signal::SIGUSR2] {
+        for pid in pids {
+            kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+        }
+        assert_eq!(system.salt_json(&["m1", "test.ping"]).to_string(), "{'m1': True}", "{signal}");
+    }
+    assert_eq!([system.master_pid(), system.minion_pid("m1")], pids);
+}
