@@ -40,8 +40,7 @@ pub fn set_system_time(context: &Context, newtime: String, utc_offset: Option<St
 ///     salt '*' system.set_system_date '03-28-13'
 #[function]
 pub fn set_system_date(context: &Context, newdate: String, utc_offset: Option<String>) -> CallResult {
-    let date = DATES.iter().find_map(|format| Date::strptime(format, &newdate).ok());
-    let date = date.ok_or_else(|| CallError::Invocation {
+    let date = parse_date(&newdate).ok_or_else(|| CallError::Invocation {
         function: "system.set_system_date".into(),
         message: "Invalid date format".into(),
     })?;
@@ -86,6 +85,11 @@ pub fn set_system_date_time(context: &Context, #[args] args: DateTimeArgs) -> Ca
         0,
     );
     set(context, time.map_err(CallError::execution)?, args.utc_offset.as_deref())
+}
+
+/// Parses a date. A year of two digits is not one of `%Y`, which in Python takes four.
+fn parse_date(text: &str) -> Option<Date> {
+    DATES.iter().find_map(|format| Date::strptime(format, text).ok().filter(|date| date.year() >= 1000))
 }
 
 /// Returns a given part of a date, or the current one.
@@ -159,9 +163,10 @@ mod tests {
     #[test]
     fn dates_and_times_have_salts_formats() {
         for text in ["2013-03-28", "03-28-2013", "03-28-13", "03/28/2013", "03/28/13", "2013/03/28"] {
-            let found = DATES.iter().find_map(|format| Date::strptime(format, text).ok());
-            assert_eq!(found, Some(date(2013, 3, 28)), "{text}");
+            assert_eq!(parse_date(text), Some(date(2013, 3, 28)), "{text}");
         }
+        assert_eq!(parse_date("03-08-13"), Some(date(2013, 3, 8)));
+        assert_eq!(parse_date("tomorrow"), None);
         for (text, hour) in [("11:20:05 PM", 23), ("11:20 AM", 11), ("23:20:05", 23), ("11:20", 11)] {
             let found = TIMES.iter().find_map(|format| Time::strptime(format, text).ok());
             assert_eq!(found.map(|time| (time.hour(), time.minute())), Some((hour, 20)), "{text}");
