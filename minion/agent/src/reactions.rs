@@ -85,7 +85,8 @@ fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) 
     // Events that the call publishes contain its cause.
     let load = cause.map(Cause::short_fields).unwrap_or_default();
     let job = Arc::new(Job { load, ..Job::local(&Jid::new(), fun, args) });
-    Context { in_template: cause.is_none(), ..Context::new(Arc::clone(minion), job) }
+    let context = Context::new(Arc::clone(minion), job);
+    if cause.is_none() { context.for_template() } else { context }
 }
 
 struct CallerDispatch {

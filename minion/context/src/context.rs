@@ -411,8 +411,10 @@ pub struct Context {
     pub minion: Arc<Minion>,
     /// The job of the function.
     pub job: Arc<Job>,
-    /// Whether the call is from a template: then `cmd.run` uses no shell and pillar is not masked.
+    /// Whether the call is from a template: then pillar is not masked.
     pub in_template: bool,
+    /// Whether a template, a function or a state made the call instead of the job: then `cmd.run` uses no shell.
+    pub is_nested: bool,
     /// The pillar of a state run, which replaces the minion's: `pillar={...}` is for that run only.
     pub run_pillar: Option<Arc<Map>>,
     /// The options of a state run, which replace the configuration's: with options of the run itself, such as `test`.
@@ -424,7 +426,15 @@ pub struct Context {
 impl Context {
     /// Creates the context of a job's function.
     pub fn new(minion: Arc<Minion>, job: Arc<Job>) -> Self {
-        Context { minion, job, in_template: false, run_pillar: None, run_opts: None, own_grains: None }
+        Context {
+            minion,
+            job,
+            in_template: false,
+            is_nested: false,
+            run_pillar: None,
+            run_opts: None,
+            own_grains: None,
+        }
     }
 
     /// Calls another execution function within the same job.
@@ -432,12 +442,27 @@ impl Context {
         self.minion.functions.call(self, function, args)
     }
 
-    /// Calls an execution function for a custom module.
+    /// Calls an execution function for a custom module: by default, without a shell, as [`Context::call_nested`].
     ///
     /// # Errors
     /// As for [`Context::call`].
     pub(crate) fn call_inside(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        self.minion.inner_functions().call(self, function, args)
+        self.minion.inner_functions().call(&self.nested(&args), function, args)
+    }
+
+    /// Calls an execution function for another function or for a state: by default, `cmd.run` passes the command to
+    /// no shell then, so that values in it are not run.
+    ///
+    /// # Errors
+    /// As for [`Context::call`].
+    pub fn call_nested(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        self.nested(&args).call(function, args)
+    }
+
+    /// Returns the context of a nested call. The arguments of the job itself, which contain `__pub_jid`, keep the
+    /// default of the job.
+    fn nested(&self, args: &Args) -> Self {
+        Context { is_nested: self.is_nested || !args.keyword.contains_key("__pub_jid"), ..self.clone() }
     }
 
     /// Runs a program to its end, as a child of the job.
@@ -491,6 +516,6 @@ impl Context {
     /// Returns the context for calls from a template.
     #[must_use]
     pub fn for_template(&self) -> Self {
-        Context { in_template: true, ..self.clone() }
+        Context { in_template: true, is_nested: true, ..self.clone() }
     }
 }

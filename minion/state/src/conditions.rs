@@ -189,7 +189,7 @@ fn function(context: &Context, fun: &str, call: &Map) -> Result<bool, CallError>
     let args = Args { positional, keyword: keyword.map(|(key, value)| (key.clone(), value.clone())).collect() };
     let retcode = &context.job.retcode;
     let before = retcode.swap(0, Ordering::Relaxed);
-    let value = context.call(fun, args);
+    let value = context.call_nested(fun, args);
     let set = retcode.swap(before, Ordering::Relaxed);
     let value = match (value?, call.get("get_return").and_then(Value::as_str)) {
         (value, Some(path)) => brine_yaml::traverse(&value, path, ":").cloned().unwrap_or_default(),

@@ -68,8 +68,8 @@ pub struct CommandArgs {
     /// Without effect: commands have no terminal.
     #[default(false.into())]
     pub(super) use_vt: Value,
-    /// Whether standard error is returned with standard output.
-    #[default(false.into())]
+    /// Whether standard error is returned with standard output; by default, `cmd.run` does so.
+    #[default]
     pub(super) redirect_stderr: Value,
     /// Whether the command is started in the background.
     #[default(false.into())]
@@ -140,8 +140,7 @@ impl CommandArgs {
         }
         _ = (&self.output_encoding, &self.log_callback, &self.reset_system_locale, &self.use_vt);
         _ = (&self.password, &self.encoded_cmd);
-        let through_shell =
-            if self.python_shell.is_nil() { !context.in_template } else { self.python_shell.is_truthy() };
+        let through_shell = if self.python_shell.is_nil() { !context.is_nested } else { self.python_shell.is_truthy() };
         let mut env = environment(&self.env);
         if let Some(first) = self.prepend_path.clone() {
             let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());

@@ -1,7 +1,7 @@
 //! `cmd`: runs commands.
 //!
-//! From the command line and in states a command runs in a shell; from a template it does not, as in Salt, unless
-//! `python_shell=True` is passed.
+//! From the command line and in states a command runs in a shell; from a template and from another function it does
+//! not, as in Salt, unless `python_shell=True` is passed.
 
 mod arguments;
 mod chroot;
@@ -63,7 +63,8 @@ pub fn run(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> Ca
     if args.bg.is_truthy() {
         return run_bg(context, cmd, args);
     }
-    let program = Program { merge: true, ..args.program(context, &cmd.0)? };
+    let merge = args.redirect_stderr.is_nil() || args.redirect_stderr.is_truthy();
+    let program = Program { merge, ..args.program(context, &cmd.0)? };
     let output = finish(context, &program, &args)?;
     let is_failure = output.retcode != 0 && !args.ignore_retcode.is_truthy() && !args.is_quiet();
     if is_failure && args.raise_err.is_truthy() {

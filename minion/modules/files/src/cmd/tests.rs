@@ -64,6 +64,20 @@ fn templates_use_no_shell_by_default() {
 }
 
 #[test]
+fn functions_and_states_call_without_a_shell_by_default() {
+    let context = testing::context(&[]);
+    for (more, reported) in [
+        (map! {}, "$HOME; echo b"),
+        (map! {"python_shell" => true, "env" => map! {"HOME" => "h"}}, "h\nb"),
+        // The arguments of the job itself.
+        (map! {"__pub_jid" => "20260101000000000000", "env" => map! {"HOME" => "h"}}, "h\nb"),
+    ] {
+        let args = Args { positional: vec!["echo $HOME; echo b".into()], keyword: more.clone() };
+        assert_eq!(context.call_nested("cmd.run", args), Ok(reported.into()), "{more:?}");
+    }
+}
+
+#[test]
 fn a_command_is_a_string_or_a_list() {
     let context = testing::context(&[]);
     for (cmd, reported) in
@@ -172,7 +186,10 @@ fn redirect_stderr_merges_stderr_into_stdout() {
     for (redirect, stdout, stderr) in [(true, "out\nerr", ""), (false, "out", "err")] {
         let all = call(&context, "cmd.run_all", &["echo out; echo err >&2"], map! {"redirect_stderr" => redirect});
         assert_eq!((all.get("stdout"), all.get("stderr")), (Some(&stdout.into()), Some(&stderr.into())));
+        let run = call(&context, "cmd.run", &["echo out; echo err >&2"], map! {"redirect_stderr" => redirect});
+        assert_eq!(run, stdout.into());
     }
+    assert_eq!(call(&context, "cmd.run", &["echo out; echo err >&2"], Map::new()), "out\nerr".into());
 }
 
 #[test]

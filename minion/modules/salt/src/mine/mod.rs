@@ -194,7 +194,7 @@ fn entry(context: &Context, name: &str, positional: Vec<Value>, mut keyword: Map
         keyword.shift_remove("mine_function").map_or_else(|| name.to_owned(), |function| function.to_string());
     let (allow, kind) = (keyword.shift_remove("allow_tgt"), keyword.shift_remove("allow_tgt_type"));
     keyword.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
-    match context.call(&function, Args { positional, keyword }) {
+    match context.call_nested(&function, Args { positional, keyword }) {
         Ok(value) => match allow {
             None | Some(Value::Nil) => Some(value),
             Some(allow) => Some(

@@ -134,7 +134,7 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
             failed.push(format!("'{key}' failed: Missing arguments: {}", missing.join(", ")));
             continue;
         }
-        match context.call.call(fun, args) {
+        match context.call.call_nested(fun, args) {
             Ok(value) if is_failure(&value) => failed.push(match &value {
                 Value::Map(_) => format!("'{key}' failed: {}", comment(&value).unwrap_or("(error message N/A)".into())),
                 _ => format!("'{key}': {value}"),
@@ -211,7 +211,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
         let comment = format!("The following arguments are missing: {}", missing.join(" "));
         return StateReturn::failed(name, comment);
     }
-    match context.call.call(name, args) {
+    match context.call.call_nested(name, args) {
         Ok(value) => {
             if let Some(returner) = kwargs.get("returner").and_then(Value::as_str) {
                 let minion = &context.call.minion;
@@ -258,6 +258,7 @@ mod tests {
             ),
             (map! {"name" => "test.echo", "text" => "hi"}, true, "None: Module function test.echo is set to execute"),
             (map! {"name" => "no.such"}, false, "False: Module function no.such is not available"),
+            (map! {"name" => "n", "cmd.run" => list!["echo $HOME|cat"]}, false, "True: cmd.run: $HOME|cat"),
         ] {
             let context = testing::state_context(test, &[]);
             let done = context.call.minion.states.call(&context, "module.run", Args::keyword(args)).unwrap();

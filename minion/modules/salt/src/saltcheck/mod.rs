@@ -253,7 +253,7 @@ fn run(context: &Context, test: &Map) -> Map {
     let has_details = test
         .get("output_details")
         .map_or_else(|| brine_config::opts::modules::saltcheck_output_details(&context.opts()), Value::is_truthy);
-    let called = context.call(fun, Args { positional: positional.clone(), keyword });
+    let called = context.call_nested(fun, Args { positional: positional.clone(), keyword });
     let shown_args = test.get("args").filter(|args| !args.is_nil()).map_or_else(|| "null".to_owned(), json::to_json);
     let outcome = |assertion: &Assertion| match &called {
         Ok(value) => {

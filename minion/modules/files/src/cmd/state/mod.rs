@@ -149,13 +149,14 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     run(context, name, kwargs)
 }
 
-/// Returns the arguments of a command with the `runas` and `umask` of the whole run as defaults.
+/// Returns the arguments of a command with the `runas` and `umask` of the whole run as defaults, and with a shell.
 fn with_owner(context: &StateContext, mut kwargs: Map) -> Map {
     for key in ["runas", "umask"] {
         if let Some(value) = context.chunk.get(key).filter(|_| !kwargs.contains_key(key)) {
             kwargs.insert(key.into(), value.clone());
         }
     }
+    kwargs.entry("python_shell".into()).or_insert(true.into());
     kwargs
 }
 

@@ -163,7 +163,7 @@ impl Iterator for Attempts<'_> {
             return None;
         }
         self.count += 1;
-        Some(call.call(self.function, self.args.clone()))
+        Some(call.call_nested(self.function, self.args.clone()))
     }
 }
 
