@@ -1,7 +1,8 @@
 //! Slots: arguments that are replaced by the result of a function call when the state runs.
 //!
 //! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` becomes the value at the path of the call's result, with the
-//! text appended. Slots are replaced in arguments, in the items of their lists, and in the values of mappings in these.
+//! text appended. Slots are replaced in arguments, in the values of their mappings, in the items of their lists, and in
+//! the values of mappings in these.
 
 use brine_context::Context;
 use brine_function::{Args, CallError};
@@ -12,17 +13,19 @@ const MARK: &str = "__slot__:salt:";
 /// Replaces the slots in the arguments of a chunk.
 pub(super) fn fill(context: &Context, args: &mut Args) -> Result<(), CallError> {
     for value in args.keyword.values_mut().chain(&mut args.positional) {
-        fill_value(context, value)?;
-        let Value::List(items) = value else { continue };
-        for item in items {
-            fill_value(context, item)?;
-            let Value::Map(map) = item else { continue };
-            for inner in map.values_mut() {
-                fill_value(context, inner)?;
-            }
+        fill_values(context, value)?;
+        if let Value::List(items) = value {
+            items.iter_mut().try_for_each(|item| fill_values(context, item))?;
         }
     }
     Ok(())
+}
+
+/// Replaces a value, or the values of a mapping.
+fn fill_values(context: &Context, value: &mut Value) -> Result<(), CallError> {
+    fill_value(context, value)?;
+    let Value::Map(map) = value else { return Ok(()) };
+    map.values_mut().try_for_each(|inner| fill_value(context, inner))
 }
 
 fn fill_value(context: &Context, value: &mut Value) -> Result<(), CallError> {
@@ -43,7 +46,7 @@ fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> 
         tracing::warn!(fun, "the function of a slot does not exist");
         return Ok(None);
     }
-    let mut value = context.call(fun, arguments(args))?;
+    let mut value = context.call_nested(fun, arguments(args))?;
     let (path, text) = rest.split_once('~').map_or((rest, None), |(path, text)| (path, Some(unquoted(text.trim()))));
     for key in path.trim().trim_start_matches('.').split('.').filter(|key| !key.is_empty()) {
         value = value.get(key).cloned().unwrap_or_default();
@@ -122,12 +125,8 @@ fn split_commas(text: &str) -> Vec<String> {
 /// Returns whether an argument contains a slot, so that most chunks need not be copied.
 pub(super) fn are_in(args: &Map) -> bool {
     let is_slot = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(MARK));
-    args.values().any(|value| {
-        is_slot(value)
-            || value.as_list().is_some_and(|items| {
-                items.iter().any(|item| is_slot(item) || item.as_map().is_some_and(|map| map.values().any(is_slot)))
-            })
-    })
+    let has_slots = |value: &Value| is_slot(value) || value.as_map().is_some_and(|map| map.values().any(is_slot));
+    args.values().any(|value| has_slots(value) || value.as_list().is_some_and(|items| items.iter().any(has_slots)))
 }
 
 #[cfg(test)]
@@ -148,10 +147,17 @@ mod tests {
             ("__slot__:salt:test.arg(1, k={a: [2]}).kwargs.k", map! {"a" => list![2]}.into()),
             ("__slot__:salt:no.such(1)", "__slot__:salt:no.such(1)".into()),
             ("__slot__:other", "__slot__:other".into()),
+            // Values in a slot are no commands.
+            ("__slot__:salt:cmd.run('echo $HOME|cat')", "$HOME|cat".into()),
         ] {
-            let mut args = Args::keyword(map! {"x" => list![written, map! {"y" => written}], "z" => written});
+            let args = |value: &Value| {
+                map! {"w" => map! {"y" => value.clone()}, "x" => list![value.clone(), map! {"y" => value.clone()}],
+                "z" => value.clone()}
+            };
+            let filled = args(&value);
+            let mut args = Args::keyword(args(&written.into()));
+            assert_eq!(are_in(&args.keyword), written.starts_with(MARK), "{written}");
             fill(&context, &mut args).unwrap();
-            let filled = map! {"x" => list![value.clone(), map! {"y" => value.clone()}], "z" => value};
             assert_eq!(args.keyword, filled, "{written}");
         }
     }
