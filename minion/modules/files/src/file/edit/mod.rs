@@ -17,6 +17,7 @@ pub(crate) struct Replacing {
     pub flags: Value,
     pub append_if_not_found: bool,
     pub prepend_if_not_found: bool,
+    /// Content to add if nothing matches; that of `repl` by default.
     pub not_found_content: Option<String>,
 }
 
@@ -59,12 +60,12 @@ impl PatternArgs {
         let repl = self.repl.to_string();
         Replacing {
             pattern: self.pattern,
-            repl: if is_literal { repl.replace('\\', r"\\") } else { repl },
+            repl: if is_literal { repl.replace('\\', r"\\") } else { repl.clone() },
             count: self.count,
             flags: self.flags,
             append_if_not_found: not_found.append_if_not_found,
             prepend_if_not_found: not_found.prepend_if_not_found,
-            not_found_content: content,
+            not_found_content: content.or(Some(repl)),
         }
     }
 }

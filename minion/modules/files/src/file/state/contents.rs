@@ -91,13 +91,13 @@ impl Contents {
     }
 
     /// Returns the contents for all sources of a state, `source` or `sources`.
-    pub fn of(source: &Value, sources: &Value, template: Option<String>, defaults: Value) -> Vec<Self> {
+    pub fn of(source: &Value, sources: &Value, template: &str, defaults: &Value) -> Vec<Self> {
         let several = sources.as_list().unwrap_or_default().iter();
         let all = several.chain([source]).filter(|source| source.is_truthy());
         let one = |source: &Value| Contents {
             source: source.clone(),
             contents: Value::Nil,
-            template: template.clone(),
+            template: Some(template.to_owned()),
             defaults: defaults.clone(),
             ..Contents::inline_text(String::new())
         };

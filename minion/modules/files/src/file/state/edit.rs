@@ -197,9 +197,11 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
     hidden(done)
 }
 
-/// Returns the diff of an append. Salt compares lines without their ends here, so its diff headers have two.
+/// Returns the diff of an append. Salt compares lines without their ends here: its diff headers have two ends, and a
+/// last line without a newline is the same as one with it.
 fn append_diff(before: &str, after: &str) -> String {
-    let report = unified(before, after);
+    let ended = |text: &str| text.lines().flat_map(|line| [line, "\n"]).collect::<String>();
+    let report = unified(&ended(before), &ended(after));
     let lines = report
         .lines()
         .enumerate()

@@ -31,8 +31,9 @@ pub struct LinesArgs {
     /// Checksums of `sources`.
     #[default]
     source_hashes: Value,
-    /// Template engine that renders the source, such as `jinja`.
-    template: Option<String>,
+    /// Template engine that renders the source.
+    #[default("jinja".into())]
+    template: String,
     /// Variables of the template, below those of `context`.
     #[default]
     defaults: Value,
@@ -49,7 +50,7 @@ impl LinesArgs {
         ignore_arguments([self.source_hash, self.source_hashes, self.context]);
         edit::TextArgs {
             text: self.text,
-            sources: contents::Contents::of(&self.source, &self.sources, self.template, self.defaults),
+            sources: contents::Contents::of(&self.source, &self.sources, &self.template, &self.defaults),
             makedirs: self.makedirs,
             ignore_whitespace: true,
             header: false,
@@ -302,8 +303,9 @@ pub struct BlockreplaceArgs {
     /// URL of a file with the content.
     #[default]
     source: Value,
-    /// Template engine that renders the source, such as `jinja`.
-    template: Option<String>,
+    /// Template engine that renders the source.
+    #[default("jinja".into())]
+    template: String,
     /// Variables of the template, below those of `context`.
     #[default]
     defaults: Value,
@@ -347,7 +349,7 @@ pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> Cal
         let comment = format!("content is invalid: expected a string, got {}", args.content.type_name());
         return Ok(StateReturn::failed(&args.name, comment).into());
     }
-    let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
+    let sources = contents::Contents::of(&args.source, &args.sources, &args.template, &args.defaults);
     let of_sources = match contents::texts_of_sources(state, &args.name, &sources) {
         Ok(text) => text,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),

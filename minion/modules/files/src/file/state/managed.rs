@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, function};
 use brine_system::files::{Entry, Flush, Links};
 use brine_system::user_files;
 use brine_text::binary::is_binary;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, list, map};
 
 use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, show_mode};
 use super::contents::{self, Contents};
@@ -142,6 +142,7 @@ pub struct ManagedArgs {
 #[function]
 pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
     let verify = source::Verify { trust_anyone: !args.verify_ssl, ..args.signed.added_to(args.expected.verify()) };
+    let has_file_mode = args.kwargs.contains_key("file_mode");
     let contents = Contents {
         source: args.source,
         contents: args.contents,
@@ -172,6 +173,10 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
     let ignored = ignored::Ignored::new(args.ignore_ordering, args.ignore_whitespace, &args.ignore_comment_characters);
     let mut done = state(context, &args.name, &contents, attributes, &how);
     ignored.hide(&mut done);
+    if has_file_mode {
+        let warning = "The 'file_mode' argument will be ignored.  Please use 'mode' instead to set file permissions.";
+        done.more.insert("warnings".into(), list![warning]);
+    }
     if args.selinux.is_truthy() && Path::new(&args.name).exists() {
         // As Salt on a host without SELinux.
         done.result = Some(false);

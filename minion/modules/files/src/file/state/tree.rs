@@ -245,7 +245,12 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         let mut kept: Vec<PathBuf> = kept.map(|path| root.join(path)).collect();
         kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
         match directory::clean_except(root, &kept, &wanted.sources.selection.exclude, !context.test) {
-            Ok(removed) if !removed.is_empty() => _ = all.changes.insert("removed".into(), removed.into()),
+            Ok(removed) if !removed.is_empty() => {
+                if context.test {
+                    all.comments.push(format!("#### removed ####\n{}", removed.join("\n")));
+                }
+                all.changes.insert("removed".into(), removed.into());
+            }
             Ok(_) => {}
             Err(error) => return StateReturn::failed(name, error).with_changes(all.changes),
         }

@@ -3,6 +3,7 @@
 use brine_value::{Value, list, map};
 
 use super::run;
+use crate::testing;
 
 #[test]
 fn inline_contents_are_lines() {
@@ -66,6 +67,80 @@ fn a_template_is_not_rendered_onto_itself() {
         assert_eq!((result, comment.as_str()), (Some(false), refusal));
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{{ 1 }}\n");
+}
+
+#[test]
+fn added_texts_of_sources_are_templates() {
+    let variables = || map! {"source" => "salt://t.j2", "defaults" => map! {"x" => 5}};
+    let block = map! {"marker_start" => "S", "marker_end" => "E", "append_if_not_found" => true};
+    for (fun, more, text) in [
+        ("file.append", map! {}, "have\nx=5 test-minion\n"),
+        ("file.prepend", map! {}, "x=5 test-minion\nhave\n"),
+        ("file.blockreplace", block, "have\nS\nx=5 test-minion\nE\n"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f").display().to_string();
+        std::fs::write(&path, "have\n").unwrap();
+        let mut args = variables();
+        args.extend(more);
+        args.insert("name".into(), (&path).into());
+        assert_eq!(run(fun, args, false).0, Some(true), "{fun}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{fun}");
+    }
+}
+
+#[test]
+fn an_append_ends_the_last_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    std::fs::write(&path, "a\nb").unwrap();
+    let (_, _, changes) = run("file.append", map! {"name" => &path, "text" => "c"}, false);
+    assert_eq!(changes, map! {"diff" => "--- \n\n+++ \n\n@@ -1,2 +1,3 @@\n\n a\n b\n+c"});
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\nc\n");
+}
+
+#[test]
+fn literal_backslashes_are_added_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    std::fs::write(&path, "a\n").unwrap();
+    let args = map! {"name" => &path, "pattern" => "^x.*", "repl" => r"x \K\d", "backslash_literal" => true,
+    "append_if_not_found" => true, "backup" => false};
+    for is_changed in [true, false] {
+        assert_eq!(run("file.replace", args.clone(), false).2.is_empty(), !is_changed);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nx \\K\\d\n");
+    }
+}
+
+#[test]
+fn an_argument_of_another_state_is_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    let context = testing::state_context(false, &[]);
+    let args = brine_function::Args::keyword(map! {"name" => &path, "contents" => "x", "file_mode" => "0600"});
+    let done = context.call.minion.states.call(&context, "file.managed", args).unwrap();
+    let warning = "The 'file_mode' argument will be ignored.  Please use 'mode' instead to set file permissions.";
+    assert_eq!(done.get("warnings"), Some(&list![warning]));
+}
+
+#[test]
+fn hard_links_give_new_directories_the_owner() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(at("t"), "x").unwrap();
+    let args = map! {"name" => at("a/b/l"), "target" => at("t"), "makedirs" => true, "user" => "nobody",
+    "group" => "nogroup"};
+    let (result, comment, _) = run("file.hardlink", args, false);
+    // Only root may give directories to others.
+    if std::fs::metadata(directory.path()).unwrap().uid() != 0 {
+        return;
+    }
+    assert_eq!(result, Some(true), "{comment}");
+    let owner = std::fs::metadata(at("a/b")).unwrap().uid();
+    assert_ne!(owner, 0);
+    assert_eq!([owner, owner], ["a", "a/b"].map(|name| std::fs::metadata(at(name)).unwrap().uid()));
+    assert_eq!(std::fs::metadata(at("t")).unwrap().uid(), 0, "the file itself keeps its owner");
 }
 
 #[test]
