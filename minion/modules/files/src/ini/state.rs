@@ -102,7 +102,7 @@ pub struct SectionsArgs {
 #[function]
 pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
     let (name, file) = (&*args.name, args.format.file(&args.name)?);
-    let wanted = keys_of(&args.sections).unwrap_or_default();
+    let wanted = sections_of(&args.sections)?;
     if !context.test {
         let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
         return Ok(report(name, file.edit(|ini, form| ini.set(&empty, form))?).into());
@@ -121,7 +121,7 @@ pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> C
 #[function]
 pub fn sections_absent(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
     let (name, file) = (&*args.name, args.format.file(&args.name)?);
-    let unwanted = keys_of(&args.sections).unwrap_or_default();
+    let unwanted = sections_of(&args.sections)?;
     let ini = file.read()?;
     if context.test {
         let mut plan = Plan::default();
@@ -150,6 +150,21 @@ fn keys_of(value: &Value) -> Option<Vec<String>> {
         Value::Map(keys) => Some(keys.keys().map(ToString::to_string).collect()),
         _ => None,
     }
+}
+
+/// Returns the names of sections.
+///
+/// # Errors
+/// An item of the list is a mapping or a list: its text is no name of a section.
+fn sections_of(value: &Value) -> Result<Vec<String>, CallError> {
+    let nested = value.as_list().into_iter().flatten().find(|item| matches!(item, Value::Map(_) | Value::List(_)));
+    if let Some(item) = nested {
+        let found = item.type_name();
+        let message =
+            format!("sections is invalid: expected names, got {found} in the list; ini.options_present sets options");
+        return Err(CallError::Execution(message));
+    }
+    Ok(keys_of(value).unwrap_or_default())
 }
 
 /// Merges changes section by section.
@@ -291,5 +306,19 @@ mod tests {
         assert_eq!(call(false), [true.into(), "Changes take effect".into(), new]);
         assert_eq!(call(false), [true.into(), "No anomaly detected".into(), Value::map()]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[one]\na = 1\n\n[two]\n");
+    }
+
+    #[test]
+    fn a_mapping_in_a_list_is_no_section() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.ini").display().to_string();
+        for fun in ["ini.sections_present", "ini.sections_absent"] {
+            let context = testing::state_context(false, &[]);
+            let args =
+                Args::keyword(map! {"name" => &path, "sections" => list!["one", map! {"two" => map! {"a" => 1}}]});
+            let error = context.call.minion.states.call(&context, fun, args).unwrap_err().to_string();
+            assert!(error.contains("sections is invalid: expected names"), "{error}");
+            assert!(!std::path::Path::new(&path).exists());
+        }
     }
 }
