@@ -455,7 +455,9 @@ pub(super) struct Retry {
 impl Retry {
     /// Parses a `retry` argument. Values of a wrong type are ignored.
     pub fn read(value: &Value) -> Self {
-        let number = |name: &str, default: i64| value.get(name).and_then(Value::as_i64).unwrap_or(default);
+        // As in Python, a Boolean is an integer: `attempts: no` is a single attempt.
+        let integer = |value: &Value| value.as_bool().map(i64::from).or_else(|| value.as_i64());
+        let number = |name: &str, default: i64| value.get(name).and_then(integer).unwrap_or(default);
         Retry {
             until: value.get("until").and_then(Value::as_bool).unwrap_or(true),
             attempts: if value == &Value::Bool(false) { 0 } else { number("attempts", 2) },
