@@ -65,6 +65,7 @@ with Pkg.installed("nginx"):
         File.managed("/etc/x.conf", user='root', mode='0444', source='salt://nginx/mysite.conf')
 Service.running(extend('apache'), watch=[File('/etc/httpd.conf')])
 User.present("u", require=Pkg("a"), watch_in=[Cmd("z"), {"file": "q"}])
+Group.present("g", name="staff")
 "#;
 
 const CHOICE: &str = r"#!pyobjects
@@ -119,6 +120,7 @@ fn pyobjects_and_pydsl_declare_states() {
         "/etc/x.conf": {"file.managed": [{"mode": "0444"}, {"require": [{"pkg": "nginx"}]},
             {"source": "salt://nginx/mysite.conf"}, {"user": "root"}, {"watch_in": [{"service": "nginx"}]}]},
         "u": {"user.present": [{"require": [{"pkg": "a"}]}, {"watch_in": [{"cmd": "z"}, {"file": "q"}]}]},
+        "g": {"group.present": [{"name": "staff"}]},
         "include": ["http", "ssh"], "extend": {"apache": {"service.running": [{"watch": [{"file": "/etc/httpd.conf"}]}]}}}"#;
     assert_eq!(minion.rendered("objects.sls"), from_json(expected).unwrap());
     let expected = r#"{"nn": {"cmd.run": [{"cwd": "/2"}, {"d": "default"}, {"e": "hi"}, {"g": "web"}, {"p": 9},
@@ -249,8 +251,10 @@ fn python_packages_render_templates_and_data() {
             "ROOT/genshi:\n  file.managed: [{source: 'salt://genshi.xml'}, {template: genshi}]\n\
              ROOT/cheetah:\n  file.managed: [{source: 'salt://cheetah.tmpl'}, {template: cheetah}]\n\
              ROOT/wempy:\n  file.managed: [{source: 'salt://wempy.tmpl'}, {template: wempy}]\n\
-             ROOT/mako:\n  file.managed: [{contents: '${more}'}, {template: mako}, {context: {more: given}}]\n",
+             ROOT/mako:\n  file.managed: [{contents: '${more}'}, {template: mako}, {context: {more: given}}]\n\
+             ROOT/py:\n  file.managed: [{source: 'salt://py.py'}, {template: py}, {context: {more: given}}]\n",
         ),
+        ("tree/py.py", "def run():\n    return context['more'] + __grains__['role']\n"),
         ("pillar/top.sls", "base:\n  '*': [web]\n"),
         ("pillar/web.sls", "#!mako|yaml\nfrom_mako: ${grains['role']}\n"),
     ]);
@@ -268,6 +272,7 @@ fn python_packages_render_templates_and_data() {
         ("cheetah", "1 web\n2 web\n"),
         ("wempy", "1 web\n2 web\n"),
         ("mako", "given"),
+        ("py", "givenweb"),
     ] {
         let made = std::fs::read_to_string(minion.0.path().join(file)).unwrap();
         assert_eq!(made.trim_end(), text.trim_end(), "{file}");
