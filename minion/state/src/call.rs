@@ -253,8 +253,10 @@ impl Caller<'_> {
                 "result" => Value::Nil,
             });
         }
+        let mut all = chunk.args.clone();
         if slots::are_in(&args.keyword) {
             slots::fill(self.context, &mut args)?;
+            all.extend(args.keyword.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
         let saltenv = chunk.args.get("saltenv").map_or_else(|| chunk.saltenv.clone(), ToString::to_string);
         let context = StateContext {
@@ -263,7 +265,7 @@ impl Caller<'_> {
             saltenv: if saltenv.is_empty() { "base".to_owned() } else { saltenv },
             sls: chunk.sls.clone(),
             id: chunk.id.clone(),
-            chunk: Arc::new(chunk.args.clone()),
+            chunk: Arc::new(all),
             required: self.required(chunk),
         };
         let before = self.context.job.retcode.load(Ordering::Relaxed);

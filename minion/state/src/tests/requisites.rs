@@ -275,6 +275,19 @@ fn conditions_skip_states_as_in_salt_in_test_mode() {
     "###);
 }
 
+#[test]
+fn slots_fill_the_variables_of_templates() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let sls = format!(
+        "{}: {{file.managed: [{{contents: '{{% raw %}}{{{{ v }}}}{{% endraw %}}'}}, {{template: jinja}}, \
+         {{context: {{v: '__slot__:salt:test.echo(x)'}}}}]}}\n",
+        path.display()
+    );
+    apply("slots", &sls, false);
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "x\n");
+}
+
 const GLOBALS: &str = "
 retried: {test.fail_without_changes: [{retry: {attempts: 3, interval: 0}}]}
 retried_until: {test.nop: [{retry: {attempts: 2, interval: 0, until: false}}]}
