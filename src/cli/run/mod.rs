@@ -162,9 +162,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let success = field("success").is_truthy();
     if !success && retcode.is_none() {
         let text = value.to_string();
-        // As in Salt, an invalid call is not a failure of the function.
         let is_unknown = text == CallError::NotAvailable(fun.clone()).to_string();
-        let harmless = is_unknown || text.starts_with(INVALID_ARGUMENTS);
         let keywords = text.strip_prefix(INVALID_ARGUMENTS).filter(|rest| rest.starts_with(INVALID_KEYWORDS));
         if let Some(keywords) = keywords {
             // As in Salt, the documentation goes to stdout and the error to stderr.
@@ -178,7 +176,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         } else if !arguments.quiet {
             print_plain(&text);
         }
-        return Ok(if harmless { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        return Ok(ExitCode::FAILURE);
     }
     if !arguments.quiet {
         printer.show(&value, &hint)?;

@@ -53,7 +53,8 @@ pub(super) async fn run(
         Batch { size, wait: brine_runtime::seconds::within(0.0..=MAX_WAIT, wait), failhard: arguments.failhard };
     let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
     let mut run = Run::new(&mut link, driver, Some(state.tag("stop")));
-    let mut worst = 0;
+    // A minion that does not answer has failed, as in a job without batches.
+    let mut worst = i64::from(!down.is_empty());
     // As in Salt, the next publish is shown before the return that made room for it.
     let mut unshown: Option<Box<Return>> = None;
     loop {
@@ -66,6 +67,7 @@ pub(super) async fn run(
                 // Their keys have been deleted in the meantime.
                 for id in &gone {
                     not_returned(&mut state, id);
+                    worst = worst.max(1);
                 }
                 if let Some(one) = unshown.take() {
                     output.show(&one)?;
@@ -75,6 +77,7 @@ pub(super) async fn run(
             Step::Missing(ids) => {
                 for id in &ids {
                     not_returned(&mut state, id);
+                    worst = worst.max(1);
                 }
                 state.publish_stage(job.client, Stage::Progress).await;
             }
@@ -186,6 +189,6 @@ impl Output {
         }
         let is_state = request.fun.as_str().is_some_and(|fun| fun.starts_with("state."));
         show_together(&mut self.printer, self.returns, is_state)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(ExitCode::from(worst))
     }
 }

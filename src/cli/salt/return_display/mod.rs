@@ -122,7 +122,7 @@ impl<'a> ReturnDisplay<'a> {
             Form::Count => {
                 self.printer.clear_progress()?;
                 print_plain(self.summary());
-                return Ok(ExitCode::SUCCESS);
+                return Ok(self.status());
             }
             Form::Docs => return self.finish_docs(),
             Form::Together => {
@@ -131,8 +131,8 @@ impl<'a> ReturnDisplay<'a> {
                     print_plain_error(NOTHING_RETURNED);
                     return Ok(ExitCode::from(NO_MINION));
                 }
-                show_together(&mut self.printer, self.gathered, self.is_state)?;
-                return Ok(ExitCode::SUCCESS);
+                show_together(&mut self.printer, std::mem::take(&mut self.gathered), self.is_state)?;
+                return Ok(self.status());
             }
         }
         if self.arguments.summary && !self.printer.has_outputter() {
