@@ -235,8 +235,18 @@ fn store_load(cache: &dyn Returner, jid: &str, mut data: Map) -> Result<(), Cach
     by_master(&data)?;
     data.insert("jid".into(), jid.into());
     let is_part = data.shift_remove(PART).is_some();
-    let mut load = Load::from_map(without_piece(whole_load(data)))?;
-    if is_part && let Some(known) = cache.get_load(load.jid())? {
+    let mut data = without_piece(whole_load(data));
+    let known = if is_part { cache.get_load(&jid.parse().map_err(InvalidJob::from)?)? } else { None };
+    if let Some(known) = &known {
+        // The targets of a batch are the lists of its parts, of which the job is the sum.
+        let list = |map: &Map| map.get("tgt").and_then(Value::as_list).map(<[Value]>::to_vec);
+        if let (Some(mut all), Some(more)) = (list(known.map()), list(&data)) {
+            all.extend(more.into_iter().filter(|id| !all.contains(id)).collect::<Vec<_>>());
+            data.insert("tgt".into(), all.into());
+        }
+    }
+    let mut load = Load::from_map(data)?;
+    if let Some(known) = known {
         load = load.with_minions(known.minions());
     }
     Ok(cache.save_load(&load)?)

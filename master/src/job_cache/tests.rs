@@ -142,6 +142,34 @@ fn loads_are_stored_whole_and_without_message_fields() {
     assert_eq!(without_envelope(one), map! {"jid" => "1", "return" => true});
 }
 
+#[test]
+fn the_parts_of_a_job_are_one_job() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
+    let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
+    let cache = brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store))).unwrap();
+    let parts = |parts: &[(Value, &str, Value)]| {
+        let jid = Jid::new();
+        for (tgt, tgt_type, minions) in parts {
+            let part = map! {
+                "fun" => "test.ping", "arg" => list![], "tgt" => tgt.clone(), "tgt_type" => *tgt_type,
+                "minions" => minions.clone(), PART => true,
+            };
+            store_load(&*cache, jid.as_str(), part).unwrap();
+        }
+        let load = cache.get_load(&jid).unwrap().unwrap();
+        (load.summary()["Target"].clone(), load.minions().len())
+    };
+    for (given, expected) in [
+        (vec![(list!["a"], "list", list!["a"]), (list!["b", "a"], "list", list!["b"])], (list!["a", "b"], 2)),
+        (vec![(list!["a"], "list", list!["a"]), ("b*".into(), "glob", list!["b"])], ("b*".into(), 2)),
+        (vec![(list!["a"], "list", list!["a"])], (list!["a"], 1)),
+    ] {
+        assert_eq!(parts(&given), expected, "{given:?}");
+    }
+}
+
 /// Delivers events as the subscriber does: a record that is refused is dropped with its event. Returns the indices of the
 /// dropped events.
 fn deliver_all(cache: &JobCache, events: &[Event]) -> Vec<usize> {
