@@ -54,6 +54,14 @@ async fn functions_run_on_the_hosts_of_a_roster() {
     let nobody = ssh(&system, &["none", "test.ping"]);
     assert!(stderr(&nobody).contains("No hosts found with target none of type glob"), "{}", stderr(&nobody));
     assert_eq!(nobody.status.code(), Some(1));
+    // Custom modules of all environments, without a sync before: new, changed, and gone.
+    for (source, expected) in [("return 1", "    1\n"), ("return 2", "    2\n")] {
+        system.write("srv/salt/_modules/own.py", &format!("def f():\n    {source}\n"));
+        let output = ssh(&system, &["web1", "own.f"]);
+        assert!(stdout(&output).contains(expected), "{}{}", stdout(&output), stderr(&output));
+    }
+    std::fs::remove_file(system.path("srv/salt/_modules/own.py")).unwrap();
+    assert!(stdout(&ssh(&system, &["web1", "own.f"])).contains("'own.f' is not available."));
     // A command in the host's own shell (`-r`).
     let raw = ssh_json(&system, &["-r", "web1", "echo out; echo err >&2; exit 4"]);
     assert_eq!(raw, json::from_json(r#"{"web1": {"retcode": 4, "stderr": "err", "stdout": "out\n"}}"#).unwrap());

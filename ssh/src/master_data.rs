@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use brine_config::MasterConfig;
+use brine_digest::{Digest, hex};
 use brine_fileserver::Roots;
 use brine_ids::MinionId;
 use brine_jinja::Host as Functions;
 use brine_master::{HostFunctions, file_requests};
 use brine_sls::master_tops;
 use brine_sls::pillar::{PillarRequest, PillarSource};
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 use brine_wire::MinionCommand;
 
 use crate::SshError;
@@ -21,6 +22,7 @@ pub struct MasterData {
     files: Roots,
     pillar: PillarSource,
     host: Arc<dyn HostFunctions>,
+    modules: Map,
 }
 
 impl MasterData {
@@ -32,7 +34,14 @@ impl MasterData {
         let files = brine_master::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
         files.update();
         let pillar = PillarSource::new(Arc::new(config.opts.clone()));
-        Ok(MasterData { config, files, pillar, host })
+        let modules = modules(&files);
+        Ok(MasterData { config, files, pillar, host, modules })
+    }
+
+    /// Returns the custom modules of the file server: their environments (`saltenv`) and the `digest` of all, which is
+    /// empty without modules. A host whose digest differs copies them.
+    pub(crate) fn modules(&self) -> &Map {
+        &self.modules
     }
 
     /// Answers a request of this host. Commands that only a minion may send are answered with nil.
@@ -75,4 +84,26 @@ impl MasterData {
     pub fn functions(&self, grains: Option<&Arc<Map>>) -> Functions {
         Functions::new().with_functions(self.host.functions(grains.cloned()))
     }
+}
+
+/// Lists the files below `_modules`, `_states` and the like in all environments.
+fn modules(files: &Roots) -> Map {
+    let (mut listed, mut environments) = (String::new(), Vec::new());
+    for saltenv in files.envs() {
+        let own: Vec<String> = files
+            .file_list(&saltenv, "")
+            .into_iter()
+            .filter(|path| path.starts_with('_') && path.contains('/'))
+            .collect();
+        for path in &own {
+            // A file that cannot be read is reported when the host asks for it.
+            let hash = files.hash(path, &saltenv).ok().flatten().unwrap_or_default();
+            listed += &format!("{saltenv}/{path}={hash}\n");
+        }
+        if !own.is_empty() {
+            environments.push(saltenv);
+        }
+    }
+    let digest = if listed.is_empty() { String::new() } else { hex(Digest::Sha256.of(listed.as_bytes())) };
+    map! {"saltenv" => environments, "digest" => digest}
 }

@@ -332,7 +332,8 @@ impl Caller {
             Call::Raw(_) => return Err(Failure::Host("no function".to_owned())),
         };
         opts.extend(host.minion_opts.clone());
-        request.extend(map! {"id" => id, "opts" => opts, "grains" => host.grains.clone()});
+        let modules = self.master_data.modules().clone();
+        request.extend(map! {"id" => id, "opts" => opts, "grains" => host.grains.clone(), "modules" => modules});
         frame::send(&mut stdin, &request).await?;
         for _ in 0..MAX_MESSAGES {
             let mut message = frame::receive(&mut stdout).await?;

@@ -309,6 +309,8 @@ shared_options! {
     ssh_config_file: Option<PathBuf> = None,
     /// Groups of hosts for `salt-ssh -N`, each a list of ids, or ids separated by commas.
     ssh_list_nodegroups: Map = Map::new(),
+    /// The file of the host keys that `salt-ssh` knows; unset for those of `ssh` (`~/.ssh/known_hosts`).
+    known_hosts_file: Option<PathBuf> = None,
     /// The file of the roster `sshknownhosts`.
     ssh_known_hosts_file: PathBuf = "/etc/ssh/ssh_known_hosts".into(),
     /// The host and port of the range server, for the roster `range` and the targets of `salt-ssh -R`.

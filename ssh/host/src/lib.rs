@@ -31,6 +31,9 @@ pub const COMMAND: &str = "ssh-target";
 /// The name of the directory with the minion's cache and keys, next to the program.
 const DATA: &str = "data";
 
+/// The name of the file with the digest of the custom modules that the host has.
+const MODULES: &str = "modules";
+
 /// The interval of messages that show that the host is there.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -194,10 +197,29 @@ fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<M
     let config = Arc::new(config);
     let upstream = Arc::clone(&link) as Arc<dyn Upstream>;
     let minion = Minion::new(&id, &config, brine_modules::MODULES, grains, files, upstream, None);
+    if let Some(Value::Map(modules)) = request.get("modules") {
+        copy_modules(&minion, &directory.join(MODULES), modules)
+            .map_err(|error| format!("copying the custom modules failed: {error}"))?;
+    }
     minion.add_custom_grains();
     let pillar = link.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new())?;
     *minion.pillar.write() = Arc::new(pillar);
     Ok(minion)
+}
+
+/// Copies the custom modules of the caller's file server, if they differ from those that the host has.
+fn copy_modules(minion: &Arc<Minion>, known: &Path, modules: &Map) -> Result<(), String> {
+    let digest = text(modules, "digest");
+    if std::fs::read_to_string(known).unwrap_or_default() == digest {
+        return Ok(());
+    }
+    let saltenv = modules.get("saltenv").filter(|saltenv| saltenv.is_truthy()).cloned();
+    let saltenv = saltenv.unwrap_or_else(|| "base".into());
+    let args = Args::keyword(map! {"saltenv" => saltenv, "refresh" => false});
+    let job = Job::local(&Jid::new(), "saltutil.sync_all", &args);
+    let context = Context::new(Arc::clone(minion), Arc::new(job));
+    context.call("saltutil.sync_all", args).map_err(|error| error.to_string())?;
+    brine_system::files::write_atomic(known, digest.as_bytes(), 0o600).map_err(|error| error.to_string())
 }
 
 fn call(minion: &Arc<Minion>, request: &Map) -> Map {

@@ -37,4 +37,14 @@ fn the_configuration_applies_without_command_line_options() {
         let options = parsed(words).ssh_options(&config(more));
         assert_eq!((options.keepalive, options.keepalive_count), expected, "{words:?}");
     }
+    let directory = tempfile::tempdir().unwrap();
+    let (known, absent) = (directory.path().join("known"), directory.path().join("absent"));
+    std::fs::write(&known, "").unwrap();
+    let named = format!("UserKnownHostsFile={}", known.display());
+    for (file, words, expected) in
+        [(&known, &[][..], &["A=b", &named][..]), (&known, &["--no-host-keys"], &["A=b"]), (&absent, &[], &["A=b"])]
+    {
+        let more = map! {"known_hosts_file" => file.display().to_string(), "ssh_options" => list!["A=b"]};
+        assert_eq!(parsed(words).ssh_options(&config(more)).ssh_options, expected, "{file:?} {words:?}");
+    }
 }
