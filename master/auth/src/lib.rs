@@ -17,7 +17,7 @@ mod throttle;
 mod token_files;
 mod tokens;
 
-pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING, may_be_masters};
+pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING, ineffective, may_be_masters};
 pub use backends::CustomAuthModules;
 pub use blacklist::Blacklist;
 pub use custom_tokens::CustomTokens;

@@ -14,7 +14,7 @@ use brine_function::Registry;
 use brine_reactor::Entries;
 use brine_runtime::executors::Executors;
 use brine_target::{Target, TargetKind};
-use brine_value::Value;
+use brine_value::{Map, Value};
 use brine_zmtp::{Endpoint, Listener};
 
 use crate::admission::identity::Identity;
@@ -85,7 +85,40 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         let target = Target::parse(TargetKind::Nodegroup, Value::from(name.as_str()), ":", &config.nodegroups);
         findings.extend(target.err().map(|error| Finding::warning(format!("option 'nodegroups': '{name}': {error}"))));
     }
+    findings.extend(rights(config).into_iter().map(Finding::warning));
     findings
+}
+
+/// Returns the entries of rights that permit nothing.
+fn rights(config: &MasterConfig) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut check = |location: &str, users: &Map| {
+        // Lines such as `^model` are not entries of users.
+        for (user, entries) in users.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with('^')))
+        {
+            let reasons = brine_auth::ineffective(entries, &config.nodegroups);
+            found.extend(
+                reasons
+                    .iter()
+                    .map(|reason| format!("option {location}: an entry of '{user}' permits nothing: {reason}")),
+            );
+        }
+    };
+    check("'publisher_acl'", &config.publisher_acl);
+    for (system, users) in &config.external_auth {
+        if let Value::Map(users) = users {
+            check(&format!("'external_auth': '{system}'"), users);
+        }
+    }
+    for (option, rules) in [("peer", &config.peer), ("peer_run", &config.peer_run)] {
+        let mappings = rules.iter().filter(|(_, rules)| rules.as_map().is_some());
+        found.extend(mappings.map(|(id, _)| {
+            format!(
+                "option '{option}': an entry of '{id}' permits nothing: expected a list of functions, got a mapping"
+            )
+        }));
+    }
+    found
 }
 
 /// Checks options whose errors are logged by the parts of a running master.

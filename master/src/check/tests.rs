@@ -82,3 +82,20 @@ fn each_finding_is_reported_once() {
     let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["cassandra_cql"]};
     assert_eq!(failures(options).len(), 2);
 }
+
+#[test]
+fn rights_that_permit_nothing_are_reported() {
+    let given = map! {
+        "publisher_acl" => map! {"ann" => list!["test.*"], "bob" => "test.ping"},
+        "external_auth" => map! {"pam" => map! {"kim" => list!["@wheel.key.list"], "sam" => list!["@runner"]}},
+        "peer" => map! {"m1" => list!["test.*"], "m2" => "test.*", "m3" => map! {"m1" => list!["test.ping"]}},
+    };
+    let config = MasterConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+    let expected = [
+        "option 'publisher_acl': an entry of 'bob' permits nothing: expected a list of entries, got 'test.ping'",
+        "option 'external_auth': 'pam': an entry of 'kim' permits nothing: '@wheel.key.list' names neither a kind nor a \
+         module: write '@wheel': [key.list]",
+        "option 'peer': an entry of 'm3' permits nothing: expected a list of functions, got a mapping",
+    ];
+    assert_eq!(rights(&config), expected);
+}

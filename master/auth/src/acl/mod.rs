@@ -12,6 +12,7 @@
 //!
 //! Function names and arguments are regular expressions anchored at the start, as in Salt.
 
+mod ineffective;
 mod options;
 
 use std::collections::HashSet;
@@ -21,6 +22,8 @@ use brine_function::Args;
 use brine_target::Pcre;
 use brine_value::{Map, Value};
 use nix::unistd::{User, geteuid};
+
+pub use ineffective::ineffective;
 
 use crate::events::EventPermissions;
 use options::{OPTIONS, OptionRule};
