@@ -66,7 +66,7 @@ pub fn name_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
 }
 
 /// Accept pending keys whose ids match; optionally also rejected and denied ones. Return the matching keys by state
-/// afterwards.
+/// afterwards. The call fails if it leaves no matching key accepted.
 #[function]
 pub fn accept(
     context: &WheelContext,
@@ -76,7 +76,7 @@ pub fn accept(
 ) -> CallResult {
     let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
     change(context, Act::Accept, &select(context, &r#match, &states)?)?;
-    list_matching(context, &r#match)
+    list_result(context, &r#match, KeyState::Accepted)
 }
 
 /// Accept the given keys, by state: `{minions_pre: [web1, web2]}`.
@@ -91,7 +91,8 @@ pub fn accept_dict(
     change_named(context, Act::Accept, &r#match, &states)
 }
 
-/// Reject pending keys whose ids match; optionally also accepted and denied ones.
+/// Reject pending keys whose ids match; optionally also accepted and denied ones. The call fails if it leaves no matching
+/// key rejected.
 #[function]
 pub fn reject(
     context: &WheelContext,
@@ -101,7 +102,7 @@ pub fn reject(
 ) -> CallResult {
     let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
     change(context, Act::Reject, &select(context, &r#match, &states)?)?;
-    list_matching(context, &r#match)
+    list_result(context, &r#match, KeyState::Rejected)
 }
 
 /// Reject the given keys, by state: `{minions_pre: [web1, web2]}`.
@@ -270,6 +271,16 @@ fn select(context: &WheelContext, patterns: &[String], states: &[KeyState]) -> R
 
 fn list_matching(context: &WheelContext, patterns: &[String]) -> Result<Value, CallError> {
     Ok(grouped(&select(context, patterns, &KeyState::ALL)?).into())
+}
+
+/// Returns the matching keys after a change to this state. The call fails if no key is in it: an operator must not take
+/// a minion for rejected whose key is accepted.
+fn list_result(context: &WheelContext, patterns: &[String], state: KeyState) -> Result<Value, CallError> {
+    let after = select(context, patterns, &KeyState::ALL)?;
+    if !after.iter().any(|key| key.state == state) {
+        context.host.set_retcode(1);
+    }
+    Ok(grouped(&after).into())
 }
 
 fn listed(context: &WheelContext, states: &[KeyState]) -> Result<Map, CallError> {

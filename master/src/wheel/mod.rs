@@ -45,6 +45,9 @@ pub trait WheelHost: Send + Sync {
     /// Returns the caller for the log: a user, or a reaction.
     fn actor(&self) -> String;
 
+    /// Sets the retcode of the call; without effect without a running master.
+    fn set_retcode(&self, _retcode: i64) {}
+
     /// Returns the options of the master, with its id; empty without a running master.
     fn options(&self) -> Map {
         Map::new()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use brine_config::Roots;
 use brine_function::{Args, CallResult};
@@ -34,6 +35,10 @@ impl WheelHost for WheelServices {
             (Some(event), Some(sls)) => format!("reaction of {sls} to event {event}"),
             _ => format!("wheel call of {}", self.caller.user),
         }
+    }
+
+    fn set_retcode(&self, retcode: i64) {
+        self.caller.retcode.store(retcode, Ordering::Relaxed);
     }
 
     fn options(&self) -> Map {

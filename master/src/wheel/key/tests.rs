@@ -27,6 +27,10 @@ impl WheelHost for Recorder {
     fn actor(&self) -> String {
         "a test".into()
     }
+
+    fn set_retcode(&self, retcode: i64) {
+        self.0.lock().push(format!("retcode {retcode}"));
+    }
 }
 
 struct Fixture {
@@ -96,6 +100,29 @@ fn a_match_is_one_or_more_globs() {
     let expected = Value::from(map! {"minions_pre" => list!["web2"], "minions" => list!["db1"]});
     for pattern in [Value::from("web2,db1"), list!["d*1", "web2"]] {
         assert_eq!(fixture.call("key.name_match", map! {"match" => pattern}), expected);
+    }
+}
+
+#[test]
+fn changes_that_no_key_undergoes_fail() {
+    for (function, id, more, fails) in [
+        ("accept", "nobody", "", true),
+        ("accept", "web1", "", false),
+        ("accept", "db1", "", false),
+        ("accept", "db2", "", true),
+        ("accept", "db2", "include_rejected", false),
+        ("reject", "db1", "", true),
+        ("reject", "db1", "include_accepted", false),
+        ("reject", "db2", "", false),
+        ("delete", "nobody", "", false),
+    ] {
+        let fixture = fixture();
+        let mut arguments = map! {"match" => id};
+        if !more.is_empty() {
+            arguments.insert(more.into(), true.into());
+        }
+        fixture.call(&format!("key.{function}"), arguments);
+        assert_eq!(fixture.reported().contains(&"retcode 1".to_owned()), fails, "{function} {id} {more}");
     }
 }
 
