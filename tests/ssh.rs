@@ -70,10 +70,10 @@ async fn functions_run_on_the_hosts_of_a_roster() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn states_use_the_files_and_pillar_of_their_host() {
-    let system = System::new("");
+    let system = System::new("ssh_list_nodegroups: {named: [web1]}\n");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     system.write("etc/roster", &[sshd.entry("web1", ""), sshd.entry("web2", "")].concat());
-    system.write("srv/pillar/top.sls", "base: {web1: [secret], web2: [other]}\n");
+    system.write("srv/pillar/top.sls", "base: {named: [{match: nodegroup}, secret], web2: [other]}\n");
     system.write("srv/pillar/secret.sls", "key: of {{ grains.id }}\n");
     system.write("srv/pillar/other.sls", "other: {{ salt['test.echo']('x') }}\n");
     let large = "0123456789abcdef".repeat(200_000);

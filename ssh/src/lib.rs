@@ -36,7 +36,7 @@ mod session;
 mod temporary;
 
 pub use command::Options;
-pub use master_data::MasterData;
+pub use master_data::{MasterData, nodegroups};
 pub use mine::{MasterMine, Mine};
 pub use multiplexing::Multiplexing;
 pub use program::Programs;

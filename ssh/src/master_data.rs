@@ -31,6 +31,7 @@ impl MasterData {
     /// # Errors
     /// File server backends that cannot be used.
     pub fn open(config: Arc<MasterConfig>, host: Arc<dyn HostFunctions>) -> Result<Self, SshError> {
+        let config = with_list_nodegroups(config);
         let files = brine_master::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
         files.update();
         let pillar = PillarSource::new(Arc::new(config.opts.clone()));
@@ -106,4 +107,28 @@ fn modules(files: &Roots) -> Map {
     }
     let digest = if listed.is_empty() { String::new() } else { hex(Digest::Sha256.of(listed.as_bytes())) };
     map! {"saltenv" => environments, "digest" => digest}
+}
+
+/// Returns the node groups of the configuration, and over them the lists of hosts of `ssh_list_nodegroups`.
+pub fn nodegroups(config: &MasterConfig) -> Map {
+    let mut groups = config.nodegroups.clone();
+    for (name, ids) in &config.ssh_list_nodegroups {
+        let ids = match ids {
+            Value::List(ids) => ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        };
+        groups.insert(name.clone(), format!("L@{ids}").into());
+    }
+    groups
+}
+
+/// Adds the groups of `ssh_list_nodegroups` to those that top files know.
+fn with_list_nodegroups(config: Arc<MasterConfig>) -> Arc<MasterConfig> {
+    if config.ssh_list_nodegroups.is_empty() {
+        return config;
+    }
+    let mut config = Arc::unwrap_or_clone(config);
+    config.nodegroups = nodegroups(&config);
+    config.opts.insert("nodegroups".into(), config.nodegroups.clone().into());
+    Arc::new(config)
 }

@@ -174,7 +174,7 @@ impl Arguments {
             sudo: self.ssh.sudo || config.ssh_sudo,
             sudo_user: config.ssh_sudo_user.clone().filter(|user| !user.is_empty()),
             identities_only: self.ssh.identities_only || config.ssh_identities_only,
-            nodegroups: nodegroups(config),
+            nodegroups: brine_ssh::nodegroups(config),
             opts: config.opts.clone(),
             directory: config.roster_dir.clone(),
             domain: config.roster_domain.clone(),
@@ -241,19 +241,6 @@ impl Arguments {
 /// Returns the path of a file in the directory of `ssh` of the caller.
 fn in_home(name: &str) -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".ssh").join(name))
-}
-
-/// Returns the node groups of the configuration, and over them the lists of hosts of `ssh_list_nodegroups`.
-fn nodegroups(config: &MasterConfig) -> Map {
-    let mut groups = config.nodegroups.clone();
-    for (name, ids) in &config.ssh_list_nodegroups {
-        let ids = match ids {
-            Value::List(ids) => ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-            other => other.to_string(),
-        };
-        groups.insert(name.clone(), format!("L@{ids}").into());
-    }
-    groups
 }
 
 /// Returns the ports of `ssh_scan_ports`; invalid entries are skipped.
