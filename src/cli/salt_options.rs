@@ -48,8 +48,6 @@ const COMMON: &[SaltOption] = &[
 const SALT: &[SaltOption] = &[
     flag(Some('H'), &["hosts"], NO_ROSTER),
     flag(Some('R'), &["range"], Effect::Refused("targets by range are not supported")),
-    // Salt ignores it, too.
-    flag(None, &["hide-timeout"], Effect::Nothing),
 ];
 
 const SALT_CALL: &[SaltOption] = &[

@@ -189,6 +189,8 @@ shared_options! {
     sudo_acl: bool = false,
     /// Whether `salt` prints the job id first, as with `--show-jid`.
     show_jid: bool = false,
+    /// Whether `salt` shows minions that did not return; `--hide-timeout` hides them, too.
+    show_timeout: bool = true,
     /// Whether `salt` prints a summary, as with `--summary`.
     cli_summary: bool = false,
     /// Globs of the ids that may act as syndics, with `order_masters`. Brine's own.

@@ -60,6 +60,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let config = arguments.common.start_with_master(&Map::new())?;
     arguments.show_jid |= config.show_jid;
+    arguments.hide_timeout |= !config.show_timeout;
     arguments.summary |= config.cli_summary;
     let mut opts = config.opts.clone();
     if arguments.output_diff {

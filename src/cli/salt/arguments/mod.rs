@@ -30,6 +30,9 @@ pub(super) struct Arguments {
     /// Print the job id first, and name failed minions in the summary
     #[arg(short, long)]
     pub verbose: bool,
+    /// Do not show minions that did not return; they count as failed all the same
+    #[arg(long)]
+    pub hide_timeout: bool,
     /// Print the job id first
     #[arg(long)]
     pub show_jid: bool,

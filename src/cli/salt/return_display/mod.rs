@@ -103,6 +103,7 @@ impl<'a> ReturnDisplay<'a> {
     pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
         self.silent.push(id.to_owned());
         match self.form {
+            Form::Each if self.arguments.hide_timeout => Ok(()),
             Form::Each => self.printer.show(&map! {id => no_return(jid.as_str())}.into(), "no_return"),
             Form::Count => self.count(),
             Form::Together | Form::Docs => Ok(()),

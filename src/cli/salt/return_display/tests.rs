@@ -44,3 +44,19 @@ fn the_status_comes_from_retcodes_and_missing_returns() {
     assert_eq!(of(&[], &["a", "b"], &[], &[]).1, is(ExitCode::FAILURE));
     assert_eq!(of(&[], &[], &[], &[]).1, is(ExitCode::from(2)));
 }
+
+#[test]
+fn every_form_reports_failures_by_its_status() {
+    for words in [&[][..], &["--static"], &["--progress"], &["--hide-timeout"]] {
+        for (failed, silent) in [(&["a"][..], &[][..]), (&[], &["b"])] {
+            let all = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+            let status = shown(words, |shown| {
+                let gathered = map! {"a" => true};
+                ReturnDisplay { returned: all(&["a"]), failed: all(failed), silent: all(silent), gathered, ..shown }
+                    .finish()
+                    .unwrap()
+            });
+            assert_eq!(format!("{status:?}"), format!("{:?}", ExitCode::FAILURE), "{words:?} {failed:?} {silent:?}");
+        }
+    }
+}
