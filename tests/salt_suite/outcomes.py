@@ -35,8 +35,8 @@ def read(path: pathlib.Path) -> dict[str, Outcome]:
 class Reasons:
     """A list of tests with a reason each, from a file.
 
-    A line is `TEST: REASON`. TEST is a directory, a file, a test or one of its variants, and `*` in it stands for any
-    text.
+    A line is `TEST: REASON`. TEST is a directory, a file, a test, or the beginning of the name of a variant, up to the
+    end of a word, and `*` in it stands for any text.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
@@ -45,7 +45,7 @@ class Reasons:
             if line and not line.startswith("#"):
                 test, reason = line.split(": ", 1)
                 pattern = ".*".join(re.escape(part) for part in test.split("*"))
-                self._entries.append((re.compile(rf"{pattern}(?=$|/|::|\[)"), reason))
+                self._entries.append((re.compile(rf"{pattern}(?!\w)"), reason))
 
     def of(self, test: str) -> str | None:
         """Returns the reason that is given for this test, or for all of its file or directory."""
@@ -58,7 +58,10 @@ class Recorded:
     PATH = HERE / "recorded.json"
 
     def __init__(self) -> None:
-        self.files = json.loads(self.PATH.read_text(encoding="utf-8")) if self.PATH.exists() else {}
+        self.files = self._read()
+
+    def _read(self) -> dict[str, dict]:
+        return json.loads(self.PATH.read_text(encoding="utf-8")) if self.PATH.exists() else {}
 
     def passes(self, test: str) -> bool:
         """Returns whether real Salt passes a test that this release has."""
@@ -67,7 +70,8 @@ class Recorded:
         return entry["passed"] > 0 and name not in entry.get("others", {})
 
     def keep(self, outcomes: dict[str, Outcome]) -> None:
-        """Takes over what a run of real Salt has found in whole files, and writes it."""
+        """Takes over what a run of real Salt has found in whole files, and writes it beside what others have written."""
+        self.files = self._read()
         of_files = collections.defaultdict(list)
         for outcome in outcomes.values():
             of_files[outcome.file].append(outcome)

@@ -22,7 +22,8 @@ class Release:
     """The unpacked source and an environment with the packages that it needs."""
 
     def __init__(self, repository: pathlib.Path) -> None:
-        self.directory = repository / "target/salt-suite"
+        # Without links, which would lead out of the sandbox.
+        self.directory = (repository / "target").resolve() / "salt-suite"
         self.source = self.directory / f"salt-{VERSION}"
         self.environment = self.directory / f"venv-{VERSION}"
         self.python = self.environment / "bin/python"

@@ -137,4 +137,12 @@ def boxed(salt: Release, tests: list[str], results: pathlib.Path, tools: pathlib
             process.wait(LIMIT_SECONDS)
         finally:
             process.kill()
-    return outcomes.read(written)
+    found = outcomes.read(written)
+    if not found:
+        print(f"no test ran: {' '.join(tests)}\n{log_end(results / 'log')}", flush=True)
+    return found
+
+
+def log_end(path: pathlib.Path) -> str:
+    """Returns the last lines of a log."""
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-10:])

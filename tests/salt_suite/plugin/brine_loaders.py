@@ -58,14 +58,15 @@ def install(tools: pathlib.Path) -> None:
     functional.Loaders = functools.partial(BrineLoaders, tools)
 
 
-def written(value: typing.Any) -> str:
-    """Returns a value as a word of the command line that Salt's own parser reads as this value."""
+def written(value: typing.Any, key: str = "") -> str:
+    """Returns an argument as a word of the command line that Salt's own parser reads as this value."""
     value = plain(value)
     candidates = [json.dumps(value), yaml.safe_dump(value, default_flow_style=True, width=float("inf")).strip()]
     # A text with `#` is taken as it is, quotes included.
     for word in [*candidates, value] if isinstance(value, str) else candidates:
-        if yamlify_arg(word) == value:
-            return word
+        # A word of several lines has no key.
+        if yamlify_arg(word) == value and not (key and "\n" in word):
+            return f"{key}={word}" if key else word
     raise TypeError(f"a command line cannot carry {value!r}")
 
 
@@ -162,6 +163,8 @@ class BrineLoaders:
         self._given = copy.deepcopy(dict(opts))
         self.opts = copy.deepcopy(dict(opts))
         self.context: dict = {}
+        # The markers of saltfactories add to it.
+        self._reload_all_funcs: list[typing.Callable] = []
         self._configuration = pathlib.Path(opts["conf_file"])
         # Salt keeps custom modules outside of the cache that tests clear.
         written_by_test = yaml.safe_load(self._configuration.read_text(encoding="utf-8"))
@@ -177,6 +180,8 @@ class BrineLoaders:
 
     def reload_all(self) -> None:
         self.reset_state()
+        for function in self._reload_all_funcs:
+            function()
         for name in ["grains", "modules", "states", "pillar"]:
             self.__dict__.pop(name, None)
         self.opts = copy.deepcopy(self._given)
@@ -203,7 +208,7 @@ class BrineLoaders:
     def call(self, name: str, arguments: typing.Sequence, keywords: typing.Mapping) -> typing.Any:
         """Calls a function and returns its result."""
         words = [written(value) for value in arguments]
-        words += [f"{key}={written(value)}" for key, value in keywords.items()]
+        words += [written(value, key) for key, value in keywords.items()]
         self._configure()
         command = [str(self._tools / "salt-call"), "--local", f"--config-dir={self._configuration.parent}"]
         command += ["--log-level=quiet", "--out=raw", name, *words]
