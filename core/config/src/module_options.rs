@@ -106,6 +106,10 @@ module_options! {
         /// The command that restarts the minion for `minion.restart`, as a list of arguments.
         minion_restart_command: "a list of strings" Vec<String> = "[]" Vec::new(),
     }
+    "executors" {
+        /// The seconds over which the executor `splay` spreads jobs, if the job's `executor_opts` do not set them.
+        splaytime: "a positive number" Value = "300" 300.into(),
+    }
     "http" {
         /// The URL from which `http.update_ca_bundle` downloads certificate authorities.
         ca_bundle_url: "a string" Option<String> = "" None,

@@ -17,8 +17,6 @@ const DIRECT_CALL: &str = "direct_call";
 const OPTION: &str = "module_executors";
 /// The executor that spreads the runs of a job over some time.
 const SPLAY: &str = "splay";
-/// The time over which `splay` spreads jobs without `splaytime`, in seconds.
-const SPLAY_TIME: f64 = 300.0;
 /// The longest time over which `splay` spreads jobs, in seconds: a week.
 const MAX_SPLAY_TIME: f64 = 604_800.0;
 /// The number of different delays.
@@ -59,10 +57,8 @@ pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
 /// Waits for the minion's part of `splaytime`, which `executor_opts` or the configuration set.
 fn splay(context: &Context, fun: &str) -> CallResult {
     let of_job = context.job.load.get("executor_opts").and_then(|options| options.get("splaytime"));
-    let seconds = match of_job.or_else(|| context.config().opts.get("splaytime")) {
-        None => SPLAY_TIME,
-        Some(time) => time.as_f64().unwrap_or_default(),
-    };
+    let time = of_job.cloned().unwrap_or_else(|| brine_config::opts::modules::splaytime(&context.config().opts));
+    let seconds = time.as_f64().unwrap_or_default();
     if !(seconds > 0.0 && seconds <= MAX_SPLAY_TIME) {
         let message = format!("splaytime must be a positive integer of at most {MAX_SPLAY_TIME}");
         return Err(CallError::Invocation { function: fun.to_owned(), message });
