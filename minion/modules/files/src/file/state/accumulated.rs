@@ -86,6 +86,11 @@ pub(super) fn texts_of_block(context: &StateContext, filename: &str) -> Vec<Stri
     texts.values().filter_map(Value::as_list).flatten().map(ToString::to_string).collect()
 }
 
+/// Appends accumulated texts to the content of a block: as in Salt, with a line break before each, whatever precedes it.
+pub(super) fn joined(content: String, texts: Vec<String>) -> String {
+    texts.into_iter().fold(content, |all, text| if all.is_empty() { text } else { format!("{all}\n{text}") })
+}
+
 fn texts_of(context: &StateContext, filename: &str, selects: impl Fn(&Accumulator) -> bool) -> Map {
     let runs = ACTIVE_RUNS.lock();
     let run = runs.iter().find(|run| run.jid == context.call.job.jid);
@@ -145,5 +150,18 @@ mod tests {
         }
         context.chunk = Arc::new(map! {"require_in" => list!["other"]});
         assert_eq!(state(&context, "orphan", "/blocks", &"x".into()).result, Some(false));
+    }
+
+    #[test]
+    fn texts_of_a_block_are_joined_by_line_breaks() {
+        for (content, texts, expected) in [
+            ("", vec![], ""),
+            ("a", vec!["b"], "a\nb"),
+            ("a\n", vec!["b"], "a\n\nb"),
+            ("", vec!["b\n", "c\n"], "b\n\nc\n"),
+        ] {
+            let texts = texts.into_iter().map(str::to_owned).collect();
+            assert_eq!(joined(content.to_owned(), texts), expected);
+        }
     }
 }

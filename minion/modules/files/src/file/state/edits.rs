@@ -355,13 +355,7 @@ pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> Cal
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
     let gathered = accumulated::texts_of_block(state, &args.name);
-    let mut content = std::iter::once(args.content.to_string())
-        .chain(gathered)
-        .reduce(|all, text| {
-            let gap = if all.is_empty() || all.ends_with('\n') { "" } else { "\n" };
-            format!("{all}{gap}{text}")
-        })
-        .unwrap_or_default();
+    let mut content = accumulated::joined(args.content.to_string(), gathered);
     content.push_str(&of_sources);
     let block = edit::BlockReplace {
         block: Block {
