@@ -46,7 +46,7 @@ pub fn sed(
     let words: Vec<String> = ["sed".to_owned(), keep]
         .into_iter()
         .chain(options)
-        .chain(["--".into(), script, file.display().to_string()])
+        .chain([script, "--".into(), file.display().to_string()])
         .collect();
     Ok(cmd::all(run(context, &words, &[])?).into())
 }
