@@ -219,7 +219,7 @@ impl StateRun {
         let data = self.source.render_text(text, &self.saltenv()).map_err(|error| vec![error])?;
         // As in Salt: a template that belongs to no environment includes nothing.
         let sections = ["include", "exclude", "extends"];
-        match sections.iter().find(|section| data.get(**section).is_some()) {
+        match sections.iter().find(|section| data.get(section).is_some()) {
             Some(section) => Err(vec![format!(
                 "The '{section}' declaration found on '<template-str>' is invalid when rendering single templates"
             )]),
