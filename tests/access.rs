@@ -227,7 +227,7 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
         assert!(made.status.success(), "{}", output_of(&made).0);
         // With the token only, without a key of the master.
         let (text, code) = output_of(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
-        assert!(text.contains(reported) && code == Some(0), "{user}: {code:?} {text}");
+        assert!(text.contains(reported) && code == Some(1), "{user}: {code:?} {text}");
     }
     let listed =
         |words: &[&str]| stdout(&system.tool("salt-run", &[words, &["--out=json"]].concat())).trim().to_owned();
