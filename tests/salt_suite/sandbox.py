@@ -14,6 +14,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 
 NAMESPACES = ["--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--kill-child", "--propagation", "private"]
 # What could change the clock, the kernel or the disks of the machine.
@@ -33,6 +34,14 @@ def missing() -> str | None:
             return f"the program {program} is missing; install util-linux"
     if subprocess.run(["unshare", *NAMESPACES, "true"], capture_output=True, check=False).returncode != 0:
         return "this system refuses new namespaces (unshare); use a machine or container that permits them"
+    with tempfile.TemporaryDirectory() as box:
+        layers = f"lowerdir=/,upperdir={box}/upper,workdir={box}/work"
+        probe = (
+            f"mount -t tmpfs tmpfs {box} && mkdir {box}/upper {box}/work {box}/root && "
+            f"mount -t overlay overlay -o {layers} {box}/root"
+        )
+        if subprocess.run(["unshare", *NAMESPACES, "sh", "-c", probe], capture_output=True, check=False).returncode != 0:
+            return "this system refuses an overlay over its root file system; use another machine or container"
     return None
 
 
