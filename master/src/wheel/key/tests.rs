@@ -188,7 +188,7 @@ fn invalid_keys_stay_pending() {
     let fixture = fixture();
     std::fs::write(fixture.keys().pki_dir().join("minions_pre/bad"), "garbage").unwrap();
     assert_eq!(fixture.call("key.accept", map! {"match" => "bad"}), map! {"minions_pre" => list!["bad"]}.into());
-    assert!(fixture.reported().is_empty());
+    assert_eq!(fixture.reported(), ["retcode 1"]);
 }
 
 #[test]
