@@ -95,7 +95,7 @@ fn known() -> Vec<Known> {
             docstring: function.docstring(),
             params: function.params(),
         };
-        modules.iter().flat_map(|module| module.list()).map(|function| one(function)).collect()
+        modules.iter().flat_map(|module| module.list()).map(one).collect()
     }
     [
         of("execution", &brine_modules::MODULES.functions()),

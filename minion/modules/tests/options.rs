@@ -3,6 +3,7 @@
 //! Each execution and state function is called with words that begin with `-` for each of its parameters, on several
 //! systems, with programs that only record their arguments. Functions that write files or send signals themselves run
 //! in namespaces of their own, on read-only file systems.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
