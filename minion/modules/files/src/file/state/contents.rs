@@ -176,7 +176,11 @@ impl Contents {
                 let errors = argument("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
                 let text = self.inline(&text);
                 let encoding = Encoding::parse(&encoding)?;
-                let encoded = encoding.encode(&String::from_utf8_lossy(&text), &errors)?;
+                let encoded = match encoding {
+                    // Bytes that are no text stay as they are.
+                    Encoding::Utf8 => text.clone(),
+                    _ => encoding.encode(&String::from_utf8_lossy(&text), &errors)?,
+                };
                 // If the encoding loses a character, Salt predicts a change in every run.
                 let is_lossy = encoding.decode(&encoded).is_ok_and(|decoded| decoded.as_bytes() != text);
                 Some(if context.test && is_lossy { text } else { encoded })

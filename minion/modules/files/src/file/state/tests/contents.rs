@@ -288,3 +288,13 @@ fn merged_data_that_changes_nothing_leaves_the_file() {
     assert_eq!((result, comment), (Some(true), format!("The file {path} is in the correct state")));
     assert_eq!((changes, std::fs::read_to_string(&path).unwrap()), (map! {}, "{\"a\": 1}\n".to_owned()));
 }
+
+#[test]
+fn bytes_are_written_unchanged_as_utf_8() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let bytes = b"\xff\x00\n".to_vec();
+    let args = map! {"name" => path.display().to_string(), "contents" => bytes.clone(), "encoding" => "utf-8"};
+    assert_eq!(run("file.managed", args, false).0, Some(true));
+    assert_eq!(std::fs::read(path).unwrap(), bytes);
+}
