@@ -101,7 +101,7 @@ impl Encoding {
     /// # Errors
     /// The encoding lacks a character.
     pub(super) fn encode(self, text: &str, errors: &str) -> Result<Vec<u8>, String> {
-        let marked = |order| text.chars().rev().chain((order == Order::Marked).then_some(MARK)).rev();
+        let marked = |order| (order == Order::Marked).then_some(MARK).into_iter().chain(text.chars());
         Ok(match self {
             Encoding::Utf8 => text.as_bytes().to_vec(),
             Encoding::Utf8Marked => format!("{MARK}{text}").into_bytes(),

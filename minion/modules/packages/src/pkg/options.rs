@@ -107,9 +107,7 @@ impl Options {
             dry_run: flag("dryrun"),
         }
     }
-}
 
-impl Options {
     /// Refuses a dry run, for a manager that would upgrade instead.
     ///
     /// # Errors
