@@ -122,7 +122,7 @@ pub fn nodegroups(config: &MasterConfig) -> Map {
     groups
 }
 
-/// Adds the groups of `ssh_list_nodegroups` to those that top files know.
+/// Adds the groups of `ssh_list_nodegroups` to the node groups for top files.
 fn with_list_nodegroups(config: Arc<MasterConfig>) -> Arc<MasterConfig> {
     if config.ssh_list_nodegroups.is_empty() {
         return config;

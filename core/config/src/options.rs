@@ -8,8 +8,8 @@ use indexmap::IndexMap;
 /// Directories by environment: `file_roots` and `pillar_roots`.
 pub type Roots = IndexMap<String, Vec<PathBuf>>;
 
-/// The environment of [`Roots`] whose directories serve all environments without an entry of their own, and the part of
-/// their paths that the name of the environment replaces. It stands for any environment in sources of pillar, too.
+/// The key in [`Roots`] of the directories for all environments without an entry of their own, and the placeholder of the
+/// environment's name in the paths of these directories. The configuration of pillar sources uses the same placeholder.
 pub const ANY_ENVIRONMENT: &str = "__env__";
 
 /// Returns directories of [`ANY_ENVIRONMENT`] as they are for an environment of this name.

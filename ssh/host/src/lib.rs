@@ -207,7 +207,7 @@ fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<M
     Ok(minion)
 }
 
-/// Copies the custom modules of the caller's file server, if they differ from those that the host has.
+/// Synchronises the custom modules with the file server of `salt-ssh`, unless the digests are equal.
 fn copy_modules(minion: &Arc<Minion>, known: &Path, modules: &Map) -> Result<(), String> {
     let digest = text(modules, "digest");
     if std::fs::read_to_string(known).unwrap_or_default() == digest {

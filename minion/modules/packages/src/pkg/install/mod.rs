@@ -17,10 +17,8 @@ pub static FUNCTIONS: Functions<Context> =
     registry!("pkg", [upgrade_all, refresh_db, install_some, remove_some, purge]);
 
 /// The arguments that no manager supports.
-const REFUSED: [(&str, &str); 2] = [
-    ("diff_attr", "changes have versions alone"),
-    ("force_yes", "permit what is needed by skip_verify, allow_downgrades and update_holds"),
-];
+const REFUSED: [(&str, &str); 2] =
+    [("diff_attr", "changes have versions alone"), ("force_yes", "use skip_verify, allow_downgrades or update_holds")];
 
 /// Upgrade all packages, or the named ones, to their newest versions. Accepts the options of `pkg.install`,
 /// `allow_downgrades` and, with apt and zypper, `dryrun`.
