@@ -174,9 +174,9 @@ async fn each_member_is_killed_in_turn_under_load() {
     let mut jids = Vec::new();
     for dead in 0..3 {
         let others: Vec<usize> = (0..3).filter(|at| *at != dead).collect();
-        jids.extend(cluster.load(&[0, 1, 2], 20));
+        jids.extend(cluster.load(&[0, 1, 2], 8));
         cluster.members[dead].kill_master();
-        jids.extend(cluster.load(&others, 30));
+        jids.extend(cluster.load(&others, 10));
         until("every minion has another master", || present(&cluster.members[others[0]]) == MINIONS.len()).await;
         jids.extend(cluster.load(&others, 10));
         cluster.members[dead].start_master().await;
@@ -190,11 +190,11 @@ async fn each_member_is_killed_in_turn_under_load() {
 #[tokio::test(flavor = "multi_thread")]
 async fn isolated_member_serves_its_minions_and_catches_up() {
     let cluster = Cluster::start().await;
-    let mut jids = cluster.load(&[0, 1, 2], 20);
+    let mut jids = cluster.load(&[0, 1, 2], 8);
     for proxy in &cluster.proxies[0] {
         proxy.cut();
     }
-    jids.extend(cluster.load(&[0, 1, 2], 40));
+    jids.extend(cluster.load(&[0, 1, 2], 15));
     for proxy in &cluster.proxies[0] {
         proxy.restore();
     }
