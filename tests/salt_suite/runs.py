@@ -36,15 +36,14 @@ class Selection:
         if is_sample:
             wanted = (HERE / "sample").read_text(encoding="utf-8").split()
         wanted = wanted or list(SUITES)
-        self.tests = [test for word in wanted for test in self._expanded(word)]
+        paths = [path for word in wanted for path in SUITES.get(word, [word])]
+        self.tests = [test for path in paths for test in self._files(path)]
         # The suites that are run as a whole.
         self.suites = [word for word in wanted if word in SUITES]
 
-    def _expanded(self, word: str) -> list[str]:
-        """Returns the files of a suite, a directory or a file; a single test is kept."""
-        if word in SUITES:
-            return [test for path in SUITES[word] for test in self._expanded(path)]
-        path, colons, test = word.removeprefix("tests/pytests/").partition("::")
+    def _files(self, path: str) -> list[str]:
+        """Returns the files of a directory or a file; a single test is kept."""
+        path, colons, test = path.removeprefix("tests/pytests/").partition("::")
         at = self._salt.source / "tests/pytests" / path
         files = sorted(at.rglob("test_*.py")) if at.is_dir() else [at]
         names = [str(file.relative_to(self._salt.source)) for file in files]
