@@ -117,8 +117,6 @@ mod stops;
 mod support;
 mod swarm;
 mod syndic;
-#[cfg(feature = "interop")]
-mod takeover;
 mod tcp;
 mod template_limits;
 mod tools;
