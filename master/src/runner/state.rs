@@ -6,6 +6,7 @@ use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_job::orchestration::MasterAccess;
+use brine_sls::pillar::PILLAR_ENC;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
@@ -78,9 +79,6 @@ pub struct OrchestrateArgs {
     #[keywords]
     kwargs: Map,
 }
-
-/// The argument that names the renderer of an encrypted `pillar`, which would be used as it is.
-const PILLAR_ENC: (&str, &str) = ("pillar_enc", "encrypt values in the files of the pillar, which the master decrypts");
 
 /// Apply SLS files on the master: an orchestration of jobs, runner and wheel functions. It fails if one of its states
 /// fails.

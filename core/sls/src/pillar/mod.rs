@@ -44,6 +44,11 @@ pub use git::update as update_repositories;
 pub use merge::Merging;
 use tree::Tree;
 
+/// The argument of functions with a `pillar` that names the renderer of an encrypted one, which would be used as it is; and
+/// what takes its place.
+pub const PILLAR_ENC: (&str, &str) =
+    ("pillar_enc", "encrypt values in the files of the pillar, which the master decrypts");
+
 /// The configuration of pillar: its sources, renderers and merge strategy.
 #[derive(Debug, Clone)]
 pub struct PillarSource {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use brine_context::{Context, Module};
 use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_sls::pillar::PILLAR_ENC;
 use brine_system::files::path_within;
 use brine_value::{FromValue, Map, Value};
 use brine_yaml::entry_at;
@@ -273,7 +274,7 @@ fn recompile(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let saltenv = given("saltenv").or_else(|| config.saltenv.clone());
     let pillarenv = given("pillarenv").or_else(|| config.pillarenv.clone());
-    refuse("pillar.items", kwargs, &[crate::state::PILLAR_ENC])?;
+    refuse("pillar.items", kwargs, &[PILLAR_ENC])?;
     let over = match kwargs.get("pillar") {
         None | Some(Value::Nil) => Map::new(),
         Some(Value::Map(over)) => over.clone(),

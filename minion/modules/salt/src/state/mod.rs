@@ -14,6 +14,7 @@ use brine_context::{Context, Module};
 use brine_function::arguments::{names, refuse};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
+use brine_sls::pillar::PILLAR_ENC;
 use brine_state::{Options, PillarError, Queue, StateRun, Top};
 use brine_value::{FromValue, Map, Value, map};
 
@@ -299,10 +300,6 @@ fn is_option(name: &str) -> bool {
     OPTIONS.contains(&name) || name.starts_with("__pub_")
 }
 
-/// The argument that names the renderer of an encrypted `pillar`, which would be used as it is.
-pub(crate) const PILLAR_ENC: (&str, &str) =
-    ("pillar_enc", "encrypt values in the files of the pillar, which the master decrypts");
-
 fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
     fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
         match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
@@ -312,7 +309,7 @@ fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
                 .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
         }
     }
-    refuse("state", &kwargs, &[PILLAR_ENC])?;
+    refuse(&context.job.fun, &kwargs, &[PILLAR_ENC])?;
     let saltenv: Option<String> = take(&mut kwargs, "saltenv")?;
     if context.config().lock_saltenv
         && let Some(saltenv) = &saltenv
@@ -331,7 +328,7 @@ fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
             Some(Value::Map(pillar)) => pillar,
             Some(_) => {
                 let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.";
-                return Err(CallError::Invocation { function: "state".into(), message: message.into() });
+                return Err(CallError::Invocation { function: context.job.fun.clone(), message: message.into() });
             }
         },
         exclude: match kwargs.shift_remove("exclude") {
@@ -457,6 +454,16 @@ fn no_states(comment: &str) -> Map {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_argument_names_the_function_of_the_job() {
+        let of_test = crate::testing::context(&[]);
+        let job = brine_context::Job::local(&brine_ids::Jid::new(), "state.apply", &Args::default());
+        let context = Context::new(of_test.minion, std::sync::Arc::new(job));
+        let error = context.call("state.apply", Args::keyword(map! {"pillar_enc" => "gpg"})).unwrap_err();
+        let start = "ERROR executing 'state.apply': the argument 'pillar_enc' is not supported";
+        assert!(error.to_string().starts_with(start), "{error}");
+    }
 
     #[test]
     fn single_passes_options_of_the_run_to_the_state() {
