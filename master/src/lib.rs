@@ -75,7 +75,6 @@ use brine_bus::store::{BlockingStore, Opened, Store, StoreError};
 use brine_bus::{Bus, BusLimits, JournalLimits};
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, CryptError};
-use brine_ids::{InvalidMinionId, MinionId};
 use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::{Blocking, Executors};
 use brine_runtime::supervisor::{Background, Supervisor};
@@ -92,7 +91,7 @@ pub use requests::files as file_requests;
 pub use runner_calls::Kind;
 
 use access::{Access, LocalKeys};
-use admission::identity::Identity;
+use admission::identity::{Identity, own_id};
 use admission::sessions::Sessions;
 use admission::{Admission, Secrets};
 use cluster::Membership;
@@ -470,16 +469,6 @@ fn log_opened(store: &Store, opened: Opened) {
             tracing::error!(store = %store.path().display(), "store was damaged: earlier events and jobs are in the file beside it");
         }
     }
-}
-
-/// Returns the id of the master's own jobs: the option `id`, or as in Salt the host name with `_master`.
-fn own_id(config: &MasterConfig) -> Result<MinionId, StartError> {
-    let of_host = || {
-        let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-        format!("{}_master", name.unwrap_or_else(|| "localhost".into()))
-    };
-    let id = config.id.clone().unwrap_or_else(of_host);
-    id.parse().map_err(|error: InvalidMinionId| StartError::Config { option: "id", reason: error.to_string() })
 }
 
 fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {

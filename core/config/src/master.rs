@@ -23,6 +23,8 @@ shared_options! {
     salt_cp_chunk_size: usize = 98_304,
     /// The id of the master; by default the host name with `_master` appended.
     id: Option<String> = None,
+    /// The domain that is added to the id, before `_master`, unless the id ends in it or in a dot.
+    append_domain: String = String::new(),
     /// The directory of the master's key and the keys of minions.
     pki_dir: PathBuf = "/etc/salt/pki/master".into(),
     /// The directory of the store (`brine.redb`: journal, job cache, minion data) and of the root key.

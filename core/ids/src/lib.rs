@@ -4,4 +4,4 @@ mod jid;
 mod minion_id;
 
 pub use jid::{InvalidJid, Jid};
-pub use minion_id::{InvalidMinionId, MinionId};
+pub use minion_id::{InvalidMinionId, MinionId, with_domain};

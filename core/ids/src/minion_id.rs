@@ -57,6 +57,21 @@ impl From<&MinionId> for brine_value::Value {
     }
 }
 
+/// Returns an id with the domain of `append_domain`, unless it ends in the domain or in a dot.
+///
+/// # Examples
+/// ```
+/// use brine_ids::with_domain;
+///
+/// assert_eq!(with_domain("web1", "foo.org"), "web1.foo.org");
+/// assert_eq!(with_domain("web1.foo.org", "foo.org"), "web1.foo.org");
+/// assert_eq!(with_domain("web1.", "foo.org"), "web1.");
+/// assert_eq!(with_domain("web1", ""), "web1");
+/// ```
+pub fn with_domain(id: &str, domain: &str) -> String {
+    if id.ends_with(domain) || id.ends_with('.') { id.to_owned() } else { format!("{id}.{domain}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

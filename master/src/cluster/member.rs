@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::keys::Keys;
 use super::{OPTION, OptionalGate, OptionalShared};
 use crate::StartError;
-use crate::admission::identity::Identity;
+use crate::admission::identity::{Identity, own_id};
 use crate::admission::publish_keys::PublishKeys;
 use crate::admission::sessions::Sessions;
 use crate::facts::Facts;
@@ -32,7 +32,7 @@ const TABLES: &[&str] = &["minion_data", "mine", "auth_tokens", "cache"];
 
 /// Parses the option `cluster`.
 pub(crate) fn settings(config: &MasterConfig) -> Result<Option<Settings>, StartError> {
-    let id = crate::own_id(config)?;
+    let id = own_id(config)?;
     let catch_up = Duration::from_secs(config.publish_catch_up);
     Settings::read(&config.cluster, id.as_str(), &config.pki_dir, catch_up)
         .map_err(|error| StartError::Config { option: OPTION, reason: error.to_string() })

@@ -1,4 +1,4 @@
-//! The identity of the master: its key pair, and the signature of its public key for new minions
+//! The identity of the master: its id, its key pair, and the signature of its public key for new minions
 //! (`master_sign_pubkey`).
 
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_config::MasterConfig;
 use brine_crypt::{CryptError, PrivateKey, SignatureAlgorithm};
+use brine_ids::{InvalidMinionId, MinionId};
 use brine_system::files;
 use brine_value::Value;
 
@@ -124,7 +125,7 @@ fn public_key_signature(config: &MasterConfig) -> Result<KeySignature, StartErro
         let key = PrivateKey::load_or_generate_with(directory, name, config.keysize, pass)?;
         return Ok(KeySignature::Key(Box::new(key)));
     }
-    let id = crate::own_id(config)?;
+    let id = own_id(config)?;
     let names = config.master_pubkey_signature.clone().map_or_else(
         || vec!["master_pubkey_signature".to_owned(), format!("{id}_pubkey_signature")],
         |name| vec![name],
@@ -137,6 +138,21 @@ fn public_key_signature(config: &MasterConfig) -> Result<KeySignature, StartErro
     }
     let reason = format!("there is no signature in {}", paths[0].display());
     Err(StartError::Config { option: "master_use_pubkey_signature", reason })
+}
+
+/// Returns the id of the master's own jobs: the option `id`, or as in Salt the host name with `_master`; with the domain
+/// of `append_domain`.
+pub(crate) fn own_id(config: &MasterConfig) -> Result<MinionId, StartError> {
+    let (name, suffix) = match &config.id {
+        Some(id) => (id.clone(), ""),
+        None => {
+            let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+            (name.unwrap_or_else(|| "localhost".into()), "_master")
+        }
+    };
+    let id = brine_ids::with_domain(&name, &config.append_domain);
+    let invalid = |error: InvalidMinionId| StartError::Config { option: "id", reason: error.to_string() };
+    format!("{id}{suffix}").parse().map_err(invalid)
 }
 
 #[cfg(test)]

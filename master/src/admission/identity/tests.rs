@@ -11,6 +11,22 @@ fn config(directory: &Path, change: impl FnOnce(&mut MasterConfig)) -> MasterCon
     config
 }
 
+#[test]
+fn the_domain_is_appended_to_the_id_of_the_master() {
+    let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    for (id, domain, expected) in [
+        (Some("m1"), "", "m1".to_owned()),
+        (Some("m1"), "foo.org", "m1.foo.org".into()),
+        (Some("m1.foo.org"), "foo.org", "m1.foo.org".into()),
+        (Some("m1."), "foo.org", "m1.".into()),
+        (None, "", format!("{host}_master")),
+        (None, "foo.org", format!("{host}.foo.org_master")),
+    ] {
+        let config = MasterConfig { id: id.map(str::to_owned), append_domain: domain.to_owned(), ..Default::default() };
+        assert_eq!(own_id(&config).unwrap().as_str(), expected, "{id:?} {domain}");
+    }
+}
+
 fn public(config: &MasterConfig) -> String {
     Identity::load_or_generate(config).unwrap().public_key_pem
 }

@@ -69,8 +69,7 @@ pub fn id_of_name(config: &MinionConfig, name: &str) -> Result<MinionId, SetupEr
 
 /// Applies `append_domain` to an id, as in Salt also to a configured one.
 fn with_domain(config: &MinionConfig, id: &str) -> String {
-    let domain = &config.append_domain;
-    if id.ends_with(domain.as_str()) || id.ends_with('.') { id.to_owned() } else { format!("{id}.{domain}") }
+    brine_ids::with_domain(id, &config.append_domain)
 }
 
 /// Applies `minion_id_lowercase` and `minion_id_remove_domain` to a host name.
