@@ -9,7 +9,7 @@ use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::{Attributes, directory_mode, parse_mode};
+use super::attributes::{Attributes, directory_mode, parse_mode, primary_group};
 use super::invalid_path;
 
 /// Whether missing parent directories are created, and their mode and owner.
@@ -63,6 +63,14 @@ pub(super) fn back_up(name: &str, backup: &str, force: bool) -> Result<(), Strin
         .map_err(|error| format!("renaming {name} to {} failed: {error}", backup.display()))
 }
 
+/// Returns the owner of a link: by default the user of the minion, and the primary group of the user.
+fn owner_of_link(user: &Value, group: &Value) -> (Value, Value) {
+    let own = || User::from_uid(Uid::effective()).ok().flatten().map_or(Value::Nil, |user| user.name.into());
+    let user = if user.is_truthy() { user.clone() } else { own() };
+    let group = if group.is_truthy() { group.clone() } else { primary_group(&user) };
+    (user, group)
+}
+
 pub(super) fn symlink(
     context: &StateContext,
     name: &str,
@@ -75,7 +83,8 @@ pub(super) fn symlink(
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
-    let owner = match Attributes::new(&Value::Nil, user, group) {
+    let (user, group) = owner_of_link(user, group);
+    let owner = match Attributes::new(&Value::Nil, &user, &group) {
         Ok(owner) => owner,
         Err(error) => {
             return StateReturn::failed(name, error.trim_end().replace("is not available", "does not exist"));
@@ -89,8 +98,12 @@ pub(super) fn symlink(
     let what = if status.as_ref().is_some_and(std::fs::Metadata::is_dir) { "Directory" } else { "File" };
     if context.test {
         if present && owner.link_differs(path) {
-            let comment = format!("Ownership of symlink {name} would be changed");
-            return StateReturn::predicted(name, comment).with_changes(map! {"ownership" => "would be changed"});
+            let (old_user, old_group) = owner_of(path).unwrap_or_default();
+            let comment = format!(
+                "The symlink {name} is present, but the ownership of the symlink would be changed from {old_user}:{old_group} to {user}:{group}"
+            );
+            let changes = map! {"ownership" => format!("{old_user}:{old_group}")};
+            return StateReturn::predicted(name, comment).with_changes(changes);
         }
         if present {
             return StateReturn::ok(name, format!("The symlink {name} is present"));

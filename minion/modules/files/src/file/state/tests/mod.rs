@@ -193,6 +193,37 @@ fn links_inherit_user_and_group_on_request() {
 }
 
 #[test]
+fn links_belong_to_the_user_of_the_minion_and_groups_to_the_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("l");
+    let name = path.display().to_string();
+    for (given, owner) in [
+        (map! {}, "root:root"),
+        (map! {"user" => "daemon"}, "daemon:daemon"),
+        (map! {"group" => "bin"}, "root:bin"),
+        (map! {"user" => "nobody", "group" => "bin"}, "nobody:bin"),
+    ] {
+        let mut arguments = map! {"name" => &name, "target" => "/x"};
+        arguments.extend(given);
+        brine_system::user_files::replace_symlink("/x", &path).unwrap();
+        std::os::unix::fs::lchown(&path, Some(2), Some(3)).unwrap();
+        let comment = format!(
+            "The symlink {name} is present, but the ownership of the symlink would be changed from bin:sys to {owner}"
+        );
+        assert_eq!(
+            run("file.symlink", arguments.clone(), true),
+            (None, comment, map! {"ownership" => "bin:sys"}),
+            "{owner}"
+        );
+        let comment = format!("Set ownership of symlink {name} to {owner}");
+        let first = run("file.symlink", arguments.clone(), false);
+        assert_eq!(first, (Some(true), comment, map! {"ownership" => owner}), "{owner}");
+        let comment = format!("Symlink {name} is present and owned by {owner}");
+        assert_eq!(run("file.symlink", arguments, false), (Some(true), comment, map! {}), "{owner}");
+    }
+}
+
+#[test]
 fn replace_keeps_the_encoding_of_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f").display().to_string();
