@@ -184,14 +184,12 @@ fn shell(context: &Context, command: String) -> Result<brine_host::process::Outp
 fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&str>) -> Result<Contents, CallError> {
     const LIST: &str = "tar --list --verbose --numeric-owner --full-time --quoting-style=literal";
     let path = quote(&cached.display().to_string());
-    let command = match options.filter(|options| !options.is_empty()) {
-        Some(options) => {
-            let words: Vec<String> = split_options(options)?.iter().map(|word| quote(word)).collect();
-            format!("{} {path} | {LIST} --file=-", words.join(" "))
-        }
-        None => format!("{LIST} --file={path}"),
-    };
-    let output = shell(context, command)?;
+    let mut output = shell(context, format!("{LIST} --file={path}"))?;
+    // As in Salt, the options are for archives that cannot be read otherwise.
+    if let Some(options) = options.filter(|options| output.retcode != 0 && !options.is_empty()) {
+        let words: Vec<String> = split_options(options)?.iter().map(|word| quote(word)).collect();
+        output = shell(context, format!("{} {path} | {LIST} --file=-", words.join(" ")))?;
+    }
     if output.retcode != 0 {
         return Err(at(
             cached,
@@ -303,6 +301,24 @@ mod tests {
             [("-rwsr-xr-x", true), ("drwxr-sr-x", true), ("-rwSr--r--", true), ("-rwxr-xr-t", false)]
         {
             assert_eq!(tar_listing(&format!("{mode} 0/0 1 2026-01-31 00:00:00 e\n")).has_set_id, expected, "{mode}");
+        }
+    }
+
+    #[test]
+    fn list_options_are_for_archives_that_tar_cannot_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("f"), "text").unwrap();
+        let tar = ["-cf", &at("a.tar").display().to_string(), "-C", &directory.path().display().to_string(), "f"]
+            .map(str::to_owned);
+        assert!(std::process::Command::new("tar").args(tar).status().unwrap().success());
+        std::fs::write(at("b"), [b"??", &*std::fs::read(at("a.tar")).unwrap()].concat()).unwrap();
+        let context = crate::testing::context(&[]);
+        for (name, options, listed) in
+            [("a.tar", None, true), ("a.tar", Some("z"), true), ("b", None, false), ("b", Some("tail -c +3"), true)]
+        {
+            let found = tar_contents(&context, name, &at(name), options);
+            assert_eq!(found.is_ok_and(|found| found.files == ["f"]), listed, "{name} {options:?}");
         }
     }
 

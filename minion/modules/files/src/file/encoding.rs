@@ -1,8 +1,8 @@
-//! Character encodings of files: `encoding` of `file.managed` and `file.replace`.
+//! Character encodings of files: `encoding` of `file.managed`, `file.replace` and `ini`.
 
 /// A character encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Utf8,
     /// With a byte order mark at the beginning.
     Utf8Marked,
@@ -14,7 +14,7 @@ pub(super) enum Encoding {
 
 /// The order of the bytes of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// That of the byte order mark, or else little-endian; written with a mark.
     Marked,
     Little,
@@ -72,7 +72,7 @@ impl Encoding {
     ///
     /// # Errors
     /// The encoding is not supported.
-    pub(super) fn parse(name: &str) -> Result<Self, String> {
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
         Ok(match name.to_lowercase().replace(['-', '_', ' '], "").as_str() {
             "utf8" | "u8" => Encoding::Utf8,
             "utf8sig" => Encoding::Utf8Marked,
@@ -100,7 +100,7 @@ impl Encoding {
     ///
     /// # Errors
     /// The encoding lacks a character.
-    pub(super) fn encode(self, text: &str, errors: &str) -> Result<Vec<u8>, String> {
+    pub(crate) fn encode(self, text: &str, errors: &str) -> Result<Vec<u8>, String> {
         let marked = |order| (order == Order::Marked).then_some(MARK).into_iter().chain(text.chars());
         Ok(match self {
             Encoding::Utf8 => text.as_bytes().to_vec(),
@@ -141,7 +141,7 @@ impl Encoding {
     ///
     /// # Errors
     /// The bytes are not a text in this encoding.
-    pub(super) fn decode(self, encoded: &[u8]) -> Result<String, String> {
+    pub(crate) fn decode(self, encoded: &[u8]) -> Result<String, String> {
         let invalid = || "the file is not a text in this encoding".to_owned();
         let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| invalid());
         match self {

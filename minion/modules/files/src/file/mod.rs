@@ -9,7 +9,7 @@ pub(super) mod changes;
 mod content;
 pub(crate) mod diff;
 pub(crate) mod edit;
-mod encoding;
+pub(crate) mod encoding;
 pub(super) mod find;
 pub(crate) mod flags;
 mod hashes;

@@ -8,6 +8,7 @@ use brine_function::{Args, CallError, CallResult, Functions, function, registry}
 use brine_system::files;
 use brine_value::{Map, Value};
 
+use crate::file::encoding::Encoding;
 pub use text::{Form, Ini, Section};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
@@ -22,7 +23,7 @@ pub struct FormatArgs {
     /// Text between the name and the value of an option.
     #[default("=".into())]
     separator: String,
-    /// Encoding of the file; only UTF-8 is supported.
+    /// Encoding of the file, such as `latin-1` or `utf-16`; by default UTF-8.
     encoding: Option<String>,
 }
 
@@ -136,42 +137,50 @@ pub fn get_ini(_context: &Context, file_name: String, #[args] format: FormatArgs
 pub struct File<'f> {
     path: &'f str,
     form: Form,
+    encoding: Encoding,
 }
 
 impl<'f> File<'f> {
     /// Creates the handle of a file, which need not exist.
     ///
     /// # Errors
-    /// The encoding is not UTF-8 or ASCII, or the separator is empty.
+    /// The encoding is unknown, or the separator is empty.
     pub fn new(path: &'f str, separator: String, encoding: Option<&str>, no_spaces: bool) -> Result<Self, CallError> {
-        let encoding = encoding.unwrap_or("utf-8").to_lowercase().replace('_', "-");
-        if !["utf-8", "utf8", "ascii", "us-ascii"].contains(&encoding.as_str()) {
-            return Err(CallError::Execution(format!(
-                "the encoding '{encoding}' is not known: files are read as utf-8"
-            )));
-        }
+        let encoding = Encoding::parse(encoding.unwrap_or("utf-8")).map_err(CallError::Execution)?;
         if separator.is_empty() {
             return Err(CallError::Execution(
                 "the separator is empty: say what stands between names and values".into(),
             ));
         }
-        Ok(File { path, form: Form { separator, no_spaces } })
+        Ok(File { path, form: Form { separator, no_spaces }, encoding })
     }
 
     /// Reads the file; a missing file is empty.
     pub fn read(&self) -> Result<Ini, CallError> {
-        let text = files::read_if_exists(self.path).map_err(CallError::execution)?;
-        Ok(Ini::parse(&text.unwrap_or_default(), &self.form))
+        Ok(Ini::parse(&self.text()?, &self.form))
+    }
+
+    /// Returns the text of the file; that of a missing one is empty.
+    fn text(&self) -> Result<String, CallError> {
+        match files::read(self.path) {
+            Ok(bytes) => {
+                self.encoding.decode(&bytes).map_err(|error| CallError::Execution(format!("{}: {error}", self.path)))
+            }
+            Err(error) if error.is_not_found() => Ok(String::new()),
+            Err(error) => Err(CallError::execution(error)),
+        }
     }
 
     /// Edits the file and returns the result of the edit. An unchanged file is not written.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Ini, &Form) -> T) -> Result<T, CallError> {
-        let have = files::read_if_exists(self.path).map_err(CallError::execution)?;
-        let mut ini = Ini::parse(have.as_deref().unwrap_or_default(), &self.form);
+        let have = self.text()?;
+        let mut ini = Ini::parse(&have, &self.form);
         let report = change(&mut ini, &self.form);
         let text = ini.render(&self.form);
-        if have.unwrap_or_default() != text {
-            files::rewrite(self.path, text.as_bytes(), 0o644).map_err(CallError::execution)?;
+        if have != text {
+            let encoded = self.encoding.encode(&text, "strict");
+            let encoded = encoded.map_err(|error| CallError::Execution(format!("{}: {error}", self.path)))?;
+            files::rewrite(self.path, &encoded, 0o644).map_err(CallError::execution)?;
         }
         Ok(report)
     }

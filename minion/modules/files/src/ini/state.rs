@@ -309,6 +309,26 @@ mod tests {
     }
 
     #[test]
+    fn files_keep_their_encoding() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.ini");
+        for (encoding, before, after) in [
+            ("utf-16", &b""[..], &b"\xff\xfe[\0a\0]\0\n\0b\0 \0=\0 \0\xfc\0\n\0"[..]),
+            ("latin-1", b"[\xe9]\nk = 1\n[a]\nb = \xe4\n", b"[\xe9]\nk = 1\n\n[a]\nb = \xfc\n"),
+        ] {
+            std::fs::write(&path, before).unwrap();
+            for _ in 0..2 {
+                let context = testing::state_context(false, &[]);
+                let sections = map! {"a" => map! {"b" => "\u{fc}"}};
+                let name = path.display().to_string();
+                let args = Args::keyword(map! {"name" => name, "sections" => sections, "encoding" => encoding});
+                context.call.minion.states.call(&context, "ini.options_present", args).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), after, "{encoding}");
+            }
+        }
+    }
+
+    #[test]
     fn a_mapping_in_a_list_is_no_section() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.ini").display().to_string();
