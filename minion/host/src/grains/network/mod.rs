@@ -58,24 +58,28 @@ fn names(nodename: &str, hosts: &str) -> Map {
     }
 }
 
-/// Returns the addresses of all interfaces, by interface index.
+/// Returns the addresses of all interfaces, by interface index. These are the interfaces of the network namespace of this
+/// process; `/sys` may show those of another one.
 fn interfaces() -> Map {
-    let mut all: Vec<(u32, String, String)> = std::fs::read_dir("/sys/class/net")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| {
-            let of = |file: &str| read(&entry.path().join(file).to_string_lossy()).unwrap_or_default();
-            let number = of("ifindex").parse().unwrap_or(u32::MAX);
-            (number, entry.file_name().to_string_lossy().into_owned(), of("address"))
+    let found: Vec<_> = nix::ifaddrs::getifaddrs().into_iter().flatten().collect();
+    let mut all: Vec<(usize, String, String)> = found
+        .iter()
+        .filter_map(|interface| {
+            let link = interface.address.as_ref()?.as_link_addr()?;
+            let hardware = match link.halen() {
+                0 => String::new(),
+                6 => link.to_string(),
+                // Those of InfiniBand are longer.
+                _ => read(&format!("/sys/class/net/{}/address", interface.interface_name)).unwrap_or_default(),
+            };
+            Some((link.ifindex(), interface.interface_name.clone(), hardware))
         })
         .collect();
     all.sort();
-    let addresses: Vec<(String, IpAddr)> = nix::ifaddrs::getifaddrs()
-        .into_iter()
-        .flatten()
+    let addresses: Vec<(String, IpAddr)> = found
+        .iter()
         .filter_map(|interface| {
-            let address = interface.address?;
+            let address = interface.address.as_ref()?;
             let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
             let v6 = || address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
             // An alias such as `eth0:1` belongs to its interface.
