@@ -113,7 +113,7 @@ impl LineFormat {
     /// Parses a line format and a date format.
     pub fn parse(template: &str, date: &str) -> Result<Self, FormatError> {
         let wrong = |reason: String| FormatError::Date { format: date.to_owned(), reason };
-        jiff::fmt::strtime::format(date, &brine_clock::now()).map_err(|error| wrong(error.to_string()))?;
+        brine_clock::strftime_in_zone(date, &brine_clock::now()).map_err(|error| wrong(error.to_string()))?;
         let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
         while let Some(at) = rest.find('%') {
             text.push_str(&rest[..at]);
@@ -164,7 +164,7 @@ impl LineFormat {
         let metadata = record.metadata;
         let level = level_name(*metadata.level());
         match field {
-            Field::Time => time(&|now| now.strftime(&self.date).to_string()),
+            Field::Time => time(&|now| brine_clock::strftime_in_zone(&self.date, now).unwrap_or_default()),
             Field::Milliseconds => time(&|now| now.millisecond().to_string()),
             Field::Created => {
                 time(&|now| format!("{}.{:06}", now.timestamp().as_second(), now.subsec_nanosecond() / 1000))

@@ -1,4 +1,4 @@
-//! The local time zone and the current time in it.
+//! The local time zone, the current time in it, and formats of times.
 //!
 //! `jiff::Zoned::now` opens the whole time zone database, some 1,500 names, to find one zone. This crate reads only the
 //! file of the local zone, named by `TZ` or /etc/localtime, and rereads it when it changes.
@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
 mod history;
+mod strftime;
 mod zone_file;
 
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use parking_lot::Mutex;
 
 use history::History;
+pub use strftime::{strftime, strftime_in_zone};
 use zone_file::ZoneFile;
 
 /// The zone of a host whose `TZ` is not set.

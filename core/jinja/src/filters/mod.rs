@@ -1,6 +1,7 @@
 //! The filters, tests and globals of Jinja and Salt that minijinja lacks or implements differently.
 
 mod data;
+mod dates;
 mod files;
 mod globals;
 mod links;
@@ -34,6 +35,7 @@ use super::value::{Keywords, from_jinja, split_args, split_kwargs};
 /// Adds the filters, tests and globals.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     data::add_to(environment);
+    dates::add_to(environment);
     files::add_to(environment);
     globals::add_to(environment);
     links::add_to(environment);

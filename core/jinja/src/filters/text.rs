@@ -77,11 +77,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         environment.add_filter(name, move |value: JinjaValue| Ok::<_, Error>(hex(digest.of(bytes_of(&value)?))));
     }
     environment.add_filter("random_str", |length: usize| random(length));
-    for name in ["strftime", "date_format"] {
-        by_name(environment, name, &["format"], |value: JinjaValue, format: Option<String>| {
-            defined(&value).and_then(|value| strftime(&value, format.as_deref().unwrap_or("%Y-%m-%d")))
-        });
-    }
     environment.add_filter("is_hex", |value: JinjaValue| {
         let Some(text) = value.as_str() else { return false };
         let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
@@ -217,31 +212,6 @@ fn random(length: usize) -> Result<String, Error> {
     }
     let mut rng = rand::rng();
     Ok((0..length).filter_map(|_| LETTERS.choose(&mut rng)).map(|byte| char::from(*byte)).collect())
-}
-
-/// Formats the local time of an epoch in seconds, or of a date string.
-fn strftime(value: &Value, format: &str) -> Result<String, Error> {
-    let unknown = || failed(format_args!("Unable to parse {value}"));
-    let zone = brine_clock::zone();
-    let seconds = match value {
-        Value::Str(text) => text.trim().parse().ok(),
-        Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
-        other => other.as_f64(),
-    };
-    let time = match (seconds, value) {
-        (Some(seconds), _) => {
-            let span = jiff::SignedDuration::try_from_secs_f64(seconds).map_err(failed)?;
-            jiff::Timestamp::from_duration(span).map_err(failed)?.to_zoned(zone)
-        }
-        (None, Value::Nil) => brine_clock::now(),
-        (None, Value::Str(text)) if text.trim() == "now" => brine_clock::now(),
-        (None, Value::Str(text)) => {
-            let date: jiff::civil::DateTime = text.trim().parse().map_err(|_| unknown())?;
-            date.to_zoned(zone).map_err(failed)?
-        }
-        _ => return Err(unknown()),
-    };
-    jiff::fmt::strtime::format(format, &time).map_err(failed)
 }
 
 fn snake_case(text: &str) -> String {

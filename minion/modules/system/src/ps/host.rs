@@ -24,7 +24,7 @@ pub fn boot_time(_context: &Context, time_format: Option<String>) -> CallResult 
     let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| invalid("/proc/stat"))?;
     let Some(form) = time_format else { return Ok(started.into()) };
     let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(brine_clock::zone());
-    Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
+    Ok(brine_clock::strftime(&form, &started).map_err(CallError::execution)?.into())
 }
 
 /// Return the number of processors.

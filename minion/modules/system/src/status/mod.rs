@@ -161,8 +161,7 @@ pub fn procs(context: &Context) -> CallResult {
 ///     salt '*' status.time '%s'
 #[function]
 pub fn time(_context: &Context, #[default("%A, %d. %B %Y %I:%M%p".into())] format: String) -> CallResult {
-    let text = jiff::fmt::strtime::format(format.as_bytes(), &brine_clock::now()).map_err(CallError::execution)?;
-    Ok(text.into())
+    Ok(brine_clock::strftime(&format, &brine_clock::now()).map_err(CallError::execution)?.into())
 }
 
 /// Return the kernel version.
