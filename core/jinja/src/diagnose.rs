@@ -11,6 +11,7 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
+use super::ENVIRONMENT;
 use super::behaviour::{Behaviour, Role};
 use super::containers::Tree;
 use super::host::{Functions, Host};
@@ -80,31 +81,40 @@ impl Functions for RecordedResults {
 
 /// A failed lookup.
 #[derive(Debug, Clone)]
-pub(super) struct Missing {
-    /// Jinja's name for the type of the container.
-    of: String,
-    key: Value,
+pub(super) enum Missing {
+    /// Of a key or an attribute.
+    Entry {
+        /// Jinja's name for the type of the container.
+        of: String,
+        key: Value,
+    },
+    /// Of an item of an empty sequence, by the filter `first`, `last` or `random`.
+    Item(&'static str),
 }
 
 impl Missing {
     /// Returns Jinja's message.
     pub(super) fn message(&self) -> String {
-        match &self.key {
-            Value::Str(name) => format!("'{}' has no attribute {}", self.of, python::repr(&name.as_str().into())),
-            key => format!("{} has no element {}", self.of, python::repr(key)),
+        match self {
+            Missing::Entry { of, key: Value::Str(name) } => {
+                format!("'{of}' has no attribute {}", python::repr(&name.as_str().into()))
+            }
+            Missing::Entry { of, key } => format!("{of} has no element {}", python::repr(key)),
+            Missing::Item(filter) => format!("No {filter} item, sequence was empty."),
         }
     }
 
     /// Returns the message of Jinja's sandbox, if it refuses the name.
     pub(super) fn refused(&self) -> Option<String> {
-        let name = self.key.as_str().filter(|name| name.starts_with("__"))?;
-        let of = self.of.trim_end_matches(" object").rsplit('.').next().unwrap_or_default();
+        let Missing::Entry { of, key } = self else { return None };
+        let name = key.as_str().filter(|name| name.starts_with("__"))?;
+        let of = of.trim_end_matches(" object").rsplit('.').next().unwrap_or_default();
         Some(format!("Jinja syntax error: access to attribute '{name}' of '{of}' object is unsafe."))
     }
 
     /// Whether an expression that ends with this name or literal looks it up.
     pub(super) fn is(&self, name: &str) -> bool {
-        self.key.to_string() == name
+        matches!(self, Missing::Entry { key, .. } if key.to_string() == name)
     }
 }
 
@@ -121,8 +131,27 @@ impl Lookups {
         });
         let lookups = self.clone();
         environment.add_function("__item__", move |of: JinjaValue, key: JinjaValue| {
+            // An undefined key is what is missing.
+            if key.is_undefined() {
+                return of.get_item(&key);
+            }
             lookups.record(of.get_item(&key), &of, || super::value::from_jinja(&key))
         });
+        let lookups = self.clone();
+        environment.add_filter("attr", move |of: JinjaValue, name: String| {
+            let found = ENVIRONMENT.empty_state().apply_filter("attr", &[of.clone(), name.as_str().into()]);
+            lookups.record(found, &of, || name.as_str().into())
+        });
+        for filter in ["first", "last", "random"] {
+            let lookups = self.clone();
+            environment.add_filter(filter, move |value: JinjaValue| {
+                let found = ENVIRONMENT.empty_state().apply_filter(filter, &[value])?;
+                if found.is_undefined() {
+                    lookups.0.lock().push(Missing::Item(filter));
+                }
+                Ok::<_, Error>(found)
+            });
+        }
     }
 
     fn record(
@@ -132,7 +161,7 @@ impl Lookups {
         key: impl Fn() -> Value,
     ) -> Result<JinjaValue, Error> {
         if found.as_ref().is_ok_and(JinjaValue::is_undefined) {
-            self.0.lock().push(Missing { of: type_name_in_errors(of), key: key() });
+            self.0.lock().push(Missing::Entry { of: type_name_in_errors(of), key: key() });
         }
         found
     }

@@ -18,6 +18,9 @@ const AROUND: usize = 5;
 /// The prefix of errors of a host function.
 pub(super) const SALT_FUNCTION: &str = "Problem running salt function in Jinja template: ";
 
+/// The engine's error for a call of an undefined value.
+const UNDEFINED_CALL: &str = "value of type undefined is not callable";
+
 /// The prefix of complete messages about something undefined.
 pub(super) const UNDEFINED: &str = "Jinja variable ";
 
@@ -134,7 +137,8 @@ fn undefined_name(message: &str) -> Option<&str> {
 /// Whether a template has failed with an undefined value.
 pub(super) fn is_undefined(error: &Error) -> bool {
     let error = innermost(error);
-    error.kind() == ErrorKind::UndefinedError || error.detail().is_some_and(|detail| detail.contains("` is undefined"))
+    let is_named = |detail: &str| detail.contains("` is undefined") || detail == UNDEFINED_CALL;
+    error.kind() == ErrorKind::UndefinedError || error.detail().is_some_and(is_named)
 }
 
 /// Returns the innermost error, without the outer errors that name the including templates.
@@ -162,8 +166,8 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
         let expression = expression.rsplit_once('`').map_or(expression, |(_, expression)| expression);
         return undefined(expression, missing);
     }
-    if detail == "value of type undefined is not callable"
-        && let Some(called) = culprit(error).and_then(|text| text.split('(').next())
+    if detail == UNDEFINED_CALL
+        && let Some(called) = culprit(error).and_then(called)
     {
         return undefined(called, missing);
     }
@@ -176,7 +180,7 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     let first_word = || detail.split_whitespace().next().unwrap_or_default();
     let named = |prefix: &str| detail.strip_prefix(prefix).and_then(|rest| rest.split_whitespace().next());
     // Such as `map('nope')`.
-    let given = || culprit(error)?.split('\'').nth(1);
+    let given = || culprit(error)?.split(['\'', '"']).nth(1);
     match error.kind() {
         ErrorKind::UndefinedError if let Some(reported) = culprit(error).and_then(|text| of_filter(error, text)) => {
             format!("{UNDEFINED}{reported}")
@@ -202,15 +206,8 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
             };
             format!("{UNDEFINED}'{object}' has no attribute {}", quoted(method.trim_matches('`')))
         }
-        ErrorKind::UnknownFilter => {
-            format!(
-                "Jinja syntax error: No filter named {}.",
-                quoted(named("filter ").or_else(given).unwrap_or_default())
-            )
-        }
-        ErrorKind::UnknownTest => {
-            format!("Jinja syntax error: No test named {}.", quoted(named("test ").or_else(given).unwrap_or_default()))
-        }
+        ErrorKind::UnknownFilter => unknown("filter", named("filter "), given()),
+        ErrorKind::UnknownTest => unknown("test", named("test "), given()),
         ErrorKind::SyntaxError => match named("unknown statement ") {
             Some(tag) => format!("Jinja syntax error: Encountered unknown tag {}.", quoted(tag)),
             None => format!("Jinja syntax error: {}", syntax(detail)),
@@ -255,14 +252,23 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     }
 }
 
+/// Returns the message for an unknown filter or test: one in a condition or its branches, or one that a filter such as
+/// `map` was given.
+fn unknown(kind: &str, called: Option<&str>, given: Option<&str>) -> String {
+    match called {
+        Some(name) => format!("Jinja syntax error: No {kind} named '{name}' found."),
+        None => format!("Jinja syntax error: No {kind} named '{}'.", given.unwrap_or_default()),
+    }
+}
+
 /// Returns the message for an undefined result of a filter.
 fn of_filter(error: &Error, filter: &str) -> Option<String> {
     let before = error.template_source()?.get(..error.range()?.start)?;
     before.trim_end().strip_suffix('|')?;
     match filter {
-        "first" | "last" => Some(format!("No {filter} item, sequence was empty.")),
+        "first" | "last" | "random" => Some(format!("No {filter} item, sequence was empty.")),
         _ => {
-            let name = filter.strip_prefix("attr(")?.split('\'').nth(1)?;
+            let name = filter.strip_prefix("attr(")?.split(['\'', '"']).nth(1)?;
             Some(format!("'dict object' has no attribute '{name}'"))
         }
     }
@@ -358,6 +364,14 @@ fn culprit(error: &Error) -> Option<&str> {
     text.filter(|text| !text.is_empty() && !text.contains('\n'))
 }
 
+/// Returns the called expression of a call.
+fn called(call: &str) -> Option<&str> {
+    match call.strip_prefix('(') {
+        Some(inner) => inner.rsplit_once(")(").map(|(called, _)| called),
+        None => call.split('(').next(),
+    }
+}
+
 /// Returns an expression without the guard around it.
 fn unguarded(expression: &str) -> &str {
     let expression = expression.trim();
@@ -368,6 +382,11 @@ fn unguarded(expression: &str) -> &str {
 /// Returns the message for a path of names whose last name is undefined.
 fn undefined(expression: &str, missing: &[Missing]) -> String {
     let expression = expression.trim();
+    let is_name = expression.chars().all(|c| c == '_' || c.is_alphanumeric());
+    let of_filter = |missing: &&Missing| matches!(missing, Missing::Item(_)) || expression.contains('|');
+    if let Some(missing) = missing.last().filter(|_| !is_name).filter(of_filter) {
+        return format!("{UNDEFINED}{}", missing.message());
+    }
     let unquote = |text: &str| text.trim_matches(['\'', '"']).to_owned();
     let item = expression.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
     let (parent, name) = match item.or_else(|| expression.rsplit_once('.')) {

@@ -15,6 +15,12 @@ const ITEM: &str = "undefined item ";
 
 /// Formats values by a pattern.
 pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> Result<String, Error> {
+    if matches!(style, FormatStyle::StrFormat)
+        && let Some(conversion) = conversion(pattern)
+    {
+        let message = format!("the conversion '!{conversion}' is not supported: use '%{conversion}' % value");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
     let (mut positional, named) = split_kwargs(args)?;
     reserve(style, pattern, positional.iter().chain(named.iter().map(|(_, value)| value)))?;
     let shown = Arc::new(OnceLock::new());
@@ -34,6 +40,20 @@ pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> 
         Some(index) => Err(Error::new(ErrorKind::UndefinedError, format!("{ITEM}{index}"))),
         None => Ok(text),
     }
+}
+
+/// Returns the letter of the first conversion in a pattern, such as that of `{name!r}`.
+fn conversion(pattern: &str) -> Option<char> {
+    let mut rest = pattern;
+    while let Some((_, field)) = rest.split_once('{') {
+        let end = field.find(['{', '!', ':', '}']).unwrap_or(field.len());
+        match field.get(end..)?.strip_prefix('!') {
+            Some(conversion) => return conversion.chars().next(),
+            // Also behind the second of two brackets, which are text.
+            None => rest = field.get(end..)?.strip_prefix('{').filter(|_| end == 0).unwrap_or(&field[end..]),
+        }
+    }
+    None
 }
 
 /// Reserves the memory of a formatted pattern: each conversion is at most as long as its width or the longest value.

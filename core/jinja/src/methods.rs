@@ -1,10 +1,12 @@
-//! Python's methods of strings, sequences and mappings that minijinja lacks.
+//! Python's methods of strings, sequences and mappings that minijinja lacks, and methods as values.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 use brine_text::tabs;
 use minijinja::formatting::FormatStyle;
-use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
+use minijinja::value::{Object, ObjectRepr, Tuple, Value as JinjaValue, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
@@ -16,6 +18,107 @@ use super::operators::{refuse_undefined, type_name};
 
 /// The maximum length of a padded string, in characters: a width must not exhaust memory.
 const MAX_WIDTH: usize = 1 << 20;
+
+/// The public methods of Python's mappings.
+const OF_DICT: &[&str] =
+    &["clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
+
+/// The public methods of Python's lists.
+const OF_LIST: &[&str] =
+    &["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
+
+/// The public methods of Python's strings.
+const OF_STRING: &[&str] = &[
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "encode",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "maketrans",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "translate",
+    "upper",
+    "zfill",
+];
+
+/// A method of a value that is not called yet.
+#[derive(Debug)]
+pub(super) struct BoundMethod {
+    of: JinjaValue,
+    name: String,
+}
+
+impl BoundMethod {
+    /// Returns the method of this name that a value has in Python.
+    pub(super) fn of(value: &JinjaValue, name: &str) -> Option<JinjaValue> {
+        let names = match type_name(value) {
+            "dict" | "collections.OrderedDict" => OF_DICT,
+            "list" => OF_LIST,
+            "tuple" | "range" => &["count", "index"],
+            "str" | "Markup" => OF_STRING,
+            _ => &[],
+        };
+        let has = names.contains(&name) || (type_name(value) == "collections.OrderedDict" && name == "move_to_end");
+        has.then(|| JinjaValue::from_object(BoundMethod { of: value.clone(), name: name.to_owned() }))
+    }
+}
+
+impl Object for BoundMethod {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<built-in method {} of {} object>", self.name, type_name(&self.of))
+    }
+
+    fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        self.of.call_method(state, &self.name, args)
+    }
+}
+
+/// Returns the attribute of a value that a test examines: a method, or as in Jinja else an entry.
+pub(super) fn tested_attribute(value: &JinjaValue, name: &str) -> Result<JinjaValue, Error> {
+    refuse_undefined(value)?;
+    BoundMethod::of(value, name).map_or_else(|| value.get_attr(name), Ok)
+}
 
 /// Calls a method that the value does not have itself.
 pub(super) fn call(

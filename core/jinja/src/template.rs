@@ -12,6 +12,7 @@ use super::cache::{Blocks, ImportCache};
 use super::context::Context;
 use super::diagnose::{Lookups, Missing, RecordedResults};
 use super::error::{JinjaError, is_undefined};
+use super::filters::is_known;
 use super::guard::{self, Decision, Facts, Guard, Variables};
 use super::host::Host;
 use super::import::Imports;
@@ -102,7 +103,7 @@ impl Template {
         guard: Option<Variables>,
     ) -> Result<Self, JinjaError> {
         let (options, line) = options_of(source, imports.blocks());
-        let document = Document::parse(source, line);
+        let document = Document::parse(source, line, &is_known);
         let mut guarded = None;
         let Emitted { text, map } = match guard {
             Some(variables) => {

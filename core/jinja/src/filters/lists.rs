@@ -58,8 +58,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("exactly_one_true", |list: JinjaValue| count_true(&list, 1));
     environment.add_filter("random", |value: JinjaValue| -> Result<JinjaValue, Error> {
-        let empty = || failed("No random item, sequence was empty.");
-        items(&value)?.choose(&mut rand::rng()).cloned().ok_or_else(empty)
+        Ok(items(&value)?.choose(&mut rand::rng()).cloned().unwrap_or_default())
     });
     for name in ["shuffle", "random_shuffle"] {
         environment.add_filter(name, |value: JinjaValue, args: Args| -> Result<JinjaValue, Error> {

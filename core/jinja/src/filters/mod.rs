@@ -28,8 +28,11 @@ pub(super) use data::walk as traverse;
 pub(super) use percent::percent;
 pub(super) use text::{escape, reserve_replaced};
 
+use super::ENVIRONMENT;
 use super::limits;
+use super::methods::BoundMethod;
 use super::operators::type_name;
+use super::syntax::Called;
 use super::value::{Keywords, from_jinja, split_args, split_kwargs};
 
 /// Adds the filters, tests and globals.
@@ -77,8 +80,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         _ => Err(failed("Can only get item pairs from a mapping.")),
     });
     by_name(environment, "attr", &["name"], |value: Defined, name: String| match value.kind() {
-        // Entries are not attributes.
-        _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
+        // Entries are not attributes, but methods are.
+        _ if is_data(&value) => Ok(BoundMethod::of(&value, &name).unwrap_or_default()),
         _ => value.get_attr(&name),
     });
     named_test(environment, "filter", minijinja::tests::is_filter);
@@ -100,6 +103,15 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
     by_name(environment, "batch", &["linecount", "fill_with"], limited(minijinja::filters::batch));
     by_name(environment, "slice", &["slices", "fill_with"], limited(minijinja::filters::slice));
+}
+
+/// Returns whether there is a filter or a test of this name.
+pub(super) fn is_known(called: Called, name: &str) -> bool {
+    let state = ENVIRONMENT.empty_state();
+    match called {
+        Called::Filter => minijinja::tests::is_filter(&state, name),
+        Called::Test => minijinja::tests::is_test(&state, name),
+    }
 }
 
 /// Adds a test for names of filters or tests; values other than strings are not names.

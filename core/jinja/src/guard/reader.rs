@@ -328,8 +328,15 @@ impl Reader<'_> {
 
     fn filter(&mut self, filter: &Filter<'_>) -> Names {
         let mut of = self.all(&filter.expr);
+        let changed = of.clone();
         for argument in self.arguments(&filter.args) {
             of.extend(argument);
+        }
+        match filter.name {
+            // Returns a method, which may later add anything to its object.
+            "attr" => self.facts.changes.push((changed, any())),
+            "method_call" => self.facts.changes.push((changed, of.clone())),
+            _ => {}
         }
         // `http_query` and similar functions have external, untrusted results.
         if matches!(filter.name, "http_query") {

@@ -12,6 +12,7 @@ use minijinja::{Environment, Error, ErrorKind};
 use super::containers::{Dict, List, Range, View, is_ordered, is_plain_map};
 use super::filters::{escape, percent};
 use super::limits;
+use super::methods::tested_attribute;
 pub(super) use compare::order;
 
 /// An operator with two operands.
@@ -59,6 +60,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(checked(JinjaValue::from(items)))
     });
     environment.add_function("__unpack__", unpack);
+    environment.add_function("__tested__", |of: JinjaValue, name: String| tested_attribute(&of, &name));
 }
 
 /// Returns an error with Python's message.
@@ -139,6 +141,7 @@ fn object_name(value: &JinjaValue) -> &'static str {
         Some("Cycler") => "Cycler",
         Some("Salt") => "AliasedLoader",
         Some("Function") => "LoadedFunc",
+        Some("BoundMethod") => "builtin_function_or_method",
         Some(_) | None => "object",
     }
 }
@@ -178,6 +181,9 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
     };
     match items.kind() {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            raise(format!("'{}' object is not iterable", type_name(&items)))
+        }
+        ValueKind::Plain if items.try_iter().is_err() => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
         // Converted to a list, so that `loop.length` is defined.

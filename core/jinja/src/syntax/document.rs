@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::nodes::{Body, Parameter, Statement, Tag};
-use super::parser::{Closing, Parser, SyntaxError};
+use super::parser::{Called, Closing, Parser, SyntaxError, Used};
 use super::tokens::{Ending, Span, Token, tokenize};
 
 /// A template, tokenized and parsed once. Rewriting, guarding and error messages read its nodes.
@@ -15,16 +15,21 @@ pub(crate) struct Document {
     pub(super) tags: Vec<Tag>,
     /// The first error that Jinja reports. The engine may accept the template nevertheless.
     error: Option<SyntaxError>,
+    /// Whether the error is an unknown filter or test, which the engine would accept.
+    pub(super) has_unknown_name: bool,
 }
+
+/// Returns whether there is a filter or a test of this name.
+pub(crate) type Known<'k> = &'k dyn Fn(Called, &str) -> bool;
 
 /// An open block: its tag, and the possible closing tags.
 type Block<'s> = (&'s str, Closing);
 
 impl Document {
     /// Parses a template. The engine does not see `options`, a line of the source.
-    pub(crate) fn parse(source: &str, options: Option<(usize, usize)>) -> Self {
+    pub(crate) fn parse(source: &str, options: Option<(usize, usize)>, known: Known<'_>) -> Self {
         let options = options.map(|(start, end)| Span::new(start, end));
-        let mut scan = Scan { source, blocks: Vec::new(), tags: Vec::new(), error: None };
+        let mut scan = Scan { source, known, blocks: Vec::new(), tags: Vec::new(), error: None, unknown: None };
         let (before, after) = options.map_or((0, 0), |line| (line.start, line.end));
         let mut at = 0;
         while let Some(start) = next_tag(source, at) {
@@ -39,8 +44,10 @@ impl Document {
             let at = scan.tags.last().map_or(0, |tag| tag.span.end);
             scan.fail(SyntaxError { message: format!("Unexpected end of template.{looking}"), at });
         }
-        let Scan { tags, error, .. } = scan;
-        Document { source: source.into(), options, tags, error }
+        let Scan { tags, error, unknown, .. } = scan;
+        // As in Jinja, a syntax error anywhere comes first.
+        let has_unknown_name = error.is_none() && unknown.is_some();
+        Document { source: source.into(), options, tags, error: error.or(unknown), has_unknown_name }
     }
 
     /// Returns the template's text.
@@ -189,9 +196,12 @@ fn next_tag(source: &str, from: usize) -> Option<usize> {
 /// The state of parsing: the open blocks, and the result.
 struct Scan<'s> {
     source: &'s str,
+    known: Known<'s>,
     blocks: Vec<Block<'s>>,
     tags: Vec<Tag>,
     error: Option<SyntaxError>,
+    /// The first unknown filter or test that Jinja looks up when it compiles the template.
+    unknown: Option<SyntaxError>,
 }
 
 impl<'s> Scan<'s> {
@@ -230,6 +240,8 @@ impl<'s> Scan<'s> {
             };
         }
         let mut parser = Parser::new(self.source, &tokens, &ending, is_block);
+        // As in Jinja: not in a loop or another block within the branch.
+        let in_branch = self.blocks.last().is_some_and(|(opened, _)| *opened == "if");
         let parsed = if is_block {
             let tag = tokens.first().map_or("", |token| token.span.of(self.source));
             self.block(&mut parser, tag, tokens.first().map_or(start, |token| token.span.start)).map(Body::Block)
@@ -241,10 +253,31 @@ impl<'s> Scan<'s> {
             self.fail(error);
             unparsed
         });
+        let used = std::mem::take(&mut parser.used);
+        let is_condition =
+            is_block && tokens.first().is_some_and(|tag| matches!(tag.span.of(self.source), "if" | "elif"));
+        let is_early = matches!(
+            body,
+            Body::Block(Some(Statement::Capture { .. } | Statement::Filter { .. } | Statement::Macro(_)))
+        );
+        self.look_up(&used, is_condition || in_branch && !is_early);
         match ending {
             Ending::Closed(end) => self.push(start, end, tokens, body),
             Ending::Unfinished | Ending::Bad { .. } => self.push(start, self.source.len(), tokens, Body::Unfinished),
         }
+    }
+
+    /// Keeps the first unknown name of a tag. Jinja looks up the names of conditions and of tags in their branches late,
+    /// at the render.
+    fn look_up(&mut self, used: &[Used], is_late: bool) {
+        let mut early = used.iter().filter(|used| !used.is_late && !is_late);
+        let Some(unknown) = early.find(|used| !(self.known)(used.kind, used.name.of(self.source))) else { return };
+        let kind = match unknown.kind {
+            Called::Filter => "filter",
+            Called::Test => "test",
+        };
+        let message = format!("No {kind} named '{}'.", unknown.name.of(self.source));
+        self.unknown.get_or_insert(SyntaxError { message, at: unknown.name.start });
     }
 
     /// Parses a statement, and opens or closes the block that it begins or ends.

@@ -23,6 +23,8 @@
 //! | `loop(x)` | `loop(__each__(x))`, as in the loop itself |
 //! | `set a, b = y` | `__unpack__(2, y)` |
 //! | `x['get'](y)` | `x.get(y)`: the item may be a method |
+//! | `x \| attr('get')(y)` | `(x \| attr('get'))(y)`: the engine takes no call after a filter |
+//! | `x.get is defined` | `__tested__(x, 'get') is defined`: the attribute may be a method |
 //! | `a < b <= c` | `__chain__(a, '<', b, '<=', c)` |
 //! | `macro m(a, b=a)` | `macro m(a, b)`, and `if b is undefined`, `set b = a` in the body |
 //! | `macro m(a)` | `varargs` and `kwargs` that its body names are parameters; `set m = __macro__(m, true)` follows it |
@@ -52,4 +54,5 @@ mod tokens;
 
 pub(crate) use document::Document;
 pub(crate) use emit::{Emitted, Purpose, emit};
+pub(crate) use parser::Called;
 pub(crate) use source_map::SourceMap;

@@ -64,6 +64,8 @@ pub(super) enum Form {
     Attribute {
         dot: Span,
         name: Span,
+        /// Whether a test such as `is defined` examines it, also if it is a method.
+        is_tested: bool,
     },
     /// `a['b'](`: the item of a call, which may be a method.
     Method {

@@ -2,8 +2,13 @@
 
 use super::*;
 
+/// Parses a template; all names are known.
+fn parse(source: &str) -> Document {
+    Document::parse(source, None, &|_, _| true)
+}
+
 fn rewrite(source: &str) -> String {
-    emit(&Document::parse(source, None), Purpose::Render).text
+    emit(&parse(source), Purpose::Render).text
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn guarded_tags_print_and_capture_through_the_guard() {
         ("{% call(x, y=()) l.m() -%}{% endcall %}", "{% call(x, y=()) __guard__.block(l.m)() -%}{% endcall %}"),
     ] {
         let guard = Purpose::Guard { id: 7, is_guarded: &|_| true };
-        assert_eq!(emit(&Document::parse(written, None), guard).text, becomes);
+        assert_eq!(emit(&parse(written), guard).text, becomes);
     }
 }
 
@@ -108,8 +113,9 @@ fn lookups_are_recorded_for_a_diagnosis() {
         ("{{ a.b['c'] }}", "{{ __item__(__attribute__(a,'b'),'c') }}"),
         ("{{ a.b.c(d.e) }}", "{{ __attribute__(a,'b').c(__attribute__(d,'e')) }}"),
         ("{{ a[1:].b }}", "{{ __attribute__(__slice__(a, 1, none),'b') }}"),
+        ("{{ a.b.c is defined }}", "{{ __tested__(__attribute__(a,'b'),'c') is defined }}"),
     ] {
-        assert_eq!(emit(&Document::parse(written, None), Purpose::Diagnose).text, becomes);
+        assert_eq!(emit(&parse(written), Purpose::Diagnose).text, becomes);
     }
 }
 
@@ -117,7 +123,7 @@ fn lookups_are_recorded_for_a_diagnosis() {
 fn printing_tags_know_their_lines() {
     let source = "{# {{ x }} #}\n{{ a }}\n\n{% filter f %}{{\nb }}{% endfilter %}\n{{ c }}";
     let expected = [(2, "{{ a }}"), (4, "{% filter f %}"), (4, "{{\nb }}"), (6, "{{ c }}")];
-    assert_eq!(Document::parse(source, None).printing(), expected);
+    assert_eq!(parse(source).printing(), expected);
 }
 
 #[test]
@@ -131,7 +137,7 @@ fn positions_map_to_the_source() {
         ("\u{a0}{{\u{a0}a ~ b }}", "a , b", "a ~"),
         ("{% import_yaml 'f' ~ x as y %}", "x)", "x as"),
     ] {
-        let document = Document::parse(source, None);
+        let document = parse(source);
         let Emitted { text, map } = emit(&document, Purpose::Render);
         let at = map.source(text.find(emitted).unwrap());
         assert!(source[at..].starts_with(expected), "{source}: {emitted} is at {at}");
@@ -141,7 +147,7 @@ fn positions_map_to_the_source() {
 #[test]
 fn the_options_line_does_not_shift_positions() {
     let source = "#!x\n#jinja2: {}\nab {{ x }}";
-    let document = Document::parse(source, Some((4, 16)));
+    let document = Document::parse(source, Some((4, 16)), &|_, _| true);
     let Emitted { text, map } = emit(&document, Purpose::Render);
     assert_eq!(text, "#!x\nab {{ x }}");
     assert_eq!(map.source(text.find("x }}").unwrap()), source.find("x }}").unwrap());
@@ -176,7 +182,7 @@ fn syntax_errors_match_jinja() {
             1,
         ),
     ] {
-        assert_eq!(Document::parse(source, None).error(), Some((message, at)), "{source}");
+        assert_eq!(parse(source).error(), Some((message, at)), "{source}");
     }
 }
 
@@ -192,7 +198,7 @@ fn valid_templates_have_no_errors() {
         "{% include ['a', 'b'] ignore missing with context %}{% block a scoped %}{% endblock a %}{% do a.b(1) %}",
         "{% import_yaml 'a' as b %}{% load_yaml as a %}{% endload %}{% profile as 'a' %}{% endprofile %}",
     ] {
-        assert_eq!(Document::parse(source, None).error(), None, "{source}");
+        assert_eq!(parse(source).error(), None, "{source}");
     }
 }
 
@@ -205,12 +211,12 @@ fn error_lines_match_jinja() {
         ("{{ a }}\n{{ b }}", "b", 2),
         ("{% set a = [\n1] %}{{ b }}", "b", 2),
     ] {
-        assert_eq!(Document::parse(source, None).reported_line(source.find(failed).unwrap()), line, "{source}");
+        assert_eq!(parse(source).reported_line(source.find(failed).unwrap()), line, "{source}");
     }
     for (source, failed, line) in
         [("{% set x = {\n 'a': b,\n} %}", 2, 1), ("{{ a\n | upper }}\n{{ b }}", 1, 2), ("{{ a }}\n{{ b }}", 2, 2)]
     {
-        assert_eq!(Document::parse(source, None).reported_line_of(failed), line, "{source}");
+        assert_eq!(parse(source).reported_line_of(failed), line, "{source}");
     }
 }
 
@@ -227,5 +233,38 @@ proptest::proptest! {
     fn lines_are_kept(source in "([a-z.,'|=(\\[{}\\])\n -]|\\{%|%\\}|\\{\\{|\\}\\}|import_yaml|from|as|set|do){0,60}") {
         let lines = |text: &str| text.matches('\n').count();
         proptest::prop_assert_eq!(lines(&rewrite(&source)), lines(&source));
+    }
+}
+
+#[test]
+fn unknown_filters_and_tests_are_refused_unless_a_condition_decides() {
+    let known = |called: Called, name: &str| match called {
+        Called::Filter => name == "f",
+        Called::Test => name == "t",
+    };
+    for (source, message) in [
+        ("{{ x | f }} {{ x is t }} {{ x is not t }}", None),
+        ("{{ x | f | nope }}", Some(("No filter named 'nope'.", 1))),
+        ("{{ x is nope }}", Some(("No test named 'nope'.", 1))),
+        ("{{ x is f }}", Some(("No test named 'f'.", 1))),
+        ("a\n{% for x in [] %}\n{{ x | nope(1) }}{% endfor %}", Some(("No filter named 'nope'.", 3))),
+        ("{% macro m() %}{{ x is a.b }}{% endmacro %}", Some(("No test named 'a.b'.", 1))),
+        ("{% set x = y | nope %}", Some(("No filter named 'nope'.", 1))),
+        // A branch may never be rendered.
+        ("{{ x | nope if a else b }} {{ b if a is nope else x | nope }}", None),
+        ("{{ [x if a else y] | nope }}", Some(("No filter named 'nope'.", 1))),
+        (
+            "{% if x is nope %}{{ y | nope }}{% elif x | nope %}{% set z = y | nope %}{% else %}{{ y | nope }}{% endif %}",
+            None,
+        ),
+        ("{% if a %}{% for x in y | nope %}{% endfor %}{% endif %}", None),
+        ("{% if a %}{% for x in y %}{{ x | nope }}{% endfor %}{% endif %}", Some(("No filter named 'nope'.", 1))),
+        ("{% if a %}{% filter nope %}{% endfilter %}{% endif %}", Some(("No filter named 'nope'.", 1))),
+        ("{% if a %}{% set x | nope %}{% endset %}{% endif %}", Some(("No filter named 'nope'.", 1))),
+        ("{% for x in y %}{% if a %}{{ x | nope }}{% endif %}{% endfor %}", None),
+        // An error of the syntax comes first.
+        ("{{ x | nope }}\n{{ + }}", Some(("unexpected 'end of print statement'", 2))),
+    ] {
+        assert_eq!(Document::parse(source, None, &known).error(), message, "{source}");
     }
 }

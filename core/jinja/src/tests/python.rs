@@ -149,14 +149,64 @@ fn filters_refuse_undefined_values_and_wrong_types() {
         ("{{ none | set_dict_key_value('a:b', 1) }}", "Jinja error: argument of type 'NoneType' is not iterable"),
         ("{{ {'a': 1} | attr('a') }}", "Jinja variable 'dict object' has no attribute 'a'"),
         ("{{ '' | first }}", "Jinja variable No first item, sequence was empty."),
+        ("{{ grains[[] | first] }}", "Jinja variable No first item, sequence was empty."),
+        ("{{ 1 if grains[[] | last] == 2 else 3 }}", "Jinja variable No last item, sequence was empty."),
+        ("{{ salt['test.broken']([] | random) }}", "Jinja variable No random item, sequence was empty."),
+        ("{{ ([] | first).x }}", "Jinja variable No first item, sequence was empty."),
         ("{{ 'a' | upper(1) }}", "Jinja error: do_upper() takes 1 positional argument but 2 were given"),
         ("{{ 'a'.replace('b') }}", "Jinja error: replace expected at least 2 arguments, got 1"),
         ("{{ [1] | map('nope') }}", "Jinja syntax error: No filter named 'nope'."),
+        ("{{ [1] | select(\"nope\") }}", "Jinja syntax error: No test named 'nope'."),
+        ("{% if true %}{{ 1 | nope }}{% endif %}", "Jinja syntax error: No filter named 'nope' found."),
+        ("{{ 2 if 1 is nope else 3 }}", "Jinja syntax error: No test named 'nope' found."),
+        ("{% macro m() %}{{ 1 is nope }}{% endmacro %}x", "Jinja syntax error: No test named 'nope'."),
+        ("{% for x in [] %}{{ x | nope }}{% endfor %}", "Jinja syntax error: No filter named 'nope'."),
         ("{{ dict('ab') }}", "Jinja error: dictionary update sequence element #0 has length 1; 2 is required"),
         ("{% include 5 %}", "Jinja error: 'int' object is not iterable"),
         ("{% include ['nope', 'nope2'] %}", "Jinja error: none of the templates given were found: nope, nope2"),
         ("{{ super() }}", "Jinja variable 'super' is undefined"),
         ("{{ 'a'.join(5) }}", "Jinja error: can only join an iterable"),
+        ("{{ '{:>5} {!r}'.format(1, 2) }}", "Jinja error: the conversion '!r' is not supported: use '%r' % value"),
+        ("{{ '{a[0]!s:>5}'.format(a=[1]) }}", "Jinja error: the conversion '!s' is not supported: use '%s' % value"),
+    ]);
+}
+
+#[test]
+fn exclamation_marks_in_texts_are_no_conversions() {
+    check(&[("{{ '{{!r}} {}! {a:!>3}!'.format(1, a=2) }}", "{!r} 1! !!2!")]);
+}
+
+#[test]
+fn methods_are_attributes() {
+    check(&[
+        ("{{ {'a': 1} | attr('items') is defined }} {{ {'a': 1} | attr('a') is defined }}", "True False"),
+        (
+            "{{ 'a' | attr('upper')() }} {{ {'a': 1} | attr('get')('b', 2) }} {{ ('a,b' | attr('split'))(',') }}",
+            "A 2 ['a', 'b']",
+        ),
+        ("{% set l = [1] %}{% set add = l | attr('append') %}{% do add(2) %}{{ l }}", "[1, 2]"),
+        (
+            "{{ [1] | attr('append') is callable }} {{ 1 | attr('upper') is defined }} {{ none | attr('x') is defined }}",
+            "True False False",
+        ),
+        (
+            "{{ grains.items is defined }} {{ data.list.append is defined }} {{ data.list.items is defined }}",
+            "True True False",
+        ),
+        (
+            "{{ data.keys is callable }} {{ 'a'.strip is undefined }} {{ {'items': 5}.items is callable }}",
+            "True False True",
+        ),
+        ("{{ data['items'] is defined }} {{ data.id is defined }} {{ salt.nope is defined }}", "False True False"),
+    ]);
+    check_errors(&[
+        ("{{ nope.items is defined }}", "Jinja variable 'nope' is undefined"),
+        ("{{ data.nope.items is defined }}", "Jinja variable 'dict object' has no attribute 'nope'"),
+        ("{{ {} | attr('a')() }}", "Jinja variable 'dict object' has no attribute 'a'"),
+        (
+            "{% for x in data | attr('items') %}{% endfor %}",
+            "Jinja error: 'builtin_function_or_method' object is not iterable",
+        ),
     ]);
 }
 

@@ -53,13 +53,9 @@ impl Emitter<'_> {
             Form::Binary { function, sign } => self.separated(function, parts, std::slice::from_ref(sign)),
             Form::Concat(signs) => self.separated("__concat__(", parts, signs),
             Form::Compare(_) => self.compare(expression),
-            Form::Attribute { dot, name } if records => {
-                self.put("__attribute__(");
-                self.all(parts);
-                self.replace(*dot, ",");
-                let quoted = format!("'{}'", name.of(&self.document.source));
-                self.replace(*name, &quoted);
-                self.put(")");
+            Form::Attribute { dot, name, is_tested: true } => self.attribute("__tested__(", parts, *dot, *name),
+            Form::Attribute { dot, name, .. } if records => {
+                self.attribute("__attribute__(", parts, *dot, *name);
             }
             Form::Method { open, name, close } => {
                 self.all(parts);
@@ -91,6 +87,16 @@ impl Emitter<'_> {
         self.put(open);
         self.all(&expression.parts);
         self.to(expression.span.end);
+        self.put(")");
+    }
+
+    /// Writes the lookup of an attribute as a function of the value and the name.
+    fn attribute(&mut self, open: &str, of: &[Expr], dot: Span, name: Span) {
+        self.put(open);
+        self.all(of);
+        self.replace(dot, ",");
+        let quoted = format!("'{}'", name.of(&self.document.source));
+        self.replace(name, &quoted);
         self.put(")");
     }
 
@@ -171,9 +177,12 @@ impl Emitter<'_> {
     pub(super) fn call(&mut self, expression: &Expr, is_block: bool) {
         let Expr { form: Form::Call { arguments }, parts, span, .. } = expression else { return };
         let Some((called, parts)) = parts.split_first() else { return };
+        // The engine takes no call after a filter.
+        let in_brackets = matches!(called.form, Form::Plain) && !is_block;
         self.put(if is_block { "__guard__.block(" } else { "" });
+        self.put(if in_brackets { "(" } else { "" });
         self.operand(called, true);
-        self.put(if is_block { ")" } else { "" });
+        self.put(if is_block || in_brackets { ")" } else { "" });
         let is_loop = matches!(called.form, Form::Name) && called.span.of(&self.document.source) == "loop";
         let items = arguments.filter(|_| is_loop);
         if let Some(items) = items {

@@ -34,6 +34,10 @@ pub(crate) struct Emitted {
 
 /// Rewrites a template.
 pub(crate) fn emit(document: &Document, purpose: Purpose<'_>) -> Emitted {
+    if document.has_unknown_name {
+        // The engine refuses this tag, and the error is that of the document.
+        return Emitted { text: "{% unknown %}".to_owned(), map: SourceMap::default() };
+    }
     let out = String::with_capacity(document.source.len() + document.source.len() / 8);
     let mut emitter =
         Emitter { document, purpose, out, map: SourceMap::default(), at: 0, tag: None, macros: Vec::new(), printed: 0 };

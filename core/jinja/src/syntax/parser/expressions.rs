@@ -1,6 +1,6 @@
 //! Expressions, from the weakest operator to the strongest.
 
-use super::{Next, Parsed, Parser, SyntaxError};
+use super::{Called, Next, Parsed, Parser, SyntaxError, Used};
 use crate::syntax::nodes::{Comparison, Expr, Form, Slice};
 use crate::syntax::tokens::{Kind, Span};
 
@@ -63,6 +63,7 @@ impl Parser<'_, '_> {
     }
 
     fn condition(&mut self) -> Parsed {
+        let first = self.used.len();
         let mut node = self.either()?;
         while self.take_word("if")?.is_some() {
             let (start, at) = (node.span.start, node.at);
@@ -71,6 +72,7 @@ impl Parser<'_, '_> {
                 parts.push(self.expression()?);
             }
             node = self.node(start, at, Form::Plain, parts);
+            self.used.iter_mut().skip(first).for_each(|used| used.is_late = true);
         }
         Ok(node)
     }
@@ -280,7 +282,7 @@ impl Parser<'_, '_> {
         let start = of.span.start;
         let dot = self.take();
         let form = match self.next()? {
-            Next::Name(_) => Form::Attribute { dot, name: self.take() },
+            Next::Name(_) => Form::Attribute { dot, name: self.take(), is_tested: false },
             Next::Integer => {
                 self.skip(1);
                 Form::Plain
@@ -423,25 +425,31 @@ impl Parser<'_, '_> {
 
     /// Parses the name of a filter and its arguments.
     pub(super) fn filter(&mut self, parts: &mut Vec<Expr>) -> Parsed<()> {
-        self.dotted_name()?;
+        let name = self.dotted_name()?;
+        self.used.push(Used { kind: Called::Filter, name, is_late: false });
         if self.is_sign("(")? {
             self.arguments(parts)?;
         }
         Ok(())
     }
 
-    fn dotted_name(&mut self) -> Parsed<()> {
+    fn dotted_name(&mut self) -> Parsed<Span> {
+        let start = self.position();
         self.expect_name()?;
         while self.take_sign(".")?.is_some() {
             self.expect_name()?;
         }
-        Ok(())
+        Ok(self.since(start))
     }
 
     fn test(&mut self, parts: &mut Vec<Expr>) -> Parsed<()> {
         self.skip(1);
         self.take_word("not")?;
-        self.dotted_name()?;
+        let test = self.dotted_name()?;
+        self.used.push(Used { kind: Called::Test, name: test, is_late: false });
+        if let [Expr { form: Form::Attribute { is_tested, .. }, .. }] = &mut parts[..] {
+            *is_tested = matches!(test.of(self.source), "defined" | "undefined" | "callable");
+        }
         match self.next()? {
             Next::Sign("(") => _ = self.arguments(parts)?,
             Next::Name("else" | "or" | "and") => {}

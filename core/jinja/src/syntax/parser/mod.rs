@@ -31,6 +31,22 @@ enum Next<'a> {
 
 type Parsed<T = Expr> = Result<T, SyntaxError>;
 
+/// The name of a filter or a test in a tag.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Used {
+    pub kind: Called,
+    pub name: Span,
+    /// Whether it is in a condition or a branch of `a if b else c`: then Jinja looks it up at the render.
+    pub is_late: bool,
+}
+
+/// A filter or a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Called {
+    Filter,
+    Test,
+}
+
 /// A parser of one tag.
 pub(super) struct Parser<'t, 's> {
     source: &'s str,
@@ -39,11 +55,13 @@ pub(super) struct Parser<'t, 's> {
     ending: &'t Ending,
     is_block: bool,
     depth: usize,
+    /// The filters and tests so far.
+    pub used: Vec<Used>,
 }
 
 impl<'t, 's> Parser<'t, 's> {
     pub(super) fn new(source: &'s str, tokens: &'t [Token], ending: &'t Ending, is_block: bool) -> Self {
-        Parser { source, tokens, at: 0, ending, is_block, depth: 0 }
+        Parser { source, tokens, at: 0, ending, is_block, depth: 0, used: Vec::new() }
     }
 
     fn ahead(&self, by: usize) -> Parsed<Next<'s>> {
