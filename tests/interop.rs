@@ -5,8 +5,8 @@ use crate::support;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::support::fleet::{BRINE_ID, FLEET_TIMEOUT, Fleet, started};
-use crate::support::salt::{TREE, outcome};
+use crate::support::fleet::{BRINE_ID, Fleet, started};
+use crate::support::salt::{FLEET_TIMEOUT, TREE, outcome};
 use crate::support::{System, stderr, stdout, text};
 use brine_value::{Map, Value, list, map};
 

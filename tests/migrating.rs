@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
-use crate::support::salt::{PythonEvents, RELEASES, environment, outcome};
+use crate::support::salt::{FLEET_TIMEOUT, PythonEvents, RELEASES, environment, outcome};
 use crate::support::{BRINE, Events, free_port, stderr, stdout, text, within_limit};
 use brine_value::{Map, Value};
 use nix::sys::signal::{Signal, killpg};
@@ -25,9 +24,6 @@ fn steps(heading: &str) -> String {
     assert!(!steps.is_empty(), "'{heading}' has no commands");
     steps
 }
-
-/// The limit for daemons of Salt to start and to connect, on a busy machine.
-const START: Duration = Duration::from_secs(180);
 
 /// A machine with Salt installed: a directory with `/etc`, `/usr` and so on, and its services.
 struct Machine {
@@ -125,7 +121,7 @@ impl Machine {
             if there == all {
                 return;
             }
-            assert!(begun.elapsed() < START, "{there:?} instead of {all:?}");
+            assert!(begun.elapsed() < FLEET_TIMEOUT, "{there:?} instead of {all:?}");
         }
     }
 

@@ -193,7 +193,7 @@ pub async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_event_is_lost_when_the_master_is_killed() {
-    const EVENTS: u64 = 20_000;
+    const EVENTS: u64 = 5_000;
     let mut system = System::new("reactor:\n  - 'load/go/*': [ROOT/go.sls]\nworker_threads: 64\n");
     system.write("go.sls", "done:\n  runner.event.send:\n    - tag: load/done\n    - data: {n: {{ data.n }}}\n");
     system.start_master().await;

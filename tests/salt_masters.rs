@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use crate::support::salt::{PythonMaster, TREE, outcome};
+use crate::support::salt::{FLEET_TIMEOUT, PythonMaster, TREE, outcome};
 use crate::support::{System, stderr, stdout, text};
 use brine_value::{Value, list, map};
 
@@ -147,7 +147,7 @@ async fn a_brine_minion_works_for(version: &str, transport: &str) {
             break;
         }
         assert!(
-            begun.elapsed() < support::TIMEOUT,
+            begun.elapsed() < FLEET_TIMEOUT,
             "timed out waiting for the minion: {}",
             pair.system.minion_log(BRINE_ID)
         );

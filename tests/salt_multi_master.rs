@@ -1,11 +1,9 @@
 //! A Brine minion with masters of Brine and of Salt that share a key pair: connected to all at once, or to one at a
 //! time.
 
-use crate::support;
-
 use std::path::Path;
 
-use crate::support::salt::PythonMaster;
+use crate::support::salt::{FLEET_TIMEOUT, PythonMaster};
 use crate::support::{System, stderr, stdout};
 
 const ID: &str = "brine";
@@ -99,11 +97,7 @@ async fn failover_from_a_salt_master_to_a_brine_master_and_back() {
     let (mut system, mut all) = masters(&["3007.17"]).await;
     let mut starts = all[0].events("salt/minion/").await;
     let mut own = system.events("salt/minion/").await;
-    start(
-        &mut system,
-        &all,
-        "master_type: failover\nauth_timeout: 1\nmaster_failback: True\nmaster_failback_interval: 1\n",
-    );
+    start(&mut system, &all, "master_type: failover\nmaster_failback: True\nmaster_failback_interval: 1\n");
     starts.until(START).await;
     assert!(answers(&all[0]).await);
     all[0].kill();
@@ -112,6 +106,6 @@ async fn failover_from_a_salt_master_to_a_brine_master_and_back() {
     all[0].spawn();
     let begun = std::time::Instant::now();
     while !answers(&all[0]).await {
-        assert!(begun.elapsed() < support::TIMEOUT, "timed out waiting for the minion: {}", system.minion_log(ID));
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for the minion: {}", system.minion_log(ID));
     }
 }

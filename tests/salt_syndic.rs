@@ -1,10 +1,8 @@
 //! Syndics between Brine and Salt: Brine's syndic below masters of Salt, and Salt's syndic below a Brine master.
 
-use crate::support;
-
 use std::time::Instant;
 
-use crate::support::salt::PythonMaster;
+use crate::support::salt::{FLEET_TIMEOUT, PythonMaster};
 use crate::support::syndic::{Syndic, below};
 use crate::support::{System, stderr, stdout, until};
 use brine_value::{Value, json};
@@ -19,7 +17,7 @@ async fn until_answered(master: &PythonMaster, id: &str) {
             assert_eq!(returned.as_map().unwrap().len(), 1, "{returned}");
             return;
         }
-        assert!(begun.elapsed() < support::TIMEOUT, "{returned}{}", stderr(&output));
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "{returned}{}", stderr(&output));
     }
 }
 

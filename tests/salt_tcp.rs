@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::fleet::{BRINE_ID, FLEET_TIMEOUT};
-use crate::support::salt::{PythonMinion, RELEASES, TREE, environment, outcome};
+use crate::support::fleet::BRINE_ID;
+use crate::support::salt::{FLEET_TIMEOUT, PythonMinion, RELEASES, TREE, environment, outcome};
 use crate::support::{System, stderr, stdout, within_limit};
 use brine_value::{Map, Value};
 

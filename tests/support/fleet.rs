@@ -1,18 +1,14 @@
 //! A fleet of a Brine master with unmodified Salt minions of several releases and a Brine minion.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use brine_value::{Map, Value};
 
-use super::salt::{PythonMinion, RELEASES};
+use super::salt::{FLEET_TIMEOUT, PythonMinion, RELEASES};
 use crate::support::{Events, System, stderr, stdout};
 
 /// The id of the Brine minion in each fleet.
 pub const BRINE_ID: &str = "brine";
-
-/// The timeout for a fleet of Python processes on a busy machine.
-pub const FLEET_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A Brine master with a Salt minion of each release, and a Brine minion.
 pub struct Fleet {

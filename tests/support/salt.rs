@@ -11,7 +11,10 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 
-use crate::support::{BRINE, System, TIMEOUT, free_port, stderr, within_limit};
+use crate::support::{BRINE, System, free_port, stderr, within_limit};
+
+/// The timeout for Python daemons on a busy machine, where each may need a minute to start.
+pub const FLEET_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The tested release of each line.
 pub const RELEASES: &[&str] = &["3008.5", "3007.17", "3006.30"];
@@ -241,7 +244,7 @@ impl PythonEvents {
     }
 
     async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(TIMEOUT, self.lines.next_line())
+        let line = tokio::time::timeout(FLEET_TIMEOUT, self.lines.next_line())
             .await
             .expect("timed out waiting for an event of Salt's master");
         line.unwrap().expect("the subscription to Salt's master ended")
