@@ -10,7 +10,7 @@ use brine_value::{FromValue, Map, Value, map};
 
 use super::Apt;
 use super::keys::{add_key, del_repo_key, has_apt_key};
-use super::sources::{Source, Sources};
+use super::sources::{Source, Sources, same_uri};
 use crate::pkg::manager::{Packages, Repositories};
 use crate::pkg::options::{Options, is_true};
 use brine_function::arguments::names;
@@ -91,10 +91,6 @@ fn reject_ppa(repo: &str) -> Result<(), CallError> {
         return Err(CallError::Execution(format!("cannot parse \"ppa:\" style repo definitions: {repo}")));
     }
     Ok(())
-}
-
-fn same_uri(a: &str, b: &str) -> bool {
-    a.trim_end_matches('/') == b.trim_end_matches('/')
 }
 
 /// Returns the first source with this type, URI and distribution that has one of the components.
@@ -210,6 +206,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
         source.set_comment(&comment);
     }
     source.replace_options(&entry);
+    source.replace_uri(&entry.uri());
     if architectures.is_empty() && source.architectures().is_empty() {
         kwargs.shift_remove("architectures");
     }

@@ -48,6 +48,11 @@ struct Section {
     footer: Vec<String>,
 }
 
+/// Whether two URIs are equal but for a final slash.
+pub fn same_uri(a: &str, b: &str) -> bool {
+    a.trim_end_matches('/') == b.trim_end_matches('/')
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
@@ -302,6 +307,18 @@ impl Source {
         }
     }
 
+    /// Replaces the URI of a section that differs from this one by a final slash alone.
+    pub fn replace_uri(&mut self, uri: &str) {
+        let Form::Section(section) = &mut self.form else { return };
+        let mut uris = words(section.get("URIs"));
+        if !uris.iter().any(|have| have == uri)
+            && let Some(have) = uris.iter_mut().find(|have| same_uri(have, uri))
+        {
+            uri.clone_into(have);
+            section.set("URIs", &uris.join(" "));
+        }
+    }
+
     /// Sets a field by Salt's name. Unknown names are ignored.
     pub fn set(&mut self, name: &str, value: &Value) {
         let list = Vec::<String>::from_value(value).unwrap_or_default();
@@ -454,39 +471,4 @@ fn sections(text: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_round_trip() {
-        for (text, shown) in [
-            ("deb http://h/a stable main  contrib", "deb http://h/a stable main contrib"),
-            (
-                "#deb [ arch=amd64,arm64 signed-by=/k.gpg ] http://h/a/ ./",
-                "# deb [arch=amd64,arm64 signed-by=/k.gpg] http://h/a/ ./",
-            ),
-            ("deb [trusted=no lang=de] http://h a b # word", "deb [lang=de] http://h a b # word"),
-            ("# a remark", "# a remark"),
-            ("", ""),
-            ("deb http://h", "deb http://h"),
-        ] {
-            assert_eq!(Source::line(text).show(), shown, "{text}");
-        }
-        let source = Source::line("deb [arch=amd64,arm64 trusted=yes] http://h/a stable main");
-        assert_eq!(source.architectures(), ["amd64", "arm64"]);
-        assert!(source.is_trusted() && source.is_source() && !source.is_disabled());
-    }
-
-    #[test]
-    fn sections_round_trip() {
-        let text = "# first\nTypes: deb deb-src\nURIs: http://h/a\nSuites: x y\nComponents: main\nEnabled: no\nSigned-By:\n -----BEGIN\n .\n end\n";
-        let source = Source { file: String::new(), form: Form::Section(Section::parse(text)) };
-        assert_eq!((source.kinds(), source.suites()), (words("deb deb-src"), words("x y")));
-        assert!(source.is_disabled());
-        assert_eq!(
-            source.show(),
-            "# first\nTypes: deb deb-src\nURIs: http://h/a\nSuites: x y\nComponents: main\nEnabled: no\nSigned-By: -----BEGIN\n .\n end"
-        );
-        assert_eq!(sections("a\nb\n\n\nc\n"), ["a\nb\n", "c\n"]);
-    }
-}
+mod tests;
