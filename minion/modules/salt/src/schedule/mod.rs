@@ -7,6 +7,7 @@ mod transfer;
 
 use std::time::Duration;
 
+use brine_context::local_bus::LocalBusError;
 use brine_context::schedule as own;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
@@ -95,23 +96,8 @@ pub fn list(
     #[default(false)] offline: bool,
 ) -> CallResult {
     let saved = saved(context)?;
-    let mut schedule = if offline { saved.clone() } else { listed_jobs(context, r#where.as_deref())? };
-    schedule.retain(|name, job| {
-        let name = name.to_string();
-        let Some(job) = job.as_map_mut().filter(|_| Schedule::is_job(&name)) else { return true };
-        job.entry("enabled".into()).or_insert(true.into());
-        job.retain(|option, value| {
-            option.as_str().is_some_and(|name| LISTED_OPTIONS.contains(&name)) && !value.is_nil()
-        });
-        for value in job.values_mut() {
-            match value.as_str() {
-                Some("true") => *value = true.into(),
-                Some("false") => *value = false.into(),
-                _ => {}
-            }
-        }
-        (show_all || !name.starts_with("__")) && (show_disabled || job.get("enabled").is_some_and(Value::is_truthy))
-    });
+    let jobs = if offline { saved.clone() } else { jobs(context, r#where.as_deref()).map_err(CallError::execution)? };
+    let mut schedule = shown(jobs, show_all, show_disabled);
     if !return_yaml {
         return Ok(schedule.into());
     }
@@ -414,20 +400,53 @@ fn outcome(result: bool, comment: impl Into<String>, changes: Map) -> Value {
 
 /// Sends a request to the running minion, and returns one field of the reply; `None` on timeout.
 fn ask(context: &Context, request: Map, answer: &str, field: &str) -> Result<Option<Value>, CallError> {
+    query(context, request, answer, field).map_err(CallError::execution)
+}
+
+fn query(context: &Context, request: Map, answer: &str, field: &str) -> Result<Option<Value>, LocalBusError> {
     let tag = format!("/salt/minion/minion_schedule_{answer}");
-    let answer = context.minion.local.ask("manage_schedule", request, &tag, TIMEOUT).map_err(CallError::execution)?;
+    let answer = context.minion.local.ask("manage_schedule", request, &tag, TIMEOUT)?;
     Ok(answer.and_then(|mut answer| answer.shift_remove(field)))
 }
 
-fn listed_jobs(context: &Context, place: Option<&str>) -> Result<Map, CallError> {
-    let listed = ask(context, map! {"func" => "list", "where" => place}, "list_complete", "schedule")?;
+/// Returns the jobs of the running minion.
+fn jobs(context: &Context, place: Option<&str>) -> Result<Map, LocalBusError> {
+    let listed = query(context, map! {"func" => "list", "where" => place}, "list_complete", "schedule")?;
     Ok(listed.and_then(|listed| listed.as_map().cloned()).unwrap_or_default())
 }
 
-/// Returns all jobs with their shown options.
+/// Reduces jobs to their shown options.
+fn shown(mut schedule: Map, show_all: bool, show_disabled: bool) -> Map {
+    schedule.retain(|name, job| {
+        let name = name.to_string();
+        let Some(job) = job.as_map_mut().filter(|_| Schedule::is_job(&name)) else { return true };
+        job.entry("enabled".into()).or_insert(true.into());
+        job.retain(|option, value| {
+            option.as_str().is_some_and(|name| LISTED_OPTIONS.contains(&name)) && !value.is_nil()
+        });
+        for value in job.values_mut() {
+            match value.as_str() {
+                Some("true") => *value = true.into(),
+                Some("false") => *value = false.into(),
+                _ => {}
+            }
+        }
+        (show_all || !name.starts_with("__")) && (show_disabled || job.get("enabled").is_some_and(Value::is_truthy))
+    });
+    schedule
+}
+
+/// Returns all jobs with their shown options. In test mode, a minion that is not running has none, as in Salt.
 fn current(context: &Context, place: Option<&str>, kwargs: &Map) -> Result<Map, CallError> {
-    let listed = list(context, true, true, place.map(str::to_owned), false, is_set(kwargs, "offline"))?;
-    Ok(listed.as_map().cloned().unwrap_or_default())
+    let jobs = if is_set(kwargs, "offline") {
+        saved(context)?
+    } else {
+        match jobs(context, place) {
+            Err(LocalBusError::Unreachable(_)) if is_set(kwargs, "test") => Map::new(),
+            jobs => jobs.map_err(CallError::execution)?,
+        }
+    };
+    Ok(shown(jobs, true, true))
 }
 
 /// Returns the jobs saved for the next start.

@@ -53,10 +53,8 @@ fn call(context: &StateContext, function: &str, mut arguments: Map) -> Result<Va
 }
 
 fn current(context: &StateContext, kwargs: &Map) -> Result<Map, CallError> {
-    let offline = kwargs.get("offline").is_some_and(Value::is_truthy);
-    let arguments = map! {"show_all" => true, "return_yaml" => false, "offline" => offline};
-    let listed = context.call.call("schedule.list", Args::keyword(arguments))?;
-    Ok(listed.as_map().cloned().unwrap_or_default())
+    let offline = kwargs.get("offline").cloned();
+    super::current(&context.call, None, &map! {"offline" => offline, "test" => context.test})
 }
 
 fn comment(answer: &Value) -> String {

@@ -1,0 +1,6 @@
+gone:
+  schedule.absent: []
+off:
+  schedule.disabled: []
+'on':
+  schedule.enabled: []

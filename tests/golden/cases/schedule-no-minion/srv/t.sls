@@ -1,0 +1,4 @@
+job:
+  schedule.present:
+    - function: test.ping
+    - seconds: 60

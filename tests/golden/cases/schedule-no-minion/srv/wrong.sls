@@ -1,0 +1,5 @@
+job:
+  schedule.present:
+    - function: test.ping
+    - seconds: 60
+    - cron: '* * * * *'
