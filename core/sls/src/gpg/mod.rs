@@ -31,7 +31,7 @@ pub enum GpgError {
     #[error("running gpg failed: {0}")]
     Run(String),
     /// `gpg` failed to decrypt the message.
-    #[error("Could not decrypt a value with the keys in {keydir}: {message}")]
+    #[error("Could not decrypt cipher with the keys in {keydir}: {message}")]
     Undecryptable {
         /// `gpg_keydir`.
         keydir: PathBuf,

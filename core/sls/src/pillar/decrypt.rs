@@ -30,15 +30,14 @@ fn paths(opts: &Map) -> Vec<(String, String)> {
     }
 }
 
-/// Returns the error of a renderer that is not allowed (`decrypt_pillar_renderers`), with Salt's message, or that does
-/// not decrypt.
+/// Returns Salt's error for a renderer that is not allowed (`decrypt_pillar_renderers`), or that does not decrypt.
 fn refusal(opts: &Map, renderer: &str) -> Option<String> {
     let allowed = shared::decrypt_pillar_renderers(opts);
     if !allowed.iter().any(|allowed| allowed == renderer) {
         let allowed = allowed.join(", ");
         return Some(format!("'{renderer}' is not a valid decryption renderer. Valid choices are: {allowed}"));
     }
-    (!RENDERERS.contains(&renderer)).then(|| format!("the renderer '{renderer}' does not decrypt: use gpg or nacl"))
+    (!RENDERERS.contains(&renderer)).then(|| format!("Decryption renderer '{renderer}' is not available"))
 }
 
 /// Checks the options without any pillar, and returns their errors.

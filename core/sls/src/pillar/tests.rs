@@ -364,7 +364,7 @@ fn paths_that_fail_to_decrypt_are_named() {
     let master = |decrypt: Value| render(decrypt, own, Map::new());
     let report = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
     let error = report(master(list!["a:b"])).unwrap();
-    assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt a value with the keys in "));
+    assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt cipher with the keys in "));
     let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
     assert_eq!(report(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
     assert_eq!(
@@ -392,7 +392,7 @@ fn boxes_are_opened_at_the_paths_that_the_options_name() {
     let by_default = map! {"decrypt_pillar" => list!["a:b", "a:c"], "decrypt_pillar_default" => "nacl"};
     assert_eq!(render(by_default, &none), opened);
     let wrong = render(map! {"decrypt_pillar" => list![map! {"d" => "yaml"}]}, &none);
-    let error = "Failed to decrypt pillar key 'd': the renderer 'yaml' does not decrypt: use gpg or nacl";
+    let error = "Failed to decrypt pillar key 'd': Decryption renderer 'yaml' is not available";
     assert_eq!(wrong.get("_errors"), Some(&list![error]));
     // Boxes from the minion are not opened: anyone with the public key can make them, and see the result.
     let over = map! {"d" => list!["NACL[of the minion]"]};
