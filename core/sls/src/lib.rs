@@ -8,6 +8,7 @@
 //! | [`master_tops`] | the SLS files that `master_tops` modules assign in addition to top files |
 //! | [`pillar`] | a minion's pillar, merged from SLS files and external sources |
 //! | [`gpg`] | values that are encrypted with PGP |
+//! | [`toml`] | TOML, read and written |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
@@ -18,5 +19,5 @@ mod guarded_tests;
 pub mod master_tops;
 pub mod pillar;
 pub mod render;
-mod toml;
+pub mod toml;
 pub mod top;

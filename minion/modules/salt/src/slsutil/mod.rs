@@ -104,14 +104,14 @@ pub fn update(
     Ok(dest.into())
 }
 
-/// Serialize data as json, yaml, python or by a custom serializer.
+/// Serialize data as json, yaml, toml, python or by a custom serializer.
 ///
 /// CLI Example:
 ///
 ///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
 #[function]
 pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] mod_kwargs: Map) -> CallResult {
-    let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "python");
+    let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "toml" | "python");
     let (own, options) = (&context.minion.custom, || mod_kwargs.clone());
     if let Some(serialized) = own.serialize(context, &serializer, is_built_in, obj.clone(), options()) {
         return serialized.map(|serialized| serialized.content);
@@ -132,11 +132,12 @@ pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] 
             Ok(brine_yaml::dump(&obj, style).trim_end().into())
         }
         "python" => Ok(brine_value::python::repr(&obj).into()),
+        "toml" => brine_sls::toml::dump(&obj).map(Value::from).map_err(CallError::Execution),
         other => Err(unknown(other)),
     }
 }
 
-/// Deserialize json, yaml or the format of a custom serializer.
+/// Deserialize json, yaml, toml or the format of a custom serializer.
 ///
 /// CLI Example:
 ///
@@ -148,7 +149,7 @@ pub fn deserialize(
     stream_or_string: Value,
     #[keywords] mod_kwargs: Map,
 ) -> CallResult {
-    let is_built_in = matches!(serializer.as_str(), "json" | "yaml");
+    let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "toml");
     let own = &context.minion.custom;
     if let Some(read) = own.deserialize(context, &serializer, is_built_in, stream_or_string.clone(), mod_kwargs) {
         return read;
@@ -157,6 +158,9 @@ pub fn deserialize(
     match serializer.as_str() {
         "json" => json::from_json(&text).map_err(CallError::execution),
         "yaml" => brine_yaml::load(&text).map_err(CallError::execution),
+        "toml" => {
+            brine_sls::toml::load(&text).map_err(|(error, line)| CallError::Execution(format!("{error}; line {line}")))
+        }
         other => Err(unknown(other)),
     }
 }
@@ -351,7 +355,7 @@ fn below(path: &str) -> String {
 }
 
 fn unknown(serializer: &str) -> CallError {
-    CallError::Execution(format!("Unknown serializer '{serializer}': expected json, yaml or python"))
+    CallError::Execution(format!("Unknown serializer '{serializer}': expected json, yaml, toml or python"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use brine_context::custom::Serialized;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
+use brine_sls::toml;
 use brine_system::files;
 use brine_value::{Map, Value, json, list, map, msgpack, python};
 use brine_yaml::traverse;
@@ -22,7 +23,7 @@ pub struct SerializeArgs {
     dataset_pillar: Option<String>,
     /// Format; `serializer` takes precedence.
     formatter: Option<String>,
-    /// Format: `yaml` by default, `json`, `python`, `configparser`, `msgpack`, or the name of a custom serializer module.
+    /// Format: `yaml` by default, `json`, `python`, `configparser`, `msgpack`, `toml`, or the name of a custom serializer module.
     serializer: Option<String>,
     /// Options of the serializer, such as `indent`.
     #[default]
@@ -44,7 +45,7 @@ pub struct SerializeArgs {
     _kwargs: Map,
 }
 
-/// Ensure that a file contains this data, serialized as yaml, json or python; `merge_if_exists` merges it into
+/// Ensure that a file contains this data, serialized as yaml, json, toml or python; `merge_if_exists` merges it into
 /// existing data.
 #[function]
 pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
@@ -129,7 +130,8 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     if data.is_nil() {
         return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
     }
-    let is_built_in = matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack");
+    let is_built_in =
+        matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack" | "toml");
     let mut merged = None;
     if wanted.merge_if_exists
         && let Ok(Some(text)) = files::read_if_exists(name)
@@ -142,6 +144,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
             "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
+            "toml" => toml::load(&text).map_err(|(error, line)| failed(format!("{error}; line {line}")))?,
             other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
         };
         if let (Value::Map(have), Value::Map(more)) = (have, &data) {
@@ -169,6 +172,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             json::to_json_pretty(&data, usize::try_from(indent).unwrap_or(0).min(64))
         }
         "python" => python::repr(&data),
+        "toml" => toml::dump(&data)?,
         "msgpack" => {
             let content = Value::Bytes(msgpack::pack(&data));
             return Ok((Serialized { content, is_binary: true }, merged));
