@@ -451,7 +451,6 @@ impl Api {
             Registry::Runner => data.shift_remove("return").unwrap_or_default(),
             Registry::Wheel => {
                 data.retain(|name, _| !matches!(name.as_str(), Some("fun_args" | STAMP)));
-                data.insert("tag".into(), tag.as_str().into());
                 data.extend(user);
                 map! {"tag" => tag, "data" => data}.into()
             }

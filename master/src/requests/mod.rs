@@ -336,7 +336,14 @@ impl Requests {
         }
         // The function may wait for minions, whose returns need workers.
         drop(worker);
-        reply(started.finish().await.into())
+        let mut finished = started.finish().await;
+        if kind == Kind::Wheel
+            && let Some(tag) = finished.get("tag").cloned()
+            && let Some(Value::Map(data)) = finished.get_mut("data")
+        {
+            data.insert("tag".into(), tag);
+        }
+        reply(finished.into())
     }
 
     /// Publishes `salt/job/<jid>/error` for a refused publish that names a jid. Its size is limited, since

@@ -142,14 +142,14 @@ impl RunnerCalls {
         })
     }
 
-    /// Returns the running calls: `fun`, `fun_args`, `jid` and `user` of each, oldest first.
+    /// Returns the running calls: `fun`, `fun_args`, `jid`, `user`, `pid` and `_stamp` of each, oldest first.
     pub fn running(&self) -> Vec<Map> {
-        self.running.bodies(true, usize::MAX)
+        self.running.listed()
     }
 
     /// Returns at most `limit` of the running calls that are not nested in another call.
     pub fn running_on_their_own(&self, limit: usize) -> Vec<Map> {
-        self.running.bodies(false, limit)
+        self.running.bodies(limit)
     }
 
     /// Whether a call is running in this process.

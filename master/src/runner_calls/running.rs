@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use brine_event::{STAMP, stamp};
 use brine_ids::Jid;
 use brine_value::{Map, map};
 use parking_lot::Mutex;
@@ -17,6 +18,8 @@ pub(super) struct Running(Mutex<BTreeMap<Jid, RunningEntry>>);
 /// A running call.
 struct RunningEntry {
     body: Map,
+    /// The time of its start.
+    start: String,
     /// Whether it is nested in another call.
     is_nested: bool,
     /// The call of a top-level orchestration.
@@ -31,11 +34,21 @@ struct RunningEntry {
 pub(super) struct RunningCall<'a>(&'a Running, Jid);
 
 impl Running {
-    /// Returns the bodies of at most `limit` calls, oldest first. Nested calls are included only with `nested`.
-    pub fn bodies(&self, nested: bool, limit: usize) -> Vec<Map> {
+    /// Returns the bodies of at most `limit` calls that are not nested in another call, oldest first.
+    pub fn bodies(&self, limit: usize) -> Vec<Map> {
         let running = self.0.lock();
-        let shown = running.values().filter(|entry| nested || !entry.is_nested);
-        shown.take(limit).map(|entry| entry.body.clone()).collect()
+        let on_their_own = running.values().filter(|entry| !entry.is_nested);
+        on_their_own.take(limit).map(|entry| entry.body.clone()).collect()
+    }
+
+    /// Returns all calls in the form of `jobs.master`, oldest first.
+    pub fn listed(&self) -> Vec<Map> {
+        let with_process = |entry: &RunningEntry| {
+            let mut call = entry.body.clone();
+            call.extend(map! {STAMP => &entry.start, "pid" => std::process::id()});
+            call
+        };
+        self.0.lock().values().map(with_process).collect()
     }
 
     /// Whether a call is running.
@@ -68,7 +81,7 @@ impl Running {
             }
         });
         let (body, is_nested, checkpoint) = (call.body.clone(), call.is_nested, call.checkpoint.clone());
-        let entry = RunningEntry { body, is_nested, orchestration, checkpoint, is_elsewhere: false };
+        let entry = RunningEntry { body, start: stamp(), is_nested, orchestration, checkpoint, is_elsewhere: false };
         self.0.lock().insert(call.jid.clone(), entry);
         RunningCall(self, call.jid.clone())
     }

@@ -279,16 +279,14 @@ pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool)
     Ok(active.into())
 }
 
-/// Return the runner and wheel calls that are running on the master, such as those of its schedule.
+/// Return the runner and wheel calls that are running on the master, such as those of its schedule, and this one.
 ///
 /// CLI Example:
 ///
 ///     salt-run jobs.master
 #[function]
 pub fn master(context: &RunnerContext) -> CallResult {
-    let own = Value::from(&context.caller.jid);
-    let running = context.calls.running().into_iter().filter(|call| call.get("jid") != Some(&own));
-    Ok(running.map(Value::Map).collect::<Vec<_>>().into())
+    Ok(context.calls.running().into_iter().map(Value::Map).collect::<Vec<_>>().into())
 }
 
 /// Publishes a progress message, if the caller requested them.
