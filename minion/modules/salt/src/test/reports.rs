@@ -37,14 +37,19 @@ pub fn module_report(context: &Context) -> CallResult {
     Ok(report.into())
 }
 
-/// Log a warning about a deprecated feature, and return true.
+/// Log two warnings about a deprecated feature, unless `PYTHONWARNINGS` is `ignore`, and return true.
 ///
 /// CLI Example:
 ///
 ///     salt '*' test.deprecation_warning
 #[function]
 pub fn deprecation_warning(context: &Context) -> CallResult {
-    tracing::warn!(jid = context.job.jid, "this is a test of a warning about a deprecated feature");
+    if std::env::var_os("PYTHONWARNINGS").is_none_or(|kinds| kinds != "ignore") {
+        let date = "by date very far into the future (3000-01-01)";
+        for end in ["by version", date] {
+            tracing::warn!(jid = context.job.jid, "DeprecationWarning: This is a test deprecation warning {end}.");
+        }
+    }
     Ok(true.into())
 }
 
