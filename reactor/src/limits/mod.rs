@@ -118,7 +118,7 @@ impl Limits {
         };
         let mut at = data.get(field);
         if at.is_none() {
-            let mut parts = field.split(':');
+            let mut parts = field.split(if field.contains(':') { ':' } else { '.' });
             at = parts.next().and_then(|part| data.get(part));
             at = parts.fold(at, |at, part| at.and_then(|value| value.get(part)));
         }

@@ -15,7 +15,7 @@ fn verdicts(options: Map, events: &[(u64, &str)]) -> Vec<Verdict> {
     let limits = entry.limits.clone().unwrap();
     let mut limiter = Limiter::default();
     let judge = |(time, id): &(u64, &str)| {
-        let key = limits.key("a/b", &map! {"id" => *id, "deep" => map! {"er" => "same"}});
+        let key = limits.key("a/b", &map! {"id" => *id, "deep" => map! {"er" => "same", "who" => *id}});
         limiter.judge(&entry, &limits, &key, time * SECOND)
     };
     events.iter().map(judge).collect()
@@ -32,6 +32,10 @@ fn reactions_are_limited_for_each_id() {
         (
             map! {"reactor_rate_limit" => map! {"a/*" => map! {"count" => 3, "within" => "1m", "by" => "deep:er"}}},
             [Now, Now, Now, rate(160), rate(160), rate(160), Now],
+        ),
+        (
+            map! {"reactor_rate_limit" => map! {"a/*" => map! {"rate" => "1/m", "by" => "deep.who"}}},
+            [Now, rate(160), Now, rate(160), rate(160), rate(160), Now],
         ),
         (
             map! {"reactor_rate_limit" => map! {"a/*" => "1/m"}},
