@@ -1,20 +1,26 @@
 //! Shell globs with the semantics of Python's `fnmatch`: matched against the whole text; `*` matches `/`, `[!x]`
 //! negates, a lone `[` is literal, as are braces and backslashes.
 
+mod matcher;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSetBuilder};
-use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::{RegexSet, RegexSetBuilder};
 
-/// A compiled glob.
+use matcher::Matcher;
+
+/// A compiled glob. It takes as much memory as its pattern: daemons hold hundreds.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
-    regex: Regex,
+    matcher: Matcher,
 }
+
+/// The maximum length of a pattern, in bytes. The time of a match grows with the lengths of the pattern and of the text.
+const PATTERN_SIZE: usize = 64 << 10;
 
 /// A glob that fails to compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,14 +40,19 @@ impl GlobError {
 
 impl Glob {
     /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// A pattern of more than 64 KiB.
     pub fn new(pattern: &str) -> Result<Self, GlobError> {
-        let regex = RegexBuilder::new(&regex(&parts(pattern))).dot_matches_new_line(true).build();
-        Ok(Glob { text: pattern.to_owned(), regex: regex.map_err(|error| GlobError::of(pattern, &error))? })
+        if pattern.len() > PATTERN_SIZE {
+            return Err(GlobError::of(pattern, &format!("it is longer than {PATTERN_SIZE} bytes")));
+        }
+        Ok(Glob { text: pattern.to_owned(), matcher: Matcher::new(parts(pattern)) })
     }
 
     /// Whether the whole text matches.
     pub fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        self.matcher.is_match(text)
     }
 
     /// Returns the pattern.
@@ -71,7 +82,7 @@ pub struct GlobSet {
     plain: globset::GlobSet,
     plain_indices: Vec<usize>,
     /// Globs with `?` and classes, which match characters where `globset` matches bytes.
-    others: RegexSet,
+    others: Option<RegexSet>,
     other_indices: Vec<usize>,
 }
 
@@ -97,21 +108,24 @@ impl GlobSet {
             }
         }
         let plain = plain.build().map_err(|error| GlobError::of("(all)", error.kind()))?;
-        let others = RegexSetBuilder::new(others).dot_matches_new_line(true).size_limit(SET_SIZE).build();
+        // Even an empty set takes memory.
+        let others = (!others.is_empty())
+            .then(|| RegexSetBuilder::new(others).dot_matches_new_line(true).size_limit(SET_SIZE).build())
+            .transpose();
         let others = others.map_err(|error| GlobError::of("(all)", &error))?;
         Ok(GlobSet { plain, plain_indices, others, other_indices })
     }
 
     /// Whether any pattern matches the whole text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.plain.is_match(text) || self.others.is_match(text)
+        self.plain.is_match(text) || self.others.as_ref().is_some_and(|others| others.is_match(text))
     }
 
     /// Returns the indexes of all patterns that match the whole text, ascending.
     pub fn matches(&self, text: &str) -> Vec<usize> {
         let mut indices: Vec<usize> = self.plain.matches(text).into_iter().map(|i| self.plain_indices[i]).collect();
-        if !self.other_indices.is_empty() {
-            indices.extend(self.others.matches(text).into_iter().map(|i| self.other_indices[i]));
+        if let Some(others) = &self.others {
+            indices.extend(others.matches(text).into_iter().map(|i| self.other_indices[i]));
             indices.sort_unstable();
         }
         indices
@@ -119,6 +133,7 @@ impl GlobSet {
 }
 
 /// A part of a pattern.
+#[derive(Debug, Clone)]
 enum Part {
     /// `*`
     Any,

@@ -29,6 +29,17 @@ fn globs_match_as_fnmatch_does() {
         ("a\\*", "a\\x", true),
         ("a.b", "axb", false),
         ("line*", "line\nmore", true),
+        ("a*a", "a", false),
+        ("a*a", "aa", true),
+        ("*ab*b", "ab", false),
+        ("*ab*b", "abab", true),
+        ("*a?c*c?e*", "abcbcdcxe", true),
+        ("*a?c*c?e*", "abcxe", false),
+        ("*[0-9][0-9]*[a-z]", "x12y", true),
+        ("*[0-9][0-9]*[a-z]", "x1y2y", false),
+        ("?*?", "\u{e4}", false),
+        ("?*?", "\u{e4}\u{df}", true),
+        ("*\u{df}?", "\u{e4}\u{df}\u{df}", true),
     ] {
         assert_eq!(fnmatch(pattern, text), matches, "{pattern} on {text}");
         assert_eq!(Glob::new(pattern).unwrap().is_match(text), matches, "{pattern} on {text}");
@@ -59,6 +70,13 @@ fn odd_patterns_match_as_in_python() {
 }
 
 #[test]
+fn long_patterns_are_refused() {
+    assert!(Glob::new(&"?".repeat(PATTERN_SIZE)).is_ok());
+    let error = Glob::new(&"?".repeat(PATTERN_SIZE + 1)).unwrap_err();
+    assert!(error.reason.contains("65536 bytes"), "{error}");
+}
+
+#[test]
 fn a_set_returns_all_matches() {
     let set = GlobSet::new(["salt/auth", "salt/*", "other", "*/auth"]).unwrap();
     assert_eq!(set.matches("salt/auth"), [0, 1, 3]);
@@ -67,6 +85,12 @@ fn a_set_returns_all_matches() {
 }
 
 proptest::proptest! {
+    #[test]
+    fn a_glob_and_its_regular_expression_agree(pattern in "[ab\u{df}*?]{0,8}|[]ab*?!\\[-]{0,12}", text in "[ab\u{df}\\[-]{0,10}") {
+        let expression = regex::RegexBuilder::new(&regex(&parts(&pattern))).dot_matches_new_line(true).build().unwrap();
+        proptest::prop_assert_eq!(Glob::new(&pattern).unwrap().is_match(&text), expression.is_match(&text));
+    }
+
     #[test]
     fn any_pattern_is_compiled_or_refused(pattern in ".*", text in ".*") {
         let _ = fnmatch(&pattern, &text);
