@@ -1,6 +1,6 @@
 //! The names of secret arguments.
 
-use brine_text::glob::{Glob, GlobError, GlobSet};
+use brine_text::glob::{Glob, GlobError};
 
 /// The default of `masked_names`.
 pub const MASKED_NAMES: &[&str] = &[
@@ -66,9 +66,11 @@ pub const UNMASKED_NAMES: &[&str] = &[
 ];
 
 /// The compiled names of secret arguments.
+///
+/// Names are short and so are these lists: the globs are tried one by one, and need no tables in each daemon and tool.
 #[derive(Default)]
 struct Patterns {
-    everywhere: GlobSet,
+    everywhere: Vec<Glob>,
     /// Names in some functions alone: globs of functions and of names.
     by_function: Vec<(Glob, Glob)>,
 }
@@ -107,7 +109,7 @@ impl Patterns {
         let by_function = limited.into_iter().filter_map(|pattern| pattern.rsplit_once(':'));
         let by_function = by_function.map(|(function, name)| Ok((Glob::new(function)?, Glob::new(&normal(name))?)));
         Ok(Patterns {
-            everywhere: GlobSet::new(everywhere.into_iter().map(normal))?,
+            everywhere: everywhere.into_iter().map(|name| Glob::new(&normal(name))).collect::<Result<_, _>>()?,
             by_function: by_function.collect::<Result<_, GlobError>>()?,
         })
     }
@@ -115,7 +117,7 @@ impl Patterns {
     /// Whether a normal name matches in calls of a function.
     fn is_match(&self, function: &str, name: &str) -> bool {
         let is_of_function = |(functions, names): &(Glob, Glob)| names.is_match(name) && functions.is_match(function);
-        self.everywhere.is_match(name) || self.by_function.iter().any(is_of_function)
+        self.everywhere.iter().any(|names| names.is_match(name)) || self.by_function.iter().any(is_of_function)
     }
 }
 
