@@ -1,6 +1,6 @@
 gone:
   schedule.absent: []
-off:
+idle:
   schedule.disabled: []
-'on':
+busy:
   schedule.enabled: []

@@ -1,0 +1,3 @@
+text: "a\n\n"
+none: null
+list: [a, b]

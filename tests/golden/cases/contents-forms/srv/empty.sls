@@ -1,0 +1,2 @@
+none:
+  file.managed: [{name: ROOT/box/none}, {contents_pillar: none}]

@@ -1,5 +1,0 @@
-job:
-  schedule.present:
-    - function: test.ping
-    - seconds: 60
-    - cron: '* * * * *'

@@ -1,0 +1,3 @@
+ROOT/box/x:
+  file.managed:
+    - contents: a
