@@ -1,13 +1,14 @@
 //! Masks secrets in what the daemons record: events, journal, job cache, returners and logs.
 //!
 //! An argument is secret if its name says so (`masked_names`, `unmasked_names`): the name of a keyword, of a parameter
-//! that a positional value fills, or of a key in nested data. The functions themselves always get the real values;
+//! that a positional value fills, or of a key in nested data, also in a text that is such data. The functions themselves always get the real values;
 //! callers mask copies. Nothing is copied if nothing is secret.
 
 mod names;
 mod secrets;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::sync::Arc;
 
@@ -76,8 +77,14 @@ impl Mask {
         match value {
             Value::List(items) => self.list(items, |_, item| self.value(function, item)).map(Value::List),
             Value::Map(map) => self.mapping(function, map).map(Value::Map),
+            Value::Str(text) => self.holds_secret(function, text).then(|| MASK.into()),
             _ => None,
         }
+    }
+
+    /// Whether a text is a mapping with a secret in it.
+    fn holds_secret(&self, function: &str, text: &str) -> bool {
+        texts::entries(text).any(|(name, value)| value != MASK && self.is_secret(function, name))
     }
 
     /// Returns a masked copy of a mapping; `None` if it contains no secret.
@@ -101,7 +108,7 @@ impl Mask {
         };
         self.list(arguments, |index, argument| {
             if let Some((name, text)) = argument.as_str().and_then(keyword)
-                && self.is_secret(function, name)
+                && (self.is_secret(function, name) || self.holds_secret(function, text))
                 && !text.is_empty()
             {
                 return Some(format!("{name}={MASK}").into());
@@ -151,7 +158,8 @@ impl Mask {
             let name = positional.as_ref().and_then(|names| names.get(index).copied());
             match argument.as_str().and_then(keyword) {
                 Some((name, text)) if self.is_secret(function, name) => secrets.add(name, &text.into()),
-                _ => self.collect(function, name, argument, &mut secrets),
+                Some((name, text)) => self.collect(function, Some(name), &text.into(), &mut secrets),
+                None => self.collect(function, name, argument, &mut secrets),
             }
         }
         secrets
@@ -166,6 +174,11 @@ impl Mask {
             Value::List(items) => items.iter().for_each(|item| self.collect(function, name, item, secrets)),
             Value::Nil | Value::Bool(_) => {}
             leaf => {
+                for (name, value) in leaf.as_str().into_iter().flat_map(texts::entries) {
+                    if self.is_secret(function, name) {
+                        secrets.add(name, &value.into());
+                    }
+                }
                 if let Some(name) = name.filter(|name| self.is_secret(function, name)) {
                     secrets.add(name, leaf);
                 }

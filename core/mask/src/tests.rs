@@ -118,12 +118,21 @@ fn arguments_are_masked_by_keyword_position_text_and_nested_name() {
             list!["web", map! {"__kwarg__" => true, "pillar" => MASK}],
         ),
         ("test.arg", list![map! {"secrets" => list!["x", "y"]}], list![map! {"secrets" => MASK}]),
+        // Texts that are data, as command lines and some clients send them.
+        ("cmd.run", list!["id", r#"env={"DB_PASSWORD": "x"}"#], list!["id", format!("env={MASK}")]),
+        ("test.arg", list!["{a: {token: x}}"], list![MASK]),
+        (
+            "test.arg",
+            list![map! {"__kwarg__" => true, "a" => "[{'token': 'x'}]"}],
+            list![map! {"__kwarg__" => true, "a" => MASK}],
+        ),
     ] {
         let given = given.as_list().unwrap().to_vec();
         assert_eq!(mask().arguments(function, &given).map(Value::List), Some(masked), "{function} {given:?}");
     }
     for (function, given) in [
         ("test.ping", list![]),
+        ("test.arg", list!["{a: token}", "b={c: 1}", "token: x", "{", "[:]"]),
         ("test.arg", list!["x", map! {"__kwarg__" => true, "a" => map! {"b" => 1}}]),
         ("grains.get", list![map! {"__kwarg__" => true, "key" => "os"}]),
         ("user.present", list![map! {"__kwarg__" => true, "hash_password" => true, "password" => Value::Nil}]),
