@@ -1,11 +1,14 @@
 //! Groups of options that several tools share, and the start of every tool: configuration, logging, user.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use brine_agent::identity;
 use brine_config::opts::{master as master_opts, minion as minion_opts, shared};
 use brine_config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
+use brine_context::Mask;
+use brine_modules::MODULES;
 use brine_value::{Map, Value};
 use clap::{ArgAction, Args};
 use tracing::level_filters::LevelFilter;
@@ -46,6 +49,12 @@ const LOGGED_OPTIONS: &[&str] = &[
     "pillarenv",
     "timeout",
 ];
+
+/// Creates the mask of arguments in what a program publishes or returns by itself.
+pub fn mask(config: &MasterConfig) -> anyhow::Result<Mask> {
+    let mask = Mask::new(&config.masked_names, &config.unmasked_names).context("option 'masked_names'")?;
+    Ok(mask.with_parameters(Arc::new(MODULES)))
+}
 
 /// The role of the process, which determines its log format and warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,7 +42,7 @@ pub(super) async fn run(
     }
     let size = batch_size(wanted, minions.len()).map_err(anyhow::Error::msg)?;
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_WAIT);
-    let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times);
+    let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times, &job.mask);
     let jid = state.jid().clone();
     let mut link = job.client.link(&[&state.tag("stop")]).await?;
     state.publish_stage(job.client, Stage::New).await;

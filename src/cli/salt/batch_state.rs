@@ -1,8 +1,9 @@
 //! The progress of a job in batches, published as `salt/batch/<jid>/new`, `progress` and `complete` or `halted`, with
-//! the whole state in each. The job id is that of the job on all minions.
+//! the whole state in each, without secrets. The job id is that of the job on all minions.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use brine_context::Mask;
 use brine_event::Event;
 use brine_ids::Jid;
 use brine_job::{Return, Times};
@@ -62,8 +63,9 @@ impl BatchState {
         wait: f64,
         failhard: bool,
         times: Times,
+        mask: &Mask,
     ) -> Self {
-        let fixed = map! {
+        let mut fixed = map! {
             "all_minions" => minions.to_vec(),
             "arg" => request.arg.clone(),
             "batch_size" => size,
@@ -79,6 +81,8 @@ impl BatchState {
             "timeout" => times.timeout.as_secs(),
             "user" => &request.user,
         };
+        let masked = mask.record(&fixed);
+        fixed.extend(masked);
         let created = now();
         BatchState {
             jid: Jid::new(),
@@ -182,7 +186,7 @@ mod tests {
         let minions = ["a".to_owned(), "b".to_owned()];
         let times =
             Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10), find_job: "saltutil.find_job" };
-        let mut state = BatchState::new(&request, &minions, 1, 0.0, false, times);
+        let mut state = BatchState::new(&request, &minions, 1, 0.0, false, times, &Mask::default());
         state.published(&minions[..1]);
         let of = |state: &BatchState, name: &str| state.body().get("state").and_then(|state| state.get(name)).cloned();
         assert_eq!(of(&state, "pending"), Some(vec!["b".to_owned()].into()));
@@ -193,5 +197,17 @@ mod tests {
         assert_eq!(of(&state, "active"), Some(Value::map()));
         assert_eq!(of(&state, "done").and_then(|done| done.get("a")?.get("ret").cloned()), Some(true.into()));
         assert_eq!(of(&state, "failed").unwrap().as_map().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn secrets_are_masked_in_the_events() {
+        let mut request = PublishRequest::new("*", "test.arg", "root");
+        request.arg = vec!["password=marker".into(), map! {"__kwarg__" => true, "token" => "marker"}.into()];
+        request.kwargs = map! {"ret_kwargs" => map! {"db_password" => "marker"}};
+        let times =
+            Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10), find_job: "saltutil.find_job" };
+        let state = BatchState::new(&request, &["a".to_owned()], 1, 0.0, false, times, &Mask::default());
+        let shown = format!("{:?}", state.body());
+        assert!(!shown.contains("marker") && shown.contains("**********"), "{shown}");
     }
 }

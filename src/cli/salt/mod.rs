@@ -31,7 +31,7 @@ use job::Job;
 use return_display::ReturnDisplay;
 
 use super::client::{ClientError, user};
-use super::common::ResultPrinter;
+use super::common::{ResultPrinter, mask};
 use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -152,7 +152,8 @@ async fn dispatch(
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let timeout = timeout.map_or_else(|| config.timeout.seconds(), Duration::from_secs);
     let gather = config.gather_job_timeout.seconds();
-    let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
+    let times = Times { timeout, gather, find_job: FIND_JOB };
+    let job = Job { client: &client, times, mask: mask(config)? };
     // What protects minions from the job applies beside all other options.
     if arguments.preview_target {
         return choice::preview(&job, request, printer).await;

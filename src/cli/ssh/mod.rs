@@ -10,14 +10,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use brine_client::MasterClient;
 use brine_config::MasterConfig;
 use brine_context::Mask;
 use brine_event::Event;
 use brine_function::Args;
 use brine_ids::{Jid, MinionId};
-use brine_modules::MODULES;
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
@@ -34,7 +32,7 @@ use tokio::task::JoinSet;
 
 use self::arguments::Arguments;
 use super::client;
-use super::common::ResultPrinter;
+use super::common::{ResultPrinter, mask};
 use super::host::MasterHost;
 use super::runtime;
 use super::salt::wire_args;
@@ -166,12 +164,6 @@ fn terminated() -> std::io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
-}
-
-/// Creates the mask of the arguments in returns.
-fn mask(config: &MasterConfig) -> anyhow::Result<Mask> {
-    let mask = Mask::new(&config.masked_names, &config.unmasked_names).context("option 'masked_names'")?;
-    Ok(mask.with_parameters(Arc::new(MODULES)))
 }
 
 /// Creates the caller, with the state that the calls of all hosts share.
