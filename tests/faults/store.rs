@@ -13,11 +13,12 @@ const STORE: &str = "brine.redb";
 /// store aside; otherwise nothing may be missing.
 pub async fn damage(world: &mut World, random: &mut Random) -> Result<Option<u64>, String> {
     world.kill_master();
-    let time = now();
     let directory = world.path("cache");
     let before = files(&directory);
     let store = before.iter().find(|path| path.ends_with(STORE)).ok_or("the master has no store")?;
     let what = tear(store, random).map_err(|error| format!("damaging the store failed: {error}"))?;
+    // A client may read the last acknowledgements of the killed master only now.
+    let time = now();
     world.start_master().await.map_err(|error| format!("{error} (after this damage: {what})"))?;
     let is_aside = |path: &PathBuf| !before.contains(path) && path.to_string_lossy().contains(STORE);
     Ok(files(&directory).iter().any(is_aside).then_some(time))
