@@ -47,6 +47,8 @@ mod jobs;
 mod loaders;
 mod logs;
 mod masters;
+#[cfg(feature = "interop")]
+mod migrating;
 mod minion_data;
 mod minion_options;
 mod mysql;

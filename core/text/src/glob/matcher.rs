@@ -68,7 +68,7 @@ impl Run {
             Run::Text(wanted) => text.strip_prefix(wanted.as_str()),
             Run::Parts(parts) => {
                 let mut chars = text.chars();
-                parts.iter().all(|part| chars.next().is_some_and(|c| part.is_match(c))).then(|| chars.as_str())
+                parts.iter().all(|part| chars.next().is_some_and(|c| part.is_match(c))).then_some(chars.as_str())
             }
         }
     }
@@ -83,7 +83,7 @@ impl Run {
                     .iter()
                     .rev()
                     .all(|part| chars.next_back().is_some_and(|c| part.is_match(c)))
-                    .then(|| chars.as_str())
+                    .then_some(chars.as_str())
             }
         }
     }
