@@ -143,12 +143,11 @@ fn public_key_signature(config: &MasterConfig) -> Result<KeySignature, StartErro
 /// Returns the id of the master's own jobs: the option `id`, or as in Salt the host name with `_master`; with the domain
 /// of `append_domain`.
 pub(crate) fn own_id(config: &MasterConfig) -> Result<MinionId, StartError> {
-    let (name, suffix) = match &config.id {
-        Some(id) => (id.clone(), ""),
-        None => {
-            let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-            (name.unwrap_or_else(|| "localhost".into()), "_master")
-        }
+    let (name, suffix) = if let Some(id) = &config.id {
+        (id.clone(), "")
+    } else {
+        let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+        (name.unwrap_or_else(|| "localhost".into()), "_master")
     };
     let id = brine_ids::with_domain(&name, &config.append_domain);
     let invalid = |error: InvalidMinionId| StartError::Config { option: "id", reason: error.to_string() };
