@@ -193,7 +193,7 @@ mod tests {
         }
         for (data, error) in [
             (map! {"n" => list![Value::Nil]}.into(), "n is invalid: TOML has no NoneType in this place"),
-            (Value::from(list![1]), "the data is invalid: expected a mapping, got list"),
+            (list![1], "the data is invalid: expected a mapping, got list"),
         ] {
             assert_eq!(dump(&data).unwrap_err(), error);
         }
