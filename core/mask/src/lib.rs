@@ -1,8 +1,8 @@
 //! Masks secrets in what the daemons record: events, journal, job cache, returners and logs.
 //!
 //! An argument is secret if its name says so (`masked_names`, `unmasked_names`): the name of a keyword, of a parameter
-//! that a positional value fills, or of a key in nested data, also in a text that is such data. The functions themselves always get the real values;
-//! callers mask copies. Nothing is copied if nothing is secret.
+//! that a positional value fills, or of a key in nested data, also in a text that is such data. The functions themselves
+//! always get the real values; callers mask copies. Nothing is copied if nothing is secret.
 
 mod names;
 mod secrets;
@@ -84,7 +84,7 @@ impl Mask {
 
     /// Whether a text is a mapping with a secret in it.
     fn holds_secret(&self, function: &str, text: &str) -> bool {
-        texts::entries(text).any(|(name, value)| value != MASK && self.is_secret(function, name))
+        texts::secrets(text, |name| self.is_secret(function, name)).any(|(_, value)| value != MASK)
     }
 
     /// Returns a masked copy of a mapping; `None` if it contains no secret.
@@ -158,8 +158,12 @@ impl Mask {
             let name = positional.as_ref().and_then(|names| names.get(index).copied());
             match argument.as_str().and_then(keyword) {
                 Some((name, text)) if self.is_secret(function, name) => secrets.add(name, &text.into()),
-                Some((name, text)) => self.collect(function, Some(name), &text.into(), &mut secrets),
-                None => self.collect(function, name, argument, &mut secrets),
+                keyword => {
+                    if let Some((_, text)) = keyword {
+                        self.collect(function, None, &text.into(), &mut secrets);
+                    }
+                    self.collect(function, name, argument, &mut secrets);
+                }
             }
         }
         secrets
@@ -174,11 +178,8 @@ impl Mask {
             Value::List(items) => items.iter().for_each(|item| self.collect(function, name, item, secrets)),
             Value::Nil | Value::Bool(_) => {}
             leaf => {
-                for (name, value) in leaf.as_str().into_iter().flat_map(texts::entries) {
-                    if self.is_secret(function, name) {
-                        secrets.add(name, &value.into());
-                    }
-                }
+                let of_text = |text| texts::secrets(text, |name| self.is_secret(function, name));
+                leaf.as_str().into_iter().flat_map(of_text).for_each(|(name, value)| secrets.add(name, &value.into()));
                 if let Some(name) = name.filter(|name| self.is_secret(function, name)) {
                     secrets.add(name, leaf);
                 }

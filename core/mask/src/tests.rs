@@ -184,6 +184,14 @@ fn messages_and_results_lose_the_secrets_of_their_call() {
     assert_eq!(secrets.scrub_value(&result), Some(expected.into()));
     assert_eq!(secrets.scrub_value(&list!["blue"]), None);
     assert!(mask().secrets("test.ping", &[]).is_empty());
+    // A positional value may look like a keyword, and a text may be data.
+    for (function, arguments, text) in [
+        ("shadow.set_password", list!["root", "abc=def"], "abc=def"),
+        ("cmd.run", list!["id", r#"env={"DB_PASSWORD": "hunter2"}"#], "hunter2"),
+        ("test.arg", list![map! {"__kwarg__" => true, "a" => "{token: hunter2, b: 1}"}], "hunter2"),
+    ] {
+        assert_eq!(mask().secrets(function, arguments.as_list().unwrap()).scrub(text), MASK, "{function}");
+    }
 }
 
 fn data() -> impl Strategy<Value = Value> {
