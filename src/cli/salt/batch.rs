@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use brine_client::job::{Occurrence, Run, TargetResponses};
+use brine_context::Mask;
 use brine_function::Args;
 use brine_job::{Batch, Driver, Return, Step, batch_size};
 use brine_value::{Map, Value, map};
@@ -21,12 +22,13 @@ use crate::ui::{print_plain, print_plain_error};
 /// The maximum of `--batch-wait`, in seconds.
 const MAX_WAIT: f64 = 86_400.0;
 
-/// Runs a job in batches on the minions of the target that answer a ping.
+/// Runs a job in batches on the minions of the target that answer a ping. `mask` is for the events of the batch.
 pub(super) async fn run(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
     wanted: &str,
+    mask: &Mask,
     printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
@@ -42,7 +44,7 @@ pub(super) async fn run(
     }
     let size = batch_size(wanted, minions.len()).map_err(anyhow::Error::msg)?;
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_WAIT);
-    let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times, &job.mask);
+    let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times, mask);
     let jid = state.jid().clone();
     let mut link = job.client.link(&[&state.tag("stop")]).await?;
     state.publish_stage(job.client, Stage::New).await;

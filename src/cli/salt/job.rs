@@ -1,7 +1,6 @@
 //! The client and the timeouts of jobs.
 
 use brine_client::job::{TargetResponses, minions_with_functions, ping_target};
-use brine_context::Mask;
 use brine_job::Times;
 use brine_master::{LIST_FUNCTIONS, PING};
 use brine_wire::PublishRequest;
@@ -12,8 +11,6 @@ use super::super::client::{ClientError, MasterClient};
 pub(super) struct Job<'a> {
     pub client: &'a MasterClient,
     pub times: Times,
-    /// Masks secrets in the events that this program publishes.
-    pub mask: Mask,
 }
 
 impl Job<'_> {

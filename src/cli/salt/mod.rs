@@ -152,8 +152,7 @@ async fn dispatch(
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let timeout = timeout.map_or_else(|| config.timeout.seconds(), Duration::from_secs);
     let gather = config.gather_job_timeout.seconds();
-    let times = Times { timeout, gather, find_job: FIND_JOB };
-    let job = Job { client: &client, times, mask: mask(config)? };
+    let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
     // What protects minions from the job applies beside all other options.
     if arguments.preview_target {
         return choice::preview(&job, request, printer).await;
@@ -164,7 +163,7 @@ async fn dispatch(
     }
     match arguments.batch.clone() {
         Some(size) if arguments.asynchronous => return batch::start_on_master(&job, &arguments, request, &size).await,
-        Some(size) => return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await,
+        Some(size) => return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, printer)).await,
         None => {}
     }
     if arguments.batch_safe_limit > 1 {
@@ -178,7 +177,7 @@ async fn dispatch(
                 print_plain(notice);
             }
             let size = std::mem::take(&mut arguments.batch_safe_size);
-            return Box::pin(batch::run(&job, &arguments, request, &size, printer)).await;
+            return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, printer)).await;
         }
     }
     Box::pin(one_job(&job, &arguments, request, printer)).await
