@@ -26,16 +26,8 @@ enum Run {
 }
 
 impl Matcher {
-    pub(super) fn new(parts: Vec<Part>) -> Self {
-        let mut runs = vec![Vec::new()];
-        for part in parts {
-            match (part, runs.last_mut()) {
-                (Part::Any, _) => runs.push(Vec::new()),
-                (part, Some(run)) => run.push(part),
-                (part, None) => runs.push(vec![part]),
-            }
-        }
-        let mut runs = runs.into_iter().map(Run::new);
+    pub(super) fn new(parts: &[Part]) -> Self {
+        let mut runs = parts.split(|part| matches!(part, Part::Any)).map(Run::new);
         let first = runs.next().unwrap_or_else(|| Run::Text(String::new()));
         let rest = runs.next_back().map(|last| Rest { middle: runs.collect(), last });
         Matcher { first, rest }
@@ -46,20 +38,19 @@ impl Matcher {
         let Some(behind) = self.first.strip_prefix(text) else { return false };
         let Some(rest) = &self.rest else { return behind.is_empty() };
         let Some(mut between) = rest.last.strip_suffix(behind) else { return false };
-        let Some((last, earlier)) = rest.middle.split_last() else { return true };
         // The leftmost match of each run leaves most text to the next ones.
-        for run in earlier {
+        for run in &rest.middle {
             let Some(behind) = run.find(between) else { return false };
             between = behind;
         }
-        last.is_in(between)
+        true
     }
 }
 
 impl Run {
-    fn new(parts: Vec<Part>) -> Self {
+    fn new(parts: &[Part]) -> Self {
         let text = parts.iter().map(|part| if let Part::Plain(c) = part { Some(*c) } else { None });
-        text.collect::<Option<String>>().map_or_else(|| Run::Parts(parts), Run::Text)
+        text.collect::<Option<String>>().map_or_else(|| Run::Parts(parts.to_vec()), Run::Text)
     }
 
     /// Returns the text behind a match at its start.
@@ -93,13 +84,6 @@ impl Run {
         match self {
             Run::Text(wanted) => text.split_once(wanted.as_str()).map(|(_, behind)| behind),
             Run::Parts(_) => text.char_indices().find_map(|(at, _)| self.strip_prefix(&text[at..])),
-        }
-    }
-
-    fn is_in(&self, text: &str) -> bool {
-        match self {
-            Run::Text(wanted) => text.contains(wanted.as_str()),
-            Run::Parts(_) => self.find(text).is_some(),
         }
     }
 }

@@ -47,7 +47,7 @@ impl Glob {
         if pattern.len() > PATTERN_SIZE {
             return Err(GlobError::of(pattern, &format!("it is longer than {PATTERN_SIZE} bytes")));
         }
-        Ok(Glob { text: pattern.to_owned(), matcher: Matcher::new(parts(pattern)) })
+        Ok(Glob { text: pattern.to_owned(), matcher: Matcher::new(&parts(pattern)) })
     }
 
     /// Whether the whole text matches.
