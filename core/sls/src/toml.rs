@@ -3,14 +3,37 @@
 use brine_value::{Map, Value, python};
 use toml::Value as Toml;
 
+/// A text that is not TOML.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}; line {line}")]
+pub struct LoadError {
+    /// The parser's words.
+    pub message: String,
+    /// The line of the error, from 1.
+    pub line: usize,
+}
+
+/// Data that cannot be written as TOML.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    /// The data is not a mapping, but of this type of Python.
+    #[error("the data is invalid: expected a mapping, got {0}")]
+    NotAMapping(&'static str),
+    /// TOML lacks the value: null in a list, or bytes.
+    #[error("{key} is invalid: TOML has no {kind} in this place")]
+    Unrepresentable {
+        /// The key of the value, or of the list that contains it.
+        key: String,
+        /// The type of Python of the value.
+        kind: &'static str,
+    },
+}
+
 /// Parses TOML.
-///
-/// # Errors
-/// The message, and its line, from 1.
-pub fn load(text: &str) -> Result<Value, (String, usize)> {
+pub fn load(text: &str) -> Result<Value, LoadError> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
-        (error.message().to_owned(), line)
+        LoadError { message: error.message().to_owned(), line }
     })?;
     Ok(converted(Toml::Table(table)))
 }
@@ -32,12 +55,9 @@ fn converted(value: Toml) -> Value {
 
 /// Formats a mapping as TOML, in the layout of the Python package `toml`: the values of a table, then its lists of
 /// tables, then the tables in it. Null values are left out.
-///
-/// # Errors
-/// The data is no mapping, or has a value that TOML lacks: null in a list, or bytes.
-pub fn dump(data: &Value) -> Result<String, String> {
+pub fn dump(data: &Value) -> Result<String, DumpError> {
     let Some(data) = data.as_map() else {
-        return Err(format!("the data is invalid: expected a mapping, got {}", data.type_name()));
+        return Err(DumpError::NotAMapping(data.type_name()));
     };
     let (mut text, tables) = body(data, "")?;
     add_tables(&mut text, tables, true)?;
@@ -47,8 +67,8 @@ pub fn dump(data: &Value) -> Result<String, String> {
 /// Tables by their full name.
 type Tables<'data> = Vec<(String, &'data Map)>;
 
-/// Appends tables, and then those that are in them.
-fn add_tables(text: &mut String, mut tables: Tables<'_>, is_spaced: bool) -> Result<(), String> {
+/// Appends tables, then their subtables.
+fn add_tables(text: &mut String, mut tables: Tables<'_>, is_spaced: bool) -> Result<(), DumpError> {
     while !tables.is_empty() {
         let mut deeper = Tables::new();
         for (name, table) in tables {
@@ -67,7 +87,7 @@ fn add_tables(text: &mut String, mut tables: Tables<'_>, is_spaced: bool) -> Res
 }
 
 /// Returns the values and lists of tables of a table, and the tables in it. `prefix` is its name and a dot.
-fn body<'data>(table: &'data Map, prefix: &str) -> Result<(String, Tables<'data>), String> {
+fn body<'data>(table: &'data Map, prefix: &str) -> Result<(String, Tables<'data>), DumpError> {
     let (mut text, mut lists, mut tables) = (String::new(), String::new(), Tables::new());
     for (key, value) in table {
         let key = shown_key(&key.to_string());
@@ -91,14 +111,14 @@ fn body<'data>(table: &'data Map, prefix: &str) -> Result<(String, Tables<'data>
 }
 
 /// Formats a value on one line.
-fn inline(value: &Value, key: &str) -> Result<String, String> {
+fn inline(value: &Value, key: &str) -> Result<String, DumpError> {
     Ok(match value {
         Value::Bool(truth) => truth.to_string(),
         Value::Str(text) => shown_text(text),
         Value::Float(_) => python::repr(value).replace("e+0", "e+").replace("e-0", "e-"),
         Value::List(items) => {
             let items = items.iter().map(|item| Ok(format!(" {},", inline(item, key)?)));
-            format!("[{}]", items.collect::<Result<String, String>>()?)
+            format!("[{}]", items.collect::<Result<String, DumpError>>()?)
         }
         Value::Map(table) => {
             let values = table.iter().filter(|(_, value)| !value.is_nil());
@@ -110,7 +130,7 @@ fn inline(value: &Value, key: &str) -> Result<String, String> {
         }
         Value::Int(_) | Value::UInt(_) | Value::Big(_) => value.to_string(),
         Value::Nil | Value::Bytes(_) => {
-            return Err(format!("{key} is invalid: TOML has no {} in this place", value.type_name()));
+            return Err(DumpError::Unrepresentable { key: key.to_owned(), kind: value.type_name() });
         }
     })
 }
@@ -148,7 +168,7 @@ mod tests {
             "z" => 1, "a" => list![1.5, true, "x"], "d" => "1979-05-27", "t" => map! {"u" => map! {"v" => "w"}},
         };
         assert_eq!(load(text), Ok(expected.into()));
-        assert_eq!(load("a = 1\na = 2").unwrap_err().1, 2);
+        assert_eq!(load("a = 1\na = 2").unwrap_err().line, 2);
     }
 
     /// The texts are those of the Python package `toml`, but for the control character.
@@ -195,7 +215,7 @@ mod tests {
             (map! {"n" => list![Value::Nil]}.into(), "n is invalid: TOML has no NoneType in this place"),
             (list![1], "the data is invalid: expected a mapping, got list"),
         ] {
-            assert_eq!(dump(&data).unwrap_err(), error);
+            assert_eq!(dump(&data).unwrap_err().to_string(), error);
         }
     }
 }

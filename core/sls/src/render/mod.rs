@@ -379,7 +379,7 @@ impl Sls {
             Renderer::Yamlex => brine_yaml::load_extended(text).map_err(|error| RenderError::Yaml(Box::new(error))),
             Renderer::Json | Renderer::Toml if text.trim().is_empty() => Ok(Value::Nil),
             Renderer::Json => json::from_json(text).map_err(|error| data((error.to_string(), error.line()))),
-            Renderer::Toml => toml::load(text).map_err(data),
+            Renderer::Toml => toml::load(text).map_err(|error| data((error.message, error.line))),
             Renderer::Jinja
             | Renderer::Text
             | Renderer::Gpg

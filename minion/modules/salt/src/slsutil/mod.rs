@@ -132,7 +132,7 @@ pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] 
             Ok(brine_yaml::dump(&obj, style).trim_end().into())
         }
         "python" => Ok(brine_value::python::repr(&obj).into()),
-        "toml" => brine_sls::toml::dump(&obj).map(Value::from).map_err(CallError::Execution),
+        "toml" => brine_sls::toml::dump(&obj).map(Value::from).map_err(CallError::execution),
         other => Err(unknown(other)),
     }
 }
@@ -158,9 +158,7 @@ pub fn deserialize(
     match serializer.as_str() {
         "json" => json::from_json(&text).map_err(CallError::execution),
         "yaml" => brine_yaml::load(&text).map_err(CallError::execution),
-        "toml" => {
-            brine_sls::toml::load(&text).map_err(|(error, line)| CallError::Execution(format!("{error}; line {line}")))
-        }
+        "toml" => brine_sls::toml::load(&text).map_err(CallError::execution),
         other => Err(unknown(other)),
     }
 }

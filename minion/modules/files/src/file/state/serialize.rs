@@ -144,7 +144,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
             "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
-            "toml" => toml::load(&text).map_err(|(error, line)| failed(format!("{error}; line {line}")))?,
+            "toml" => toml::load(&text).map_err(|error| failed(error.to_string()))?,
             other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
         };
         if let (Value::Map(have), Value::Map(more)) = (have, &data) {
@@ -172,7 +172,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             json::to_json_pretty(&data, usize::try_from(indent).unwrap_or(0).min(64))
         }
         "python" => python::repr(&data),
-        "toml" => toml::dump(&data)?,
+        "toml" => toml::dump(&data).map_err(|error| error.to_string())?,
         "msgpack" => {
             let content = Value::Bytes(msgpack::pack(&data));
             return Ok((Serialized { content, is_binary: true }, merged));
