@@ -131,7 +131,7 @@ impl Lookups {
         });
         let lookups = self.clone();
         environment.add_function("__item__", move |of: JinjaValue, key: JinjaValue| {
-            // An undefined key is what is missing.
+            // Reported is the key, which is undefined itself, not the item.
             if key.is_undefined() {
                 return of.get_item(&key);
             }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use brine_config::MinionConfig;
-use brine_ids::MinionId;
+use brine_ids::{MinionId, with_domain};
 use brine_system::files::{self, FileError};
 use brine_value::Value;
 
@@ -39,7 +39,7 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, SetupError> {
 /// Returns the id in the configuration, or, with `minion_id_caching`, in `minion_id` in its directory.
 pub fn known_id(config: &MinionConfig) -> Result<Option<MinionId>, SetupError> {
     if let Some(id) = &config.id {
-        return Ok(Some(with_domain(config, id).parse()?));
+        return Ok(Some(with_domain(id, &config.append_domain).parse()?));
     }
     if !config.minion_id_caching {
         return Ok(None);
@@ -47,7 +47,7 @@ pub fn known_id(config: &MinionConfig) -> Result<Option<MinionId>, SetupError> {
     let stored = files::read_if_exists(id_file(config))?.unwrap_or_default();
     // As in Salt: the first line, without a byte order mark. `localhost` identifies no host.
     let id = stored.lines().next().unwrap_or_default().trim().trim_start_matches('\u{feff}');
-    Ok(if ["", "localhost"].contains(&id) { None } else { Some(with_domain(config, id).parse()?) })
+    Ok(if ["", "localhost"].contains(&id) { None } else { Some(with_domain(id, &config.append_domain).parse()?) })
 }
 
 /// Stores a generated id, which [`known_id`] returns from then on. Blocks.
@@ -64,12 +64,7 @@ fn id_file(config: &MinionConfig) -> PathBuf {
 
 /// Returns the id of a host with this name, by `minion_id_lowercase`, `minion_id_remove_domain` and `append_domain`.
 pub fn id_of_name(config: &MinionConfig, name: &str) -> Result<MinionId, SetupError> {
-    Ok(with_domain(config, &of_host(config, name)).parse()?)
-}
-
-/// Applies `append_domain` to an id, as in Salt also to a configured one.
-fn with_domain(config: &MinionConfig, id: &str) -> String {
-    brine_ids::with_domain(id, &config.append_domain)
+    Ok(with_domain(&of_host(config, name), &config.append_domain).parse()?)
 }
 
 /// Applies `minion_id_lowercase` and `minion_id_remove_domain` to a host name.
