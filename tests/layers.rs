@@ -209,3 +209,31 @@ fn refused_writes_of_the_store_are_not_silenced() {
     }
     assert!(found.is_empty(), "handle the error, or use `write_unchecked`: {found:#?}");
 }
+
+/// The blocking threads of tokio are shared and hardly bounded, and a call that blocks in place takes a thread of the
+/// runtime away: one slow caller delays all others.
+#[test]
+fn blocking_work_runs_on_executors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let forms = ["spawn_blocking(", "block_in_place(", "tokio::fs::"];
+    // Its callers are threads of executors, which are in the runtime while they wait for a future.
+    let nested = ("master/src/runner_calls/mod.rs", "block_in_place(");
+    // salt-ssh is a program of one user, and stops with what it waits for.
+    let client =
+        ["ssh/src/multiplexing.rs", "ssh/src/program/mod.rs", "ssh/src/session.rs"].map(|file| (file, "tokio::fs::"));
+    let expected: BTreeSet<_> =
+        client.into_iter().chain([nested]).map(|(file, form)| format!("{file}: {form}")).collect();
+    let mut found = BTreeSet::new();
+    for directory in ["api", "cluster", "core", "master", "minion", "reactor", "returners", "src", "ssh", "syndic"] {
+        for file in sources(&root.join(directory)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let file = file.strip_prefix(root).unwrap().display();
+            found.extend(forms.iter().filter(|form| code.contains(**form)).map(|form| format!("{file}: {form}")));
+        }
+    }
+    assert_eq!(
+        found, expected,
+        "use brine_runtime::executors, or for work as long as the daemon brine_runtime::threads"
+    );
+}

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use brine_engines::{BuiltIn, Engine, Publisher};
+use brine_runtime::threads;
 use brine_value::Map;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -17,9 +18,10 @@ pub(crate) fn run(
     stopping: CancellationToken,
 ) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async move {
-        let begun = tokio::task::spawn_blocking({
+        // A function of a custom module lasts as long as the engine.
+        let begun = threads::run("engine", {
             let (calls, stopping) = (Arc::clone(&calls), stopping.clone());
-            move || {
+            move |_| {
                 let fallback = calls.services.config.python_fallback;
                 match BuiltIn::preferred(&engine, fallback, || calls.custom.has_engine(&engine.module)) {
                     Some(built_in) => ControlFlow::Continue(built_in),

@@ -9,6 +9,7 @@
 //! | a value | 256 kB and ten times the size of the body, at most [`MAX_VALUE`] | 413 |
 //! | bodies of users, and their values | [`AUTHENTICATED_MEMORY`], a quarter for one user | as above |
 //! | parsing | [`Parsers`]: two at once, by turns of the senders | the request waits |
+//! | paths of static files | [`Limits::files`]: four at once | the request waits |
 //! | events that clients do not read | [`UNREAD_MEMORY`], a quarter for one user | the stream ends |
 //!
 //! IPv6 addresses count by /64 network. Addresses of this host may use everything: they belong to a proxy.
@@ -18,10 +19,11 @@ mod memory;
 mod parsers;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_config::RestConfig;
+use brine_runtime::executors::Executor;
 
 pub(crate) use connections::{Connections, Slot};
 pub(crate) use memory::{Memory, Reservation};
@@ -41,6 +43,10 @@ const VALUE_FACTOR: usize = 10;
 const AUTHENTICATED_MEMORY: usize = 64 << 20;
 /// The memory of events for clients that do not read, in bytes.
 const UNREAD_MEMORY: usize = 16 << 20;
+
+/// The threads and the queue of the executor `files`.
+const FILE_THREADS: usize = 4;
+const FILE_QUEUE: usize = 1024;
 
 /// The owner of a resource, for fair shares.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -73,6 +79,7 @@ pub(crate) struct Limits {
     /// For events that a client does not read.
     pub unread: Arc<Memory>,
     pub parsers: Arc<Parsers>,
+    files: OnceLock<Executor>,
 }
 
 impl Limits {
@@ -83,7 +90,13 @@ impl Limits {
             authenticated: Memory::new(AUTHENTICATED_MEMORY, AUTHENTICATED_MEMORY / 4),
             unread: Memory::new(UNREAD_MEMORY, UNREAD_MEMORY / 4),
             parsers: Arc::new(Parsers::default()),
+            files: OnceLock::new(),
         }
+    }
+
+    /// Returns the executor for the static files. The limits exist before the runtime, so the first request creates it.
+    pub fn files(&self) -> &Executor {
+        self.files.get_or_init(|| Executor::new("files", FILE_THREADS, FILE_QUEUE))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Turns for parsing bodies: a few at once, by turns of the senders, so that one sender does not delay others.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use brine_runtime::executors::Executor;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -14,7 +15,11 @@ const TURNS: usize = 2;
 
 /// The queue of bodies.
 #[derive(Default)]
-pub(crate) struct Parsers(Mutex<Queue>);
+pub(crate) struct Parsers {
+    queue: Mutex<Queue>,
+    /// A thread for each turn. The limits exist before the runtime, so it is created with the first body.
+    executor: OnceLock<Executor>,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -36,14 +41,15 @@ impl Drop for Turn {
 }
 
 impl Parsers {
-    /// Runs work on a thread for blocking work when it is the owner's turn.
+    /// Runs work on the executor `parsers` when it is the owner's turn.
     pub async fn run<R: Send + 'static>(
         self: &Arc<Self>,
         owner: Owner,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, ApiError> {
         let turn = self.turn(owner).await.ok_or_else(ApiError::internal)?;
-        let working = tokio::task::spawn_blocking(move || {
+        let executor = self.executor.get_or_init(|| Executor::new("parsers", TURNS, TURNS));
+        let working = executor.run(move |_| {
             // Held until the work is done, also if the sender has gone.
             let _turn = turn;
             work()
@@ -53,7 +59,7 @@ impl Parsers {
 
     async fn turn(self: &Arc<Self>, owner: Owner) -> Option<Turn> {
         let waiting = {
-            let mut queue = self.0.lock();
+            let mut queue = self.queue.lock();
             if queue.taken < TURNS {
                 queue.taken += 1;
                 return Some(Turn(Some(Arc::clone(self))));
@@ -83,7 +89,7 @@ impl Parsers {
 
     /// Returns the next waiting body; if there is none, the turn ends.
     fn next(&self) -> Option<oneshot::Sender<Turn>> {
-        let mut queue = self.0.lock();
+        let mut queue = self.queue.lock();
         let Some(owner) = queue.order.pop_front() else {
             queue.taken -= 1;
             return None;
@@ -130,7 +136,7 @@ mod tests {
         }
         assert_eq!(ran, ["a1", "b1", "c1", "a2", "b2", "a3"]);
         drop(second);
-        let queue = parsers.0.lock();
+        let queue = parsers.queue.lock();
         assert!(queue.taken == 0 && queue.order.is_empty() && queue.waiting.is_empty());
     }
 }

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use brine_runtime::executors::Executor;
 use tower::ServiceExt as _;
 use tower_http::services::{ServeDir, ServeFile};
 
@@ -55,7 +56,7 @@ pub(crate) async fn static_file(context: Context) -> Answer {
     let below = below.to_owned();
     // The path is still percent-encoded: the service decodes it, and rejects paths outside of the directory.
     parts.uri = below.parse().map_err(|_| not_found())?;
-    if !is_within(root.clone(), below).await {
+    if !is_within(root.clone(), below, context.api.limits.files()).await {
         return Err(not_found());
     }
     let service = ServeDir::new(root).append_index_html_on_directories(false).with_buf_chunk_size(FILE_CHUNK);
@@ -63,8 +64,8 @@ pub(crate) async fn static_file(context: Context) -> Answer {
 }
 
 /// Whether a percent-encoded path is that of a file in a directory, and not of a link out of it.
-async fn is_within(root: PathBuf, path: String) -> bool {
-    let checked = tokio::task::spawn_blocking(move || {
+async fn is_within(root: PathBuf, path: String, files: &Executor) -> bool {
+    let checked = files.run(move |_| {
         let encoded = path.trim_start_matches('/');
         let decoded = percent_decoded(encoded)?;
         let root = root.canonicalize().ok()?;

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use brine_event::Event;
+use brine_runtime::executors::Executor;
 use brine_zmtp::{
     Connection, Endpoint, ForeignStream, Limits, Listener, Pull, Remote, Server, Service, SilenceTimeout, SocketType,
     Source, Subscribed, TransportError, Writer,
@@ -76,7 +77,7 @@ impl EventSockets {
         let receive_foreign = move |peer| salt_clients::receive(own.clone(), peer);
         tokio::join!(
             Pull::serve_any(self.pull, receive, receive_foreign, limits, shutdown.clone()),
-            publisher.run(Subscribers(bus), shutdown),
+            publisher.run(Subscribers::new(bus), shutdown),
         );
     }
 }
@@ -105,7 +106,22 @@ pub const SINCE: &[u8] = b"\0since/";
 
 /// Serves subscribers on the publishing socket. The lag of a slow subscriber is not limited in time: it is a program on
 /// this host with access to the socket.
-struct Subscribers(Bus);
+struct Subscribers {
+    bus: Bus,
+    /// Reads the files of subscribers' processes. They may be on a file system of such a process, which can hang: no
+    /// other work waits for these threads.
+    files: Executor,
+}
+
+/// The threads and the queue of the executor `subscribers`.
+const FILE_THREADS: usize = 4;
+const FILE_QUEUE: usize = 1024;
+
+impl Subscribers {
+    fn new(bus: Bus) -> Self {
+        Subscribers { bus, files: Executor::new("subscribers", FILE_THREADS, FILE_QUEUE) }
+    }
+}
 
 impl Service for Subscribers {
     type Session = Subscription;
@@ -113,11 +129,11 @@ impl Service for Subscribers {
     /// The subscription starts before the handshake: events published after the subscriber is connected will reach it,
     /// even if its subscription message is still in transit.
     fn accepted(&self) -> Option<Subscription> {
-        self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
+        self.bus.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
     }
 
     async fn silence_timeout(&self, process: Option<i32>) -> Option<SilenceTimeout> {
-        Some(salt_clients::silence_timeout(process).await)
+        Some(salt_clients::silence_timeout(process, &self.files).await)
     }
 
     async fn serve_foreign(
@@ -128,7 +144,7 @@ impl Service for Subscribers {
     ) -> Result<(), TransportError> {
         metrics::SUBSCRIBERS.add(1);
         let _counted = Counted;
-        salt_clients::follow(subscription, process, peer).await
+        salt_clients::follow(subscription, process, peer, &self.files).await
     }
 
     async fn serve(&self, subscription: Subscription, _: Remote, connection: Connection) -> Result<(), TransportError> {

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`executors`] | named, bounded thread pools for work that blocks |
+//! | [`threads`] | threads of their own for blocking work that lasts as long as its daemon |
 //! | [`supervisor`] | the tasks of a daemon: panics, restarts, the order of stopping |
 //! | [`polling`] | polling at an interval |
 //! | [`backoff`] | pauses between the attempts of one operation |
@@ -14,3 +15,4 @@ pub mod metrics;
 pub mod polling;
 pub mod seconds;
 pub mod supervisor;
+pub mod threads;

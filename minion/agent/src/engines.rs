@@ -7,9 +7,10 @@ use brine_context::{Context, Job, Minion};
 use brine_engines::{BuiltIn, Engine, Publisher};
 use brine_function::Args;
 use brine_ids::Jid;
+use brine_runtime::executors::Executor;
+use brine_runtime::threads;
 use brine_value::{Map, map};
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum size of an event, in bytes: the default of masters.
@@ -24,9 +25,10 @@ pub(crate) fn run(
     stopping: CancellationToken,
 ) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async move {
-        let begun = tokio::task::spawn_blocking({
+        // A function of a custom module lasts as long as the engine.
+        let begun = threads::run("engine", {
             let (minion, stopping) = (Arc::clone(&minion), stopping.clone());
-            move || {
+            move |_| {
                 let module = (engine.module.as_str(), &engine.kwargs);
                 let is_custom = || minion.custom.has_file("engines", &engine.module);
                 match BuiltIn::preferred(&engine, minion.config.python_fallback, is_custom) {
@@ -38,8 +40,8 @@ pub(crate) fn run(
         match begun.await.map_err(|error| error.to_string())? {
             ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| error.to_string()),
             ControlFlow::Continue(built_in) => {
-                let publisher =
-                    EventSend { minion, stopping: stopping.clone(), sends: Arc::new(Semaphore::new(MAX_SENDS)) };
+                let sends = Executor::new("engine events", MAX_SENDS, 0);
+                let publisher = EventSend { minion, stopping: stopping.clone(), sends };
                 built_in?.run(Arc::new(publisher), stopping).await
             }
         }
@@ -50,7 +52,7 @@ pub(crate) fn run(
 struct EventSend {
     minion: Arc<Minion>,
     stopping: CancellationToken,
-    sends: Arc<Semaphore>,
+    sends: Executor,
 }
 
 impl Publisher for EventSend {
@@ -63,12 +65,9 @@ impl Publisher for EventSend {
     }
 
     fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>> {
-        let (minion, cancel, sends) = (Arc::clone(&self.minion), self.stopping.clone(), Arc::clone(&self.sends));
+        let (minion, cancel, sends) = (Arc::clone(&self.minion), self.stopping.clone(), self.sends.clone());
         Box::pin(async move {
-            let sending = sends.acquire_owned().await.map_err(|error| error.to_string())?;
-            let sent = tokio::task::spawn_blocking(move || {
-                // Held until the call has ended, whether or not someone waits for it.
-                let _sending = sending;
+            let sent = sends.run(move |_| {
                 let args = Args::keyword(map! {"tag" => tag, "data" => data});
                 let job = Job { cancel, ..Job::local(&Jid::new(), "event.send", &args) };
                 Context::new(minion, Arc::new(job)).call("event.send", args)

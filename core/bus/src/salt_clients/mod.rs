@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brine_event::Event;
+use brine_runtime::executors::Executor;
 use brine_value::msgpack::{self, UnpackError};
 use brine_zmtp::{ForeignStream, SilenceTimeout, TransportError};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -95,9 +96,10 @@ pub(crate) async fn follow(
     mut subscription: Subscription,
     process: Option<i32>,
     peer: ForeignStream,
+    files: &Executor,
 ) -> Result<(), TransportError> {
     let with_length = match process {
-        Some(process) => on_disk(move || expects_length(process)).await,
+        Some(process) => files.run(move |_| expects_length(process)).await.unwrap_or_default(),
         None => false,
     };
     subscription.set_filter(Filter::Prefixes(vec![Bytes::new()]));
@@ -138,16 +140,12 @@ fn put_event(out: &mut BytesMut, event: &Event, with_length: bool) {
 }
 
 /// Returns the time for which a silent subscriber may still be a ZeroMQ peer.
-pub(crate) async fn silence_timeout(process: Option<i32>) -> SilenceTimeout {
+pub(crate) async fn silence_timeout(process: Option<i32>, files: &Executor) -> SilenceTimeout {
     let has_salt = match process {
-        Some(process) => on_disk(move || salt_package_dir(process).is_some()).await,
+        Some(process) => files.run(move |_| salt_package_dir(process).is_some()).await.unwrap_or_default(),
         None => false,
     };
     SilenceTimeout::After(if has_salt { SALT_SILENCE } else { SILENCE })
-}
-
-async fn on_disk(find: impl FnOnce() -> bool + Send + 'static) -> bool {
-    tokio::task::spawn_blocking(find).await.unwrap_or_default()
 }
 
 /// Whether the process expects events with their length in front: late releases of Salt 3006.

@@ -15,11 +15,12 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use brine_runtime::threads::{self, Thread};
 use brine_system::processes::{Group, Signal};
 use brine_text::words;
 use brine_value::{FromValue, Map, Value, json, map};
 use tokio::net::unix::pipe::Receiver;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::built_in::{Publisher, check_names};
@@ -234,7 +235,7 @@ fn sorted(value: &Value) -> Value {
 /// A running program with its process group. The group is killed when this is dropped.
 struct Process {
     group: Group,
-    waiting: JoinHandle<std::io::Result<ExitStatus>>,
+    waiting: Thread<std::io::Result<ExitStatus>>,
 }
 
 impl Process {
@@ -245,18 +246,16 @@ impl Process {
         let errors = writer.try_clone().map_err(|error| failed(&error))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(writer).stderr(errors);
-        // The command holds copies of the pipe and is dropped there.
-        let started = tokio::task::spawn_blocking(move || Group::start(&mut command)).await;
-        let (group, _) = started.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        let own = group.clone();
-        let waiting = tokio::task::spawn_blocking(move || own.reap());
+        let (begun, begins) = oneshot::channel();
+        let waiting = threads::start("engine program", move |_| run(command, begun)).map_err(|error| failed(&error))?;
+        let group = begins.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         let process = Process { group, waiting };
         let output = Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(|error| failed(&error))?;
         Ok((output, process))
     }
 
     async fn wait(&mut self) -> Result<ExitStatus, String> {
-        match (&mut self.waiting).await {
+        match self.waiting.result().await {
             Ok(status) => status.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         }
@@ -267,6 +266,24 @@ impl Process {
         self.group.signal(Signal::SIGTERM);
         _ = tokio::time::timeout(STOP_TIMEOUT, self.wait()).await;
     }
+}
+
+/// Starts a program, sends its process group, and waits for its end. Without a receiver the group is killed.
+fn run(mut command: Command, begun: oneshot::Sender<std::io::Result<Group>>) -> std::io::Result<ExitStatus> {
+    let (group, _) = match Group::start(&mut command) {
+        Ok(started) => started,
+        Err(error) => {
+            let same = std::io::Error::new(error.kind(), error.to_string());
+            _ = begun.send(Err(error));
+            return Err(same);
+        }
+    };
+    // It holds copies of the pipe.
+    drop(command);
+    if begun.send(Ok(group.clone())).is_err() {
+        group.signal(Signal::SIGKILL);
+    }
+    group.reap()
 }
 
 impl Drop for Process {

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_runtime::threads;
 use brine_value::{FromValue, Map, Value};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -147,7 +148,7 @@ async fn acceptor(certificate: PathBuf, key: PathBuf) -> Result<TlsAcceptor, Str
     let read = |path: &PathBuf| {
         std::fs::read_to_string(path).map_err(|error| format!("reading {} failed: {error}", path.display()))
     };
-    let loaded = tokio::task::spawn_blocking(move || brine_tls::server(&[read(&certificate)?], &read(&key)?));
+    let loaded = threads::run("certificate", move |_| brine_tls::server(&[read(&certificate)?], &read(&key)?));
     let tls = loaded.await.map_err(|error| error.to_string())??;
     Ok(TlsAcceptor::from(tls))
 }

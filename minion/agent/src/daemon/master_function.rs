@@ -4,6 +4,7 @@ use brine_config::MinionConfig;
 use brine_context::{Context, Job, masterless};
 use brine_function::Args;
 use brine_ids::Jid;
+use brine_runtime::threads;
 use brine_value::Value;
 
 use super::MinionError;
@@ -20,14 +21,16 @@ pub async fn resolved(mut config: MinionConfig) -> Result<MinionConfig, MinionEr
     let name = config.master.first().cloned().ok_or(MinionError::NoMaster)?;
     let (alone, fun) = (config.clone(), name.clone());
     // The executors of the minion do not exist yet.
-    let called = tokio::task::spawn_blocking(move || {
+    let called = threads::run("master function", move |_| {
         let minion = masterless::without_pillar(alone, brine_modules::MODULES)?;
         let job = Job::local(&Jid::new(), &fun, &Args::default());
         let context = Context::new(minion, job.into());
         let returned = context.call(&fun, Args::default());
         returned.map_err(|error| MinionError::Invalid(format!("option 'master': calling {fun} failed: {error}")))
     });
-    let returned = called.await.map_err(|_| MinionError::Invalid(format!("option 'master': {name} panicked")))??;
+    let returned = called
+        .await
+        .map_err(|error| MinionError::Invalid(format!("option 'master': calling {name} failed: {error}")))??;
     let masters = addresses(&returned).ok_or_else(|| {
         let got = returned.type_name();
         MinionError::Invalid(format!("option 'master': {name} must return an address or a list of them, got {got}"))
