@@ -16,7 +16,6 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "cache" => "localfs",
         "cache_jobs" => false,
         "clean_dynamic_modules" => true,
-        "cmd_safe" => true,
         "default_include" => "minion.d/*.conf",
         "disabled_requisites" => list![],
         "enable_fqdns_grains" => false,

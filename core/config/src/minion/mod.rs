@@ -126,6 +126,13 @@ shared_options! {
     /// The maximum number of bytes kept of each output stream of a command (`cmd.run` and others); the rest is dropped
     /// with a note at the end. Both streams must fit into `max_message_size`.
     cmd_output_limit: usize = 16 << 20,
+    /// The commands that the functions of `cmd` refuse if a job calls them itself: globs of whole command lines. They may
+    /// also be in grains or pillar. Commands of states, templates and other functions are not checked.
+    cmd_blacklist_glob: Vec<String> = Vec::new(),
+    /// The only commands that these functions permit; none for all.
+    cmd_whitelist_glob: Vec<String> = Vec::new(),
+    /// Whether commands of templates and of other functions have no shell unless `python_shell=True` is passed.
+    cmd_safe: bool = true,
     /// The maximum size of all files of an archive that is extracted by `archive.extracted` or `archive.unzip`, in bytes.
     archive_max_size: u64 = 64 << 30,
     /// The maximum number of files, directories and links of an archive that is extracted by `archive.extracted` or

@@ -315,7 +315,7 @@ fn lines(context: &Context, words: &[String], kwargs: &Map) -> Result<Value, Cal
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let mut kwargs: Map = kwargs.clone();
     kwargs.insert("python_shell".into(), false.into());
-    Ok(cmd::run(context, cmd::CommandLine(command), CommandArgs::read(&kwargs)?)?
+    Ok(cmd::output(context, &command, &CommandArgs::read(&kwargs)?)?
         .to_string()
         .lines()
         .map(str::to_owned)

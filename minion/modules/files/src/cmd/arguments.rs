@@ -140,7 +140,8 @@ impl CommandArgs {
         }
         _ = (&self.output_encoding, &self.log_callback, &self.reset_system_locale, &self.use_vt);
         _ = (&self.password, &self.encoded_cmd);
-        let through_shell = if self.python_shell.is_nil() { !context.is_nested } else { self.python_shell.is_truthy() };
+        let by_default = !context.is_nested || !context.config().cmd_safe;
+        let through_shell = if self.python_shell.is_nil() { by_default } else { self.python_shell.is_truthy() };
         let mut env = environment(&self.env);
         if let Some(first) = self.prepend_path.clone() {
             let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
@@ -172,17 +173,25 @@ impl CommandArgs {
         stdin.map(|text| if is_raw { text.to_owned() } else { text.replace("\\n", "\n") })
     }
 
-    /// Returns the command, rendered with `template`, and wrapped in `chroot` with `root`.
-    fn command(&self, context: &Context, command: &str) -> Result<String, CallError> {
-        let command = match self.template.as_deref() {
+    /// Returns the command, rendered with `template`.
+    ///
+    /// # Errors
+    /// The template fails.
+    pub(super) fn rendered(&self, context: &Context, command: &str) -> Result<String, CallError> {
+        match self.template.as_deref() {
             // For a script, `template` renders the content, not the command.
             Some("jinja") if !command.contains(SCRATCH) => {
                 let rendering = brine_state::Source::new(context, self.template_pillar(context)?);
                 let saltenv = self.saltenv.as_deref().unwrap_or("base");
-                rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)?
+                rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)
             }
-            _ => command.to_owned(),
-        };
+            _ => Ok(command.to_owned()),
+        }
+    }
+
+    /// Returns the command, rendered with `template`, and wrapped in `chroot` with `root`.
+    fn command(&self, context: &Context, command: &str) -> Result<String, CallError> {
+        let command = self.rendered(context, command)?;
         Ok(match self.text("root") {
             Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
             None => command,

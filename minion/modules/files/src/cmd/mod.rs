@@ -6,6 +6,7 @@
 mod arguments;
 mod chroot;
 mod find;
+mod permission;
 mod scratch;
 mod script;
 pub(crate) mod state;
@@ -21,6 +22,7 @@ use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
 pub use arguments::CommandArgs;
+use permission::permitted;
 pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
@@ -63,9 +65,15 @@ pub fn run(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> Ca
     if args.bg.is_truthy() {
         return run_bg(context, cmd, args);
     }
+    let (command, args) = permitted(context, cmd, args)?;
+    output(context, &command, &args)
+}
+
+/// Returns the output of a command, by default with its errors.
+pub fn output(context: &Context, command: &str, args: &CommandArgs) -> CallResult {
     let merge = args.redirect_stderr.is_nil() || args.redirect_stderr.is_truthy();
-    let program = Program { merge, ..args.program(context, &cmd.0)? };
-    let output = finish(context, &program, &args)?;
+    let program = Program { merge, ..args.program(context, command)? };
+    let output = finish(context, &program, args)?;
     let is_failure = output.retcode != 0 && !args.ignore_retcode.is_truthy() && !args.is_quiet();
     if is_failure && args.raise_err.is_truthy() {
         return Err(CallError::Execution(output.stdout));
@@ -80,7 +88,8 @@ pub fn run(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> Ca
 ///     salt '*' cmd.run_bg "fstrim-all"
 #[function]
 pub fn run_bg(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
-    Ok(map! {"pid" => start(context, &cmd.0, &args)?}.into())
+    let (command, args) = permitted(context, cmd, args)?;
+    Ok(map! {"pid" => start(context, &command, &args)?}.into())
 }
 
 /// Run a command in a shell, as `run` with `python_shell=True`, which is the default here in templates, too.
@@ -101,7 +110,8 @@ pub fn shell(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> 
 ///     salt '*' cmd.run_stdout "ls -l"
 #[function]
 pub fn run_stdout(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
-    Ok(execute(context, &cmd.0, &args)?.stdout.into())
+    let (command, args) = permitted(context, cmd, args)?;
+    Ok(execute(context, &command, &args)?.stdout.into())
 }
 
 /// Run a command and return its standard error.
@@ -111,7 +121,8 @@ pub fn run_stdout(context: &Context, cmd: CommandLine, #[args] args: CommandArgs
 ///     salt '*' cmd.run_stderr "ls -l /nope"
 #[function]
 pub fn run_stderr(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
-    Ok(execute(context, &cmd.0, &args)?.stderr.into())
+    let (command, args) = permitted(context, cmd, args)?;
+    Ok(execute(context, &command, &args)?.stderr.into())
 }
 
 /// Run a command and return its pid, retcode, stdout and stderr.
@@ -121,7 +132,8 @@ pub fn run_stderr(context: &Context, cmd: CommandLine, #[args] args: CommandArgs
 ///     salt '*' cmd.run_all "ls -l"
 #[function]
 pub fn run_all(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
-    Ok(all(execute(context, &cmd.0, &args)?).into())
+    let (command, args) = permitted(context, cmd, args)?;
+    Ok(all(execute(context, &command, &args)?).into())
 }
 
 /// Run a command and return its exit status.
@@ -131,17 +143,27 @@ pub fn run_all(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -
 ///     salt '*' cmd.retcode "file /bin/bash"
 #[function]
 pub fn retcode(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
-    Ok(execute(context, &cmd.0, &args)?.retcode.into())
+    let (command, args) = permitted(context, cmd, args)?;
+    Ok(execute(context, &command, &args)?.retcode.into())
 }
 
 /// A command as callers pass it: a string, or a list of arguments.
-pub struct CommandLine(pub String);
+pub struct CommandLine {
+    /// The line, in which arguments of a list are quoted.
+    line: String,
+    /// The arguments of a list, with a space between each two.
+    words: Option<String>,
+}
 
 impl FromValue for CommandLine {
     const EXPECTED: &'static str = "a string or a list of strings";
     fn from_value(value: &Value) -> Option<Self> {
-        let Value::List(words) = value else { return String::from_value(value).map(CommandLine) };
-        Some(CommandLine(words.iter().map(|word| quote(&word.to_string())).collect::<Vec<_>>().join(" ")))
+        let Value::List(words) = value else {
+            return String::from_value(value).map(|line| CommandLine { line, words: None });
+        };
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+        Some(CommandLine { line, words: Some(words.join(" ")) })
     }
 }
 
@@ -224,9 +246,29 @@ fn joined(args: &Value) -> String {
     }
 }
 
+/// Joins arguments into a string as a person reads them.
+fn plain(args: &Value) -> String {
+    match args {
+        Value::List(items) => items.iter().map(|item| format!(" {item}")).collect(),
+        other => joined(other),
+    }
+}
+
 /// Runs a script from its content; `words` are the arguments of the script.
 pub fn run_script(context: &Context, content: &[u8], words: &Value, args: &CommandArgs) -> Result<Output, CallError> {
+    run_script_if(|_| Ok(()), context, content, words, args)
+}
+
+/// Runs a script as [`run_script`], if its command is permitted.
+fn run_script_if(
+    check: impl FnOnce(&str) -> Result<(), CallError>,
+    context: &Context,
+    content: &[u8],
+    words: &Value,
+    args: &CommandArgs,
+) -> Result<Output, CallError> {
     let script = Scratch::new(content, args.user().as_deref())?;
+    check(&format!("{}{}", script.path().display(), plain(words)))?;
     let command = format!("{}{}", script.path().display(), joined(words));
     let program = args.program(context, &command)?;
     // A script without a `#!` line can only be run by a shell.

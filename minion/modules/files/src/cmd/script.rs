@@ -6,7 +6,7 @@ use brine_host::process::{Output, Program};
 use brine_value::{Map, Value, map};
 
 use super::scratch::{Scratch, script_content};
-use super::{CommandArgs, all, finish, joined, run_script};
+use super::{CommandArgs, all, finish, joined, permission, plain, run_script_if};
 
 /// Run a script from `salt://` or from this host with the arguments `args`, and return its pid, retcode, stdout and
 /// stderr. With `template`, the script is rendered first.
@@ -22,7 +22,8 @@ pub fn script(context: &Context, source: String, #[default] args: Value, #[args]
         context.set_retcode(1);
         return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
     };
-    Ok(all(run_script(context, &content, &args, &how)?).into())
+    let check = |command: &str| permission::check(context, command);
+    Ok(all(run_script_if(check, context, &content, &args, &how)?).into())
 }
 
 /// Run a script as `script`, and return only its exit status.
@@ -68,6 +69,7 @@ impl CodeArgs {
         }
         let how = CommandArgs { cwd: self.cwd, ..CommandArgs::read(&self.kwargs)? };
         let script = Scratch::new(code.as_bytes(), how.runas.as_deref())?;
+        permission::check(context, &format!("{} {}{}", self.lang, script.path().display(), plain(&self.args)))?;
         let command = format!("{} {}{}", self.lang, script.path().display(), joined(&self.args));
         let program = Program { shell: None, ..how.program(context, &command)? };
         finish(context, &program, &how)

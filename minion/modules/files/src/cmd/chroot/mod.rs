@@ -36,7 +36,7 @@ pub fn run_chroot(context: &Context, root: String, cmd: CommandLine, #[args] arg
         Some(Value::List(binds)) => binds.iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
     };
-    let words = words(&root, &cmd.0, args.user().as_deref(), args.group.as_deref())?;
+    let words = words(&root, &cmd.line, args.user().as_deref(), args.group.as_deref())?;
     let line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let mut args = args;
     args.kwargs.shift_remove("user");
