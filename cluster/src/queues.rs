@@ -38,10 +38,8 @@ impl Shared {
     /// # Errors
     /// The servers do not answer.
     pub async fn queues(&self) -> Result<Vec<(String, usize)>, SharedError> {
-        let (resources, subject) =
-            (self.link.resources().await?, format!("brine.{}.queues.>", self.link.settings.name));
-        let info = resources.queues.info_with_subjects(&subject).await.map_err(|error| self.unavailable(error))?;
-        let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(|error| self.unavailable(error))?;
+        let subject = format!("brine.{}.queues.>", self.link.settings.name);
+        let subjects = self.counts(&subject).await?;
         let prefix = subject.trim_end_matches('>');
         let name = |subject: &str| String::from_utf8(name_of(subject.strip_prefix(prefix)?)?).ok();
         let mut queues: Vec<(String, usize)> =
@@ -50,14 +48,35 @@ impl Shared {
         Ok(queues)
     }
 
-    /// Returns at most `limit` items of a queue with at most `bytes` bytes, oldest first. They are read from the leader of
-    /// the stream, which knows all changes; another server may be behind.
+    /// Returns the number of items of a queue.
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn queue_items(&self, queue: &str, limit: usize, bytes: usize) -> Result<Vec<QueueItem>, SharedError> {
+    pub async fn queue_len(&self, queue: &str) -> Result<usize, SharedError> {
+        Ok(self.counts(&self.queue_subject(queue)).await?.first().map_or(0, |(_, count)| *count))
+    }
+
+    /// Returns the numbers of items by subject, of the subjects that match.
+    async fn counts(&self, subject: &str) -> Result<Vec<(String, usize)>, SharedError> {
+        let resources = self.link.resources().await?;
+        let info = resources.queues.info_with_subjects(subject).await.map_err(|error| self.unavailable(error))?;
+        info.try_collect().await.map_err(|error| self.unavailable(error))
+    }
+
+    /// Returns at most `limit` items of a queue from the number `from` on, with at most `bytes` bytes, oldest first. They are
+    /// read from the leader of the stream, which knows all changes; another server may be behind.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn queue_items(
+        &self,
+        queue: &str,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<QueueItem>, SharedError> {
         let (resources, subject) = (self.link.resources().await?, self.queue_subject(queue));
-        let Some(first) = self.next_item(&resources.queues, &subject, 0).await? else { return Ok(Vec::new()) };
+        let Some(first) = self.next_item(&resources.queues, &subject, from).await? else { return Ok(Vec::new()) };
         let info = resources.queues.get_info().await.map_err(|error| self.unavailable(error))?;
         // A long queue is read in several places at once.
         let (first, last) = (first.sequence, info.state.last_sequence.max(first.sequence));
@@ -135,20 +154,20 @@ impl Shared {
         Ok(self.found(last)?.map_or(0, |last| last.sequence))
     }
 
-    /// Appends items to a queue whose last item has the number `last`, see [`queue_last`](Self::queue_last). So a member
+    /// Appends items and returns their numbers, to a queue whose last item has the number `last`, see [`queue_last`](Self::queue_last). So a member
     /// whose lock has expired in the meantime appends nothing.
     ///
     /// # Errors
     /// Another member has changed the queue, the servers do not answer, or the space for all queues is full. Some of the
     /// items may have been appended.
-    pub async fn queue_push(&self, queue: &str, items: Vec<Vec<u8>>, mut last: u64) -> Result<(), SharedError> {
-        let subject = self.queue_subject(queue);
+    pub async fn queue_push(&self, queue: &str, items: &[Vec<u8>], mut last: u64) -> Result<Vec<u64>, SharedError> {
+        let (subject, mut numbers) = (self.queue_subject(queue), Vec::with_capacity(items.len()));
         self.link.resources().await?;
         for item in items {
             if item.len() > MAX_PAYLOAD {
                 return Err(SharedError::TooLarge { size: item.len(), limit: MAX_PAYLOAD });
             }
-            let message = PublishMessage::build().payload(self.link.seal(&subject, &item));
+            let message = PublishMessage::build().payload(self.link.seal(&subject, item));
             let message = message.expected_last_subject_sequence(last);
             let stored = self.link.context().send_publish(subject.clone(), message).await;
             last = match stored.map_err(|error| self.unavailable(error))?.await {
@@ -156,8 +175,9 @@ impl Shared {
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => return Err(SharedError::Changed),
                 Err(error) => return Err(self.unavailable(error)),
             };
+            numbers.push(last);
         }
-        Ok(())
+        Ok(numbers)
     }
 
     /// Removes items from a queue. Returns the numbers of those that this call removed: of several members that try, one

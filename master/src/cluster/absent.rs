@@ -174,7 +174,17 @@ impl Shared {
         match *self {}
     }
 
-    pub async fn queue_items(&self, _: &str, _: usize, _: usize) -> Result<Vec<(u64, Option<Vec<u8>>)>, SharedError> {
+    pub async fn queue_len(&self, _: &str) -> Result<usize, SharedError> {
+        match *self {}
+    }
+
+    pub async fn queue_items(
+        &self,
+        _: &str,
+        _: u64,
+        _: usize,
+        _: usize,
+    ) -> Result<Vec<(u64, Option<Vec<u8>>)>, SharedError> {
         match *self {}
     }
 
@@ -182,7 +192,7 @@ impl Shared {
         match *self {}
     }
 
-    pub async fn queue_push(&self, _: &str, _: Vec<Vec<u8>>, _: u64) -> Result<(), SharedError> {
+    pub async fn queue_push(&self, _: &str, _: &[Vec<u8>], _: u64) -> Result<Vec<u64>, SharedError> {
         match *self {}
     }
 

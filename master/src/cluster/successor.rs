@@ -173,7 +173,7 @@ impl Successor {
         let Ok(Ok(items)) = read.await else { return Ok(()) };
         tracing::info!(queue = name, items = items.len(), "the items of a queue move into the cluster");
         let last = self.shared.queue_last(name).await?;
-        self.shared.queue_push(name, items.iter().map(msgpack::pack).collect(), last).await?;
+        self.shared.queue_push(name, &items.iter().map(msgpack::pack).collect::<Vec<_>>(), last).await?;
         let queue = name.to_owned();
         // A crash before this point appends the items again: none is lost.
         let drained = storage.run(move |storage| storage.queues.drain(&queue).map(drop)).await;

@@ -1,6 +1,7 @@
 //! Queues of items in the store, for the runner module `queue`: first in, first out. `shared.rs` implements the queues
-//! of a cluster.
+//! of a cluster, and `known.rs` remembers their items.
 
+mod known;
 mod shared;
 
 use std::hash::{Hash, Hasher};
@@ -11,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::cluster::SharedError;
 use crate::sealing::Sealing;
+use known::KnownQueues;
 pub(crate) use shared::SharedQueues;
 
 /// Items by `<queue>\0<number>`; numbers are eight bytes long and ascending.
@@ -90,6 +92,8 @@ pub(crate) struct Queues {
     /// Serializes changes of a queue, which read and write it in several steps.
     changing: [Mutex<()>; STRIPES],
     totals: Mutex<Option<Totals>>,
+    /// What is known of the queues of the cluster.
+    pub known: KnownQueues,
 }
 
 /// The size of all queues together.
@@ -150,7 +154,7 @@ impl Head<'_> {
 impl Queues {
     /// Creates the queues of a store.
     pub fn new(store: BlockingStore, sealing: Sealing) -> Self {
-        Queues { store, sealing, changing: Default::default(), totals: Mutex::default() }
+        Queues { store, sealing, changing: Default::default(), totals: Mutex::default(), known: KnownQueues::default() }
     }
 
     fn seal(&self, queue: &str, packed: Vec<u8>) -> Vec<u8> {
@@ -386,34 +390,6 @@ fn end_of(prefix: &[u8]) -> Vec<u8> {
         *last = 1;
     }
     end
-}
-
-/// Returns the packed items to append to the `known` ones of a queue, and the strings that are already in the queue.
-fn new_items(
-    queue: &str,
-    known: Vec<Vec<u8>>,
-    items: Vec<Value>,
-    limit: usize,
-) -> Result<(Vec<Vec<u8>>, Vec<Value>), QueueError> {
-    let (mut count, mut bytes) = (known.len(), known.iter().map(Vec::len).sum::<usize>());
-    let mut known: std::collections::HashSet<Vec<u8>> = known.into_iter().collect();
-    let (mut new, mut duplicates) = (Vec::new(), Vec::new());
-    for item in items {
-        let packed = msgpack::pack(&item);
-        if packed.len() > limit {
-            return Err(QueueError::LargeItem { size: packed.len(), limit });
-        }
-        if !known.insert(packed.clone()) && item.as_str().is_some() {
-            duplicates.push(item);
-            continue;
-        }
-        (count, bytes) = (count + 1, bytes + packed.len());
-        if count > MAX_ITEMS || bytes > MAX_QUEUE {
-            return Err(QueueError::Full(queue.to_owned()));
-        }
-        new.push(packed);
-    }
-    Ok((new, duplicates))
 }
 
 fn prefix(queue: &str) -> Result<Vec<u8>, QueueError> {

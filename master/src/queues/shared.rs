@@ -3,18 +3,34 @@
 //! Every change is made under the lock of the queue. Items are removed after the journal has persisted the event about
 //! them. If the master dies in between, another one takes them again: items are delivered at least once.
 
-use std::collections::HashSet;
-
 use brine_value::{Value, msgpack};
 
-use super::{MAX_ITEMS, MAX_QUEUE, QueueError, new_items, prefix};
-use crate::cluster::Shared;
+use super::known::{Known, KnownQueues, Numbered, Source};
+use super::{MAX_ITEMS, MAX_QUEUE, QueueError, prefix};
+use crate::cluster::{Shared, SharedError};
 
 /// The queues in the values of a cluster.
-pub(crate) struct SharedQueues<'a>(pub &'a Shared);
+pub(crate) struct SharedQueues<'a> {
+    pub shared: &'a Shared,
+    pub known: &'a KnownQueues,
+}
 
-/// An item: its stream number and its packed value, which is `None` if it cannot be decrypted.
-type Numbered = (u64, Option<Vec<u8>>);
+/// One of the queues.
+struct Queue<'a>(&'a Shared, &'a str);
+
+impl Source for Queue<'_> {
+    async fn count(&self) -> Result<usize, SharedError> {
+        self.0.queue_len(self.1).await
+    }
+
+    async fn items(&self, from: u64) -> Result<Vec<Numbered>, SharedError> {
+        self.0.queue_items(self.1, from, MAX_ITEMS, MAX_QUEUE).await
+    }
+
+    async fn first(&self) -> Result<Option<u64>, SharedError> {
+        Ok(self.0.queue_items(self.1, 0, 1, MAX_QUEUE).await?.first().map(|(number, _)| *number))
+    }
+}
 
 impl SharedQueues<'_> {
     /// Appends items. Strings that are already in the queue are skipped and returned.
@@ -23,13 +39,15 @@ impl SharedQueues<'_> {
     /// If the cluster does not answer, some items may have been appended; otherwise none.
     pub async fn insert(&self, queue: &str, items: Vec<Value>) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
-            let last = self.0.queue_last(queue).await?;
-            let known = self.all(queue).await?.into_iter().filter_map(|(_, packed)| packed).collect();
-            let (new, duplicates) = new_items(queue, known, items, self.0.largest_item())?;
+            let last = self.shared.queue_last(queue).await?;
+            let mut known = self.refreshed(queue).await?;
+            let (new, duplicates) = known.new_items(queue, items, self.shared.largest_item())?;
             if !is_held() {
                 return Err(QueueError::Busy);
             }
-            self.0.queue_push(queue, new, last).await?;
+            let numbers = self.shared.queue_push(queue, &new, last).await?;
+            known.extend(numbers.into_iter().zip(new.into_iter().map(Some)));
+            self.known.put(queue, known);
             Ok(duplicates)
         })
         .await
@@ -40,11 +58,13 @@ impl SharedQueues<'_> {
     /// # Errors
     /// The cluster does not answer: some items may have been removed.
     pub async fn delete(&self, queue: &str, items: &[Value]) -> Result<(), QueueError> {
-        let unwanted: HashSet<Vec<u8>> = items.iter().map(msgpack::pack).collect();
         self.locked(queue, async |_| {
-            let all = self.all(queue).await?.into_iter();
-            let numbers = all.filter(|(_, packed)| packed.as_ref().is_some_and(|packed| unwanted.contains(packed)));
-            Ok(self.0.queue_remove(numbers.map(|(number, _)| number).collect()).await.map(drop)?)
+            let mut known = self.refreshed(queue).await?;
+            let numbers = known.numbers(items.iter().map(msgpack::pack));
+            self.shared.queue_remove(numbers.clone()).await?;
+            known.remove(numbers);
+            self.known.put(queue, known);
+            Ok(())
         })
         .await
     }
@@ -61,14 +81,14 @@ impl SharedQueues<'_> {
         before: impl AsyncFnOnce(&[Value]) -> Result<(), QueueError>,
     ) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
-            let head = self.0.queue_items(queue, limit.min(MAX_ITEMS), MAX_QUEUE).await?;
+            let head = self.shared.queue_items(queue, 0, limit.min(MAX_ITEMS), MAX_QUEUE).await?;
             let numbers = head.iter().map(|(number, _)| *number).collect();
             let (readable, items) = unpacked(queue, head);
             if !is_held() {
                 return Err(QueueError::Busy);
             }
             before(&items).await?;
-            let removed = self.0.queue_remove(numbers).await?;
+            let removed = self.shared.queue_remove(numbers).await?;
             let taken = readable.into_iter().zip(items).filter(|(number, _)| removed.contains(number));
             Ok(taken.map(|(_, item)| item).collect())
         })
@@ -78,22 +98,25 @@ impl SharedQueues<'_> {
     /// Returns the items, oldest first.
     pub async fn items(&self, queue: &str) -> Result<Vec<Value>, QueueError> {
         prefix(queue)?;
-        Ok(unpacked(queue, self.all(queue).await?).1)
+        Ok(unpacked(queue, Queue(self.shared, queue).items(0).await?).1)
     }
 
     /// Returns the number of items.
     pub async fn len(&self, queue: &str) -> Result<usize, QueueError> {
         prefix(queue)?;
-        Ok(self.0.queues().await?.into_iter().find(|(name, _)| name == queue).map_or(0, |(_, count)| count))
+        Ok(self.shared.queue_len(queue).await?)
     }
 
     /// Returns the sorted names of non-empty queues.
     pub async fn names(&self) -> Result<Vec<String>, QueueError> {
-        Ok(self.0.queues().await?.into_iter().map(|(name, _)| name).collect())
+        Ok(self.shared.queues().await?.into_iter().map(|(name, _)| name).collect())
     }
 
-    async fn all(&self, queue: &str) -> Result<Vec<Numbered>, QueueError> {
-        Ok(self.0.queue_items(queue, MAX_ITEMS, MAX_QUEUE).await?)
+    /// Returns what is known of a queue, under its lock.
+    async fn refreshed(&self, queue: &str) -> Result<Known, QueueError> {
+        let mut known = self.known.take(queue);
+        known.refresh(&Queue(self.shared, queue)).await?;
+        Ok(known)
     }
 
     /// Makes a change under the lock of a queue. `change` learns whether the lock is still held.
@@ -103,9 +126,9 @@ impl SharedQueues<'_> {
         change: impl AsyncFnOnce(&dyn Fn() -> bool) -> Result<T, QueueError>,
     ) -> Result<T, QueueError> {
         prefix(queue)?;
-        let lock = self.0.lock(&format!("queue {queue}")).await?;
+        let lock = self.shared.lock(&format!("queue {queue}")).await?;
         let changed = change(&|| lock.is_held()).await;
-        self.0.unlock(lock).await;
+        self.shared.unlock(lock).await;
         changed
     }
 }

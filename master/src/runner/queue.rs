@@ -261,7 +261,8 @@ fn take(
 
 /// Returns the queues of the cluster, if this master is a member of one.
 fn shared(context: &RunnerContext) -> Option<SharedQueues<'_>> {
-    context.master.cluster.as_deref().map(SharedQueues)
+    let shared = context.master.cluster.as_deref()?;
+    Some(SharedQueues { shared, known: &context.storage().queues.known })
 }
 
 fn check_backend(backend: &str) -> Result<(), CallError> {
