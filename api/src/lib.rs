@@ -109,12 +109,14 @@ pub(crate) struct Api {
 impl Api {
     fn new(config: &MasterConfig, options: RestConfig, key_file: PathBuf) -> Result<Self, StartError> {
         let master = Arc::new(master::Master::new(config, key_file));
-        let secrets = webhook::Secrets::new(&options.webhook_secrets, options.webhook_max_age);
+        let invalid =
+            |error: webhook::SecretError| StartError::Invalid { name: "webhook_secrets", reason: error.to_string() };
+        let secrets = webhook::Secrets::new(&options.webhook_secrets, options.webhook_max_age).map_err(invalid)?;
         Ok(Api {
             auth: auth::Auth::new(Arc::clone(&master), config),
             hub: Arc::new(hub::Hub::new(Arc::clone(&master))),
             master,
-            secrets: secrets.map_err(|reason| StartError::Invalid { name: "webhook_secrets", reason })?,
+            secrets,
             replays: webhook::replays::Replays::default(),
             limits: limits::Limits::new(&options),
             enabled: config.netapi_enable_clients.clone(),

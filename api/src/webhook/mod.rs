@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use base64::Engine as _;
 use brine_crypt::token::constant_time_eq;
 use brine_digest::{Digest, hex};
-use brine_text::glob::Glob;
+use brine_text::glob::{Glob, GlobError};
 use brine_value::{Map, Value};
 
 /// The headers that may carry a signature of the body, in order of precedence; the first one is GitHub's.
@@ -27,6 +27,29 @@ struct Secret {
     accepts_body: bool,
     /// Whether equal requests are separate events, for senders that sign the body alone and repeat it on purpose.
     accepts_repeats: bool,
+}
+
+/// The error of an entry of `webhook_secrets`.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SecretError {
+    /// The pattern of paths is invalid.
+    #[error(transparent)]
+    Pattern(#[from] GlobError),
+    /// The secret is missing or not a string.
+    #[error("the secret of '{0}' is not a string: put it in quotes")]
+    NoText(String),
+    /// An option has an invalid value.
+    #[error("'{option}' of '{path}' is invalid: expected {expected}, got '{got}'")]
+    Value { option: &'static str, path: String, expected: &'static str, got: String },
+    /// An option is unknown.
+    #[error("'{option}' of '{path}' is unknown: expected one of secret, signs, repeats")]
+    Unknown { option: String, path: String },
+    /// A signature for one path would be valid for another one.
+    #[error(
+        "'{first}' and '{second}' have the same secret, so a signature of the body for one would be valid for the other: \
+         choose different secrets, or set 'signs: request'"
+    )]
+    Shared { first: String, second: String },
 }
 
 /// The secrets.
@@ -65,34 +88,31 @@ impl Mark {
 }
 
 impl Secret {
-    fn parse(pattern: &Value, configured: &Value) -> Result<Self, String> {
+    fn parse(pattern: &Value, configured: &Value) -> Result<Self, SecretError> {
         let name = pattern.to_string();
         let path = name.trim_matches('/');
-        let pattern = Glob::new(path).map_err(|error| error.to_string())?;
-        let no_secret = || format!("the secret of '{name}' is not a string: put it in quotes");
+        let pattern = Glob::new(path)?;
         let secret = match configured {
             Value::Map(map) => map.get("secret").unwrap_or(&Value::Nil),
             secret => secret,
         };
-        let secret = secret.as_str().filter(|secret| !secret.is_empty()).ok_or_else(no_secret)?;
+        let secret = secret.as_str().filter(|secret| !secret.is_empty());
+        let secret = secret.ok_or_else(|| SecretError::NoText(name.clone()))?;
         let has_wildcards = path.contains(['*', '?', '[']);
         let mut read =
             Secret { pattern, secret: secret.to_owned(), accepts_body: !has_wildcards, accepts_repeats: false };
+        let invalid = |option, expected, got: &Value| {
+            Err(SecretError::Value { option, path: name.clone(), expected, got: got.to_string() })
+        };
         for (option, value) in configured.as_map().into_iter().flatten() {
             match (option.as_str().unwrap_or_default(), value) {
                 ("secret", _) => {}
                 ("signs", Value::Str(signs)) if signs == "body" => read.accepts_body = true,
                 ("signs", Value::Str(signs)) if signs == "request" => read.accepts_body = false,
-                ("signs", other) => {
-                    return Err(format!("'signs' of '{name}' is invalid: expected 'body' or 'request', got '{other}'"));
-                }
+                ("signs", other) => return invalid("signs", "'body' or 'request'", other),
                 ("repeats", Value::Bool(repeats)) => read.accepts_repeats = *repeats,
-                ("repeats", other) => {
-                    return Err(format!("'repeats' of '{name}' is invalid: expected True or False, got '{other}'"));
-                }
-                (other, _) => {
-                    return Err(format!("'{other}' of '{name}' is unknown: expected one of secret, signs, repeats"));
-                }
+                ("repeats", other) => return invalid("repeats", "True or False", other),
+                (other, _) => return Err(SecretError::Unknown { option: other.to_owned(), path: name.clone() }),
             }
         }
         Ok(read)
@@ -119,17 +139,14 @@ impl Secrets {
     ///
     /// # Errors
     /// An entry is invalid, or a signature for one path would be valid for another one.
-    pub fn new(configured: &Map, max_age: u64) -> Result<Self, String> {
+    pub fn new(configured: &Map, max_age: u64) -> Result<Self, SecretError> {
         let all = configured.iter().map(|(pattern, configured)| Secret::parse(pattern, configured));
-        let all: Vec<Secret> = all.collect::<Result<_, String>>()?;
+        let all: Vec<Secret> = all.collect::<Result<_, SecretError>>()?;
         let names: Vec<String> = configured.keys().map(ToString::to_string).collect();
         for (number, one) in all.iter().enumerate().filter(|(_, one)| one.accepts_body) {
             let before = all[..number].iter().position(|other| other.accepts_body && other.secret == one.secret);
             if let Some(before) = before {
-                return Err(format!(
-                    "'{}' and '{}' have the same secret, so a signature of the body for one would be valid for the other: choose different secrets, or set 'signs: request'",
-                    names[before], names[number]
-                ));
+                return Err(SecretError::Shared { first: names[before].clone(), second: names[number].clone() });
             }
         }
         Ok(Secrets { all, max_age })
