@@ -1,7 +1,7 @@
-//! Who may send which field of a request: the one list of the fields that requests to publish jobs, and requests of
-//! minions on behalf of others, may carry. A field that is not listed is dropped.
+//! Who may send which option of a request to publish a job. An option that is not listed is dropped;
+//! `core/wire/src/fields.rs` lists the fields beside the options.
 
-/// Who may send a field.
+/// Who may send an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Everybody who may send the request: the function, its target and arguments, which the permissions for functions
@@ -38,47 +38,6 @@ pub fn rule_of_option(name: &str) -> Option<Rule> {
     Some(rule)
 }
 
-/// The fields of the commands that act in the name of others: the rest of these requests has no effect.
-const COMMANDS: &[(&str, &[&str])] = &[
-    ("publish", &["fun", "arg", "tgt", "tgt_type", "ret", "jid", "key", "user", "kwargs", "to"]),
-    (
-        "runner",
-        &[
-            "fun",
-            "arg",
-            "kwarg",
-            "key",
-            "user",
-            "async",
-            "jid",
-            "client",
-            "token",
-            "eauth",
-            "username",
-            "password",
-            "full_return",
-            "print_event",
-            "timeout",
-        ],
-    ),
-    ("minion_pub", PEER),
-    ("minion_publish", PEER),
-    ("minion_runner", &["fun", "arg", "id", "timeout", "tmo", "no_parse"]),
-];
-
-/// The fields of a minion's request to publish a job.
-const PEER: &[&str] =
-    &["fun", "arg", "tgt", "tgt_type", "ret", "id", "timeout", "tmo", "form", "no_parse", "to", "user"];
-
-/// The fields of all requests.
-const ENVELOPE: &[&str] = &["cmd", "tok", "nonce", "serial", "ts"];
-
-/// Returns the fields of a request that have no effect, of the commands that act in the name of others.
-pub fn unknown_fields<'a>(command: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let Some((_, known)) = COMMANDS.iter().find(|(name, _)| *name == command) else { return Vec::new() };
-    names.filter(|name| !known.contains(name) && !ENVELOPE.contains(name) && !name.starts_with("__")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,14 +51,5 @@ mod tests {
             assert_eq!(rule_of_option(name), None, "{name}");
         }
         assert_eq!(rule_of_option("_cause"), Some(Rule::Internal));
-    }
-
-    #[test]
-    fn unknown_fields_are_found_in_requests_on_behalf_of_others() {
-        let fields = ["cmd", "fun", "arg", "tgt", "ret", "evil"];
-        for (command, unknown) in [("publish", vec!["evil"]), ("minion_pub", vec!["evil"]), ("_return", vec![])] {
-            assert_eq!(unknown_fields(command, fields.into_iter()), unknown, "{command}");
-        }
-        assert_eq!(unknown_fields("minion_runner", fields.into_iter()), ["tgt", "ret", "evil"]);
     }
 }

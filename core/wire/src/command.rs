@@ -4,6 +4,7 @@ use brine_function::Args;
 use brine_ids::Jid;
 use brine_value::{Map, Value};
 
+use super::fields::is_wheel_argument;
 use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
 use super::{AuthRequest, Binding, Forwarded, HookEvent, Proof, TokenRequest, WireError, field, optional, parsed};
@@ -318,25 +319,6 @@ pub struct Call {
     pub is_salt: bool,
 }
 
-/// The fields of a `wheel` command of Salt's clients that are not arguments of the function.
-const NOT_ARGUMENTS: &[&str] = &[
-    "cmd",
-    "fun",
-    "arg",
-    "kwarg",
-    "key",
-    "user",
-    "client",
-    "token",
-    "eauth",
-    "username",
-    "password",
-    "full_return",
-    "print_event",
-    "timeout",
-    "nonce",
-];
-
 impl Call {
     /// Parses a `runner` or `wheel` command. Salt's clients do not send the field `async`. They pass the arguments of
     /// runner functions in `kwarg`, either as keywords or as nested `arg` and `kwarg`, and those of wheel functions as
@@ -354,10 +336,7 @@ impl Call {
             _ => args.keyword.extend(given),
         }
         if is_salt && is_wheel {
-            let is_argument = |name: &Value| {
-                name.as_str().is_some_and(|name| !name.starts_with("__") && !NOT_ARGUMENTS.contains(&name))
-            };
-            let further = map.iter().filter(|(name, _)| is_argument(name));
+            let further = map.iter().filter(|(name, _)| name.as_str().is_some_and(is_wheel_argument));
             args.keyword.extend(further.map(|(name, value)| (name.clone(), value.clone())));
         }
         Ok(Call {

@@ -20,7 +20,7 @@ pub(super) fn report_unknown(peer: &Peer, id: Option<&MinionId>, load: &Map) {
     let is_forwarded = load.get("cmd").and_then(Value::as_str) == Some("forward");
     let load = load.get("load").and_then(Value::as_map).filter(|_| is_forwarded).unwrap_or(load);
     let command = load.get("cmd").and_then(Value::as_str).unwrap_or_default();
-    let unknown = brine_job::unknown_fields(command, load.keys().filter_map(Value::as_str));
+    let unknown = brine_wire::unknown_fields(command, load.keys().filter_map(Value::as_str));
     if !unknown.is_empty() {
         brine_job::metrics::FIELDS_DROPPED.add(unknown.len() as u64);
         let (minion, fields) = (id.map(MinionId::as_str), unknown.join(", "));
