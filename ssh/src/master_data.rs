@@ -1,7 +1,7 @@
 //! Answers the requests of a host during a call from local files and pillars. A host receives only the pillar of its
 //! own id, and no file outside of `file_roots`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use brine_config::MasterConfig;
 use brine_digest::{Digest, hex};
@@ -22,7 +22,8 @@ pub struct MasterData {
     files: Roots,
     pillar: PillarSource,
     host: Arc<dyn HostFunctions>,
-    modules: Map,
+    /// Listed for the first host that is called.
+    modules: OnceLock<Map>,
 }
 
 impl MasterData {
@@ -35,14 +36,13 @@ impl MasterData {
         let files = brine_master::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
         files.update();
         let pillar = PillarSource::new(Arc::new(config.opts.clone()));
-        let modules = modules(&files);
-        Ok(MasterData { config, files, pillar, host, modules })
+        Ok(MasterData { config, files, pillar, host, modules: OnceLock::new() })
     }
 
     /// Returns the custom modules of the file server: their environments (`saltenv`) and the `digest` of all, which is
     /// empty without modules. A host whose digest differs copies them.
     pub(crate) fn modules(&self) -> &Map {
-        &self.modules
+        self.modules.get_or_init(|| modules(&self.files))
     }
 
     /// Answers a request of this host. Commands that only a minion may send are answered with nil.
@@ -91,11 +91,7 @@ impl MasterData {
 fn modules(files: &Roots) -> Map {
     let (mut listed, mut environments) = (String::new(), Vec::new());
     for saltenv in files.envs() {
-        let own: Vec<String> = files
-            .file_list(&saltenv, "")
-            .into_iter()
-            .filter(|path| path.starts_with('_') && path.contains('/'))
-            .collect();
+        let own = files.custom_modules(&saltenv);
         for path in &own {
             // A file that cannot be read is reported when the host asks for it.
             let hash = files.hash(path, &saltenv).ok().flatten().unwrap_or_default();

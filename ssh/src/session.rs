@@ -332,7 +332,9 @@ impl Caller {
             Call::Raw(_) => return Err(Failure::Host("no function".to_owned())),
         };
         opts.extend(host.minion_opts.clone());
-        let modules = self.master_data.modules().clone();
+        let data = Arc::clone(&self.master_data);
+        let modules = self.blocking.run(move |_| data.modules().clone()).await;
+        let modules = modules.map_err(|error| Failure::Host(error.to_string()))?;
         request.extend(map! {"id" => id, "opts" => opts, "grains" => host.grains.clone(), "modules" => modules});
         frame::send(&mut stdin, &request).await?;
         for _ in 0..MAX_MESSAGES {

@@ -282,3 +282,26 @@ fn pushed_files_of_exposed_minions_are_listed() {
     assert_eq!(roots.dir_list("base", "web1"), ["web1", "web1/etc"]);
     assert_eq!(roots.file_list("base", "db1/var"), ["db1/var/log/a"]);
 }
+
+#[test]
+fn custom_modules_are_listed_without_other_files() {
+    let dir = tree();
+    for path in ["base/_modules/deep", "base/_states", "base/sub/_modules", "two/_modules"] {
+        fs::create_dir_all(dir.path().join(path)).unwrap();
+    }
+    for path in [
+        "base/_modules/a.py",
+        "base/_modules/deep/b.py",
+        "base/_states/c.py",
+        "base/sub/_modules/no.py",
+        "base/_no.py",
+        "two/_modules/d.py",
+    ] {
+        fs::write(dir.path().join(path), path).unwrap();
+    }
+    let roots = roots(&dir, &Options::default());
+    let listed = roots.custom_modules("base");
+    assert_eq!(listed, ["_modules/a.py", "_modules/d.py", "_modules/deep/b.py", "_states/c.py"]);
+    let all = roots.file_list("base", "").into_iter().filter(|path| path.starts_with('_') && path.contains('/'));
+    assert_eq!(listed, all.collect::<Vec<_>>());
+}
