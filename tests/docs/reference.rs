@@ -148,7 +148,7 @@ fn options(title: &str, introduction: &str, docs: &[OptionDoc], defaults: &Map) 
             table(&OPTION_COLUMNS, read)
         ),
         format!(
-            "## Ignored\n\nOptions of Salt that have no effect in Brine. A warning names those that are set to something.\n\n{}.\n",
+            "## Ignored\n\nOptions of Salt that have no effect in Brine. A warning names those that are not set to Salt's default.\n\n{}.\n",
             ignored.join(", ")
         ),
     ];

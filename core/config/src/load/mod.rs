@@ -267,12 +267,7 @@ fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value
         Some(Status::Used { .. }) => return None,
         Some(Status::Ignored) => {}
     }
-    let has_effect_in_salt = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
-    has_effect_in_salt.then_some(Warning::Unused { file, line, name })
-}
-
-fn is_empty(value: &Value) -> bool {
-    value.as_map().is_some_and(Map::is_empty) || value.as_list().is_some_and(<[_]>::is_empty)
+    (!known::is_default(&name, value)).then_some(Warning::Unused { file, line, name })
 }
 
 #[cfg(test)]

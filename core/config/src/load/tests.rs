@@ -84,13 +84,14 @@ fn options_without_effect_are_reported() {
     let (loaded, path) = master(&[
         (
             "master",
-            "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nauth_mode: 2\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
+            "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nauth_mode: 2\nverify_env: True\nclient_acl_verify: False\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
         ),
         // Backends are validated in `check.rs`.
         ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
     ]);
     let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(texts, [format!("{path}/master:4: Salt's option 'auth_mode' has no effect in Brine")]);
+    let warning = |line, name| format!("{path}/master:{line}: Salt's option '{name}' has no effect in Brine");
+    assert_eq!(texts, [warning(4, "auth_mode"), warning(6, "client_acl_verify")]);
 }
 
 #[test]
