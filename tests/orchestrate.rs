@@ -176,3 +176,37 @@ async fn the_reactor_orchestrates_and_stops_orchestrations() {
         assert_eq!(first.get("changes").unwrap().get("minions_seen").unwrap().to_string(), "['a', 'b']");
     }
 }
+
+/// The orchestration has the only thread of `jobs`, and waits for a minion that waits for its runner function.
+#[tokio::test(flavor = "multi_thread")]
+async fn runner_functions_of_minions_run_within_an_orchestration_and_beside_logins() {
+    let options = "runner_threads: 1\npeer_run: {'.*': ['.*']}\nexternal_auth:\n  file: {^filename: ROOT/users, fred: [test.*]}\n";
+    let mut system = System::new(options);
+    system.write("users", "fred:one\n");
+    let outer = "peer:\n  salt.function:\n    - name: publish.runner\n    - tgt: web1\n    - arg: [state.orchestrate, inner]\n    - kwarg: {timeout: 60}\n";
+    let inner =
+        "go:\n  salt.wait_for_event:\n    - name: go\n    - id_list: [x]\n    - event_id: who\n    - timeout: 60\n";
+    system.write("srv/salt/outer.sls", outer);
+    system.write("srv/salt/inner.sls", inner);
+    system.start_master().await;
+    system.start_minion("web1").await;
+    let system = std::sync::Arc::new(system);
+    let mut events = system.events("salt/run/").await;
+    let running = tokio::task::spawn_blocking({
+        let system = std::sync::Arc::clone(&system);
+        move || orchestrate(&system, &["outer"])
+    });
+    for _ in ["outer", "inner"] {
+        assert_eq!(text(&events.until("salt/run/*/new").await.1, "fun"), "runner.state.orchestrate");
+    }
+    let login = ["-a", "file", "--username", "fred", "--password", "one", "--out=txt", "--static", "web1", "test.ping"];
+    let pinged = system.tool("salt", &login);
+    assert_eq!(stdout(&pinged).trim(), "web1: True", "{pinged:?}");
+    assert!(!running.is_finished(), "the orchestration waits for the event");
+    while !running.is_finished() {
+        system.tool_async("salt-call", &["event.send", "go", "{who: x}"]).await;
+    }
+    let (results, code) = running.await.unwrap();
+    assert_eq!(code, 0, "{results:?}");
+    assert_eq!(report(&results, "peer").0, true.into(), "{results:?}");
+}
