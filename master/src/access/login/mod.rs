@@ -1,13 +1,15 @@
 //! Logins with passwords of `external_auth`, and tokens.
 //!
 //! Unauthenticated peers may send passwords, and backends may hang. So each backend has a limit of concurrent logins
-//! and a short queue, failed attempts delay further ones or those of their address, and all failures take the same time
+//! and a short queue (`limits`), failed attempts delay further ones or those of their address, and all failures take the same time
 //! regardless of their cause. Backends run on an executor of their own, which long runner functions cannot fill.
+
+mod limits;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brine_auth::{
@@ -19,22 +21,16 @@ use brine_wire::{Proof, TokenRequest};
 use brine_zmtp::Peer;
 use jiff::Timestamp;
 use rand::RngExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::{Access, Refusal, truncated, user_of};
 use crate::metrics;
+use limits::{BackendLimits, LoginPermit};
 
-/// The number of concurrent logins per backend.
-const MAX_CONCURRENT: usize = 4;
-/// The maximum number of queued logins.
-const MAX_QUEUED: usize = 60;
 /// The number of concurrent calls of a custom token store.
 pub(super) const MAX_CUSTOM_CALLS: usize = 8;
 /// The timeout of waiting for such a call.
 const CUSTOM_CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum time in the queue.
-const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The minimum duration of a failure, so that it does not reveal the cause. If a backend takes longer to reject a
 /// password, all of its failures do, up to the maximum below.
 const MIN_FAILURE_TIME: Duration = Duration::from_secs(1);
@@ -70,40 +66,6 @@ pub(super) struct Logins {
     external: Arc<ExternalAuth>,
     throttle: Arc<Throttle>,
     systems: HashMap<String, BackendLimits>,
-}
-
-/// The limits of one backend.
-struct BackendLimits {
-    queue: Arc<Semaphore>,
-    running: Arc<Semaphore>,
-    /// The longest time in which the backend rejected a password, in milliseconds.
-    slowest: AtomicU64,
-}
-
-/// A permit of a backend's queue and of its concurrent logins. It is held by the thread that calls the backend, so that
-/// a client that disconnects does not free it.
-struct LoginPermit {
-    _queue: OwnedSemaphorePermit,
-    _running: OwnedSemaphorePermit,
-}
-
-impl BackendLimits {
-    fn new() -> Self {
-        BackendLimits {
-            queue: Arc::new(Semaphore::new(MAX_CONCURRENT + MAX_QUEUED)),
-            running: Arc::new(Semaphore::new(MAX_CONCURRENT)),
-            slowest: AtomicU64::new(0),
-        }
-    }
-
-    async fn permit(&self) -> Result<LoginPermit, LoginError> {
-        let queue = Arc::clone(&self.queue).try_acquire_owned().map_err(|_| LoginError::Busy)?;
-        let permit = tokio::time::timeout(MAX_WAIT, Arc::clone(&self.running).acquire_owned()).await;
-        match permit {
-            Ok(Ok(permit)) => Ok(LoginPermit { _queue: queue, _running: permit }),
-            _ => Err(LoginError::Busy),
-        }
-    }
 }
 
 impl Logins {
@@ -147,28 +109,38 @@ impl Logins {
         let attempt = self.throttle.begin(address, eauth, username, Instant::now().into_std());
         let attempt = attempt.map_err(LoginError::Throttled)?;
         tokio::time::sleep(attempt.delay()).await;
-        let permit = limits.permit().await?;
+        let permit = limits.permit_from(address).await?;
         let verify = move |logins: &Self| {
             let begun = Instant::now();
             let outcome = logins.external.authenticate(&credentials);
-            logins.record(attempt, &credentials.eauth, &outcome, begun);
+            logins.record(attempt, &credentials.eauth, address, &outcome, begun);
             outcome
         };
         self.ask(jobs, permit, verify).await
     }
 
     /// Records the outcome of a login. Errors of the backend are ignored: they do not mean that the password is wrong.
-    fn record(&self, attempt: Attempt, eauth: &str, outcome: &Result<Identity, AuthError>, begun: Instant) {
+    fn record(
+        &self,
+        attempt: Attempt,
+        eauth: &str,
+        address: Option<IpAddr>,
+        outcome: &Result<Identity, AuthError>,
+        begun: Instant,
+    ) {
         let recorded = match outcome {
             Ok(_) => Outcome::Succeeded,
             Err(AuthError::Backend(_)) => return,
             Err(_) => Outcome::Failed,
         };
         attempt.end(recorded, Instant::now().into_std());
-        if let (Err(_), Some(limits)) = (outcome, self.systems.get(eauth)) {
-            let taken = begun.elapsed().min(MAX_FAILURE_TIME).as_millis();
-            limits.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let Some(limits) = self.systems.get(eauth) else { return };
+        if outcome.is_ok() {
+            limits.succeeded(address);
+            return;
         }
+        let taken = begun.elapsed().min(MAX_FAILURE_TIME).as_millis();
+        limits.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Returns the time that a failure of this backend takes.
@@ -184,7 +156,7 @@ impl Logins {
             let gone = || AuthError::NotConfigured(identity.eauth().to_owned());
             return Ok(self.external.entries(identity).ok_or_else(gone)?);
         }
-        let permit = self.limits(identity.eauth())?.permit().await?;
+        let permit = self.limits(identity.eauth())?.permit(true).await?;
         let identity = identity.clone();
         self.ask(jobs, permit, move |logins| logins.external.current_entries(&identity)).await
     }
