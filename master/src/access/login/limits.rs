@@ -1,5 +1,5 @@
-//! The limits of one authentication backend: concurrent logins, and a short queue. A part of both is reserved for addresses
-//! from which a user has logged in, so that strangers at many addresses do not keep users out while a backend is slow.
+//! The limits of one authentication backend: concurrent logins, and a short queue. Further places of both are reserved for
+//! addresses from which a user has logged in, so that strangers at many addresses do not keep users out while a backend is slow.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,12 +13,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::LoginError;
 
-/// The number of concurrent logins per backend, and how many of them are reserved.
-pub(super) const MAX_CONCURRENT: usize = 4;
+/// The number of concurrent logins per backend, and of those that are reserved beside them.
+const CONCURRENT: usize = 4;
 const RESERVED_CONCURRENT: usize = 1;
-/// The maximum number of queued logins, and how many of them are reserved.
-pub(super) const MAX_QUEUED: usize = 60;
+/// The maximum number of queued logins, and of those that are reserved beside them.
+const QUEUED: usize = 60;
 const RESERVED_QUEUED: usize = 15;
+/// The maximum numbers in all.
+#[cfg(test)]
+pub(super) const MAX_CONCURRENT: usize = CONCURRENT + RESERVED_CONCURRENT;
+#[cfg(test)]
+pub(super) const MAX_QUEUED: usize = QUEUED + RESERVED_QUEUED;
 /// The maximum time in the queue.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The maximum number of addresses with reserved places; of more, those are forgotten whose last login is the oldest.
@@ -62,7 +67,7 @@ impl Lane {
 impl BackendLimits {
     pub fn new() -> Self {
         BackendLimits {
-            open: Lane::new(MAX_CONCURRENT - RESERVED_CONCURRENT, MAX_QUEUED - RESERVED_QUEUED),
+            open: Lane::new(CONCURRENT, QUEUED),
             reserved: Lane::new(RESERVED_CONCURRENT, RESERVED_QUEUED),
             known: Mutex::default(),
             slowest: AtomicU64::new(0),
