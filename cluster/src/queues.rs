@@ -1,7 +1,7 @@
 //! Queues shared by all members: one stream with a subject for each queue, items in the order of the stream.
 //!
-//! Changes are made under the lock of the queue ([`Shared::lock`]). A member that was paused until its lock expired appends
-//! nothing, and takes no item that another one has taken.
+//! Changes are made under the lock of the queue ([`Shared::lock`]). A member that was paused until its lock expired
+//! appends nothing, and takes no item that another one has taken.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -63,8 +63,8 @@ impl Shared {
         info.try_collect().await.map_err(|error| self.unavailable(error))
     }
 
-    /// Returns at most `limit` items of a queue from the number `from` on, with at most `bytes` bytes, oldest first. They are
-    /// read from the leader of the stream, which knows all changes; another server may be behind.
+    /// Returns at most `limit` items of a queue from the number `from` on, with at most `bytes` bytes, oldest first.
+    /// They are read from the leader of the stream, which knows all changes; another server may be behind.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -154,12 +154,12 @@ impl Shared {
         Ok(self.found(last)?.map_or(0, |last| last.sequence))
     }
 
-    /// Appends items and returns their numbers, to a queue whose last item has the number `last`, see [`queue_last`](Self::queue_last). So a member
-    /// whose lock has expired in the meantime appends nothing.
+    /// Appends items and returns their numbers, to a queue whose last item has the number `last`, see
+    /// [`queue_last`](Self::queue_last). So a member whose lock has expired in the meantime appends nothing.
     ///
     /// # Errors
-    /// Another member has changed the queue, the servers do not answer, or the space for all queues is full. Some of the
-    /// items may have been appended.
+    /// Another member has changed the queue, the servers do not answer, or the space for all queues is full. Some of
+    /// the items may have been appended.
     pub async fn queue_push(&self, queue: &str, items: &[Vec<u8>], mut last: u64) -> Result<Vec<u64>, SharedError> {
         let (subject, mut numbers) = (self.queue_subject(queue), Vec::with_capacity(items.len()));
         self.link.resources().await?;
@@ -180,8 +180,8 @@ impl Shared {
         Ok(numbers)
     }
 
-    /// Removes items from a queue. Returns the numbers of those that this call removed: of several members that try, one
-    /// succeeds.
+    /// Removes items from a queue. Returns the numbers of those that this call removed: of several members that try,
+    /// one succeeds.
     ///
     /// # Errors
     /// The servers do not answer. Some of the items may still be in the queue.

@@ -1,5 +1,5 @@
-//! The names of Salt's options (3006 to 3008), to distinguish options without effect from misspelt ones; with the defaults
-//! of those without effect, to report other values.
+//! The names of Salt's options (3006 to 3008), to distinguish options without effect from misspelt ones; with the
+//! defaults of those without effect, to report other values.
 
 use brine_value::{Value, json};
 
@@ -7,8 +7,8 @@ use super::module_options;
 use super::options::Options;
 use super::{MasterConfig, MinionConfig};
 
-/// The names of Salt's options, one a line, sorted. A tab separates a name from the defaults of Salt 3008.5 in JSON, if one of
-/// them is something: those of master and minion may differ.
+/// The names of Salt's options, one a line, sorted. A tab separates a name from the defaults of Salt 3008.5 in JSON, if
+/// one of them is something: those of master and minion may differ.
 const SALT: &str = include_str!("salt_options.txt");
 
 /// Returns the names of Salt's options, sorted.

@@ -6,7 +6,8 @@ const ENVELOPE: &[&str] = &["cmd", "tok", "nonce", "serial", "ts"];
 /// The fields of a request to publish a job.
 const PUBLISH: &[&str] = &["fun", "arg", "tgt", "tgt_type", "ret", "jid", "key", "user", "kwargs", "to"];
 
-/// The fields of a call of a runner or wheel function. Salt's clients send the arguments of wheel functions beside them.
+/// The fields of a call of a runner or wheel function. Salt's clients send the arguments of wheel functions beside
+/// them.
 const CALL: &[&str] = &[
     "fun",
     "arg",
@@ -44,8 +45,8 @@ pub fn unknown_fields<'a>(command: &str, names: impl Iterator<Item = &'a str>) -
     names.filter(|name| !known.contains(name) && !ENVELOPE.contains(name) && !name.starts_with("__")).collect()
 }
 
-/// Whether a field of a `wheel` command of Salt's clients is an argument of the function. They send no job id, so `jid` is
-/// one.
+/// Whether a field of a `wheel` command of Salt's clients is an argument of the function. They send no job id, so `jid`
+/// is one.
 pub(crate) fn is_wheel_argument(name: &str) -> bool {
     let is_of_the_call = (CALL.contains(&name) && name != "jid") || ["cmd", "nonce"].contains(&name);
     !is_of_the_call && !name.starts_with("__")

@@ -1,5 +1,5 @@
-//! What this member knows of the shared queues: the numbers and digests of their items. So an insertion reads the items that
-//! came since the last one, instead of the whole queue.
+//! What this member knows of the shared queues: the numbers and digests of their items. So an insertion reads the items
+//! that came since the last one, instead of the whole queue.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,5 +1,6 @@
-//! The limits of one authentication backend: concurrent logins, and a short queue. Further places of both are reserved for
-//! addresses from which a user has logged in, so that strangers at many addresses do not keep users out while a backend is slow.
+//! The limits of one authentication backend: concurrent logins, and a short queue. Further places of both are reserved
+//! for addresses from which a user has logged in, so that strangers at many addresses do not keep users out while a
+//! backend is slow.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

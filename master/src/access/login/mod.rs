@@ -1,8 +1,9 @@
 //! Logins with passwords of `external_auth`, and tokens.
 //!
 //! Unauthenticated peers may send passwords, and backends may hang. So each backend has a limit of concurrent logins
-//! and a short queue (`limits`), failed attempts delay further ones or those of their address, and all failures take the same time
-//! regardless of their cause. Backends run on an executor of their own, which long runner functions cannot fill.
+//! and a short queue (`limits`), failed attempts delay further ones or those of their address, and all failures take
+//! the same time regardless of their cause. Backends run on an executor of their own, which long runner functions
+//! cannot fill.
 
 mod limits;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use brine_context::Context;
 use brine_function::CallError;
 use brine_text::glob::Glob;
-use brine_value::{FromValue, Value};
+use brine_value::FromValue;
 
 use super::{CommandArgs, CommandLine};
 
@@ -67,7 +67,7 @@ fn globs(context: &Context, name: &str, configured: &[String]) -> Result<Vec<Glo
 #[cfg(test)]
 mod tests {
     use brine_function::Args;
-    use brine_value::{Map, list, map};
+    use brine_value::{Map, Value, list, map};
 
     use super::*;
     use crate::testing;
