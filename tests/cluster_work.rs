@@ -151,13 +151,22 @@ async fn until_ended(members: &mut [System], jid: &str) -> Vec<Value> {
     members.iter().map(end).collect()
 }
 
-/// A busy machine must not make minions count as silent.
-const PATIENT: &str = "timeout: 60\ngather_job_timeout: 60\n";
+/// Starts a cluster that waits for minions so long that a busy machine does not make them count as silent.
+async fn patient_cluster(ports: &[u16], names: &[&str]) -> Vec<System> {
+    let mut members = Vec::new();
+    for name in names {
+        let mut system = member(ports, name, SECRET, "auto_accept: True\n");
+        system.write("etc/master.d/patient.conf", "timeout: 60\ngather_job_timeout: 60\n");
+        system.start_master().await;
+        members.push(system);
+    }
+    members
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orchestration_resumes_on_another_member() {
     let nats = Nats::start().await;
-    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], PATIENT).await;
+    let mut members = patient_cluster(&[nats.port], &["m1", "m2", "m3"]).await;
     members[1].start_minion("web1").await;
     let lines = members[0].path("lines");
     let (proceed, text) = (members[0].path("proceed"), lines.display().to_string());
@@ -196,7 +205,7 @@ async fn orchestration_resumes_on_another_member() {
 #[tokio::test(flavor = "multi_thread")]
 async fn orchestration_with_large_results_resumes() {
     let nats = Nats::start().await;
-    let mut members = cluster(&[nats.port], &["m1", "m2"], PATIENT).await;
+    let mut members = patient_cluster(&[nats.port], &["m1", "m2"]).await;
     members[1].start_minion("web1").await;
     let (lines, proceed) = (members[0].path("lines"), members[0].path("proceed"));
     let step = |name: &str, command: &str| {
