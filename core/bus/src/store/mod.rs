@@ -146,21 +146,37 @@ pub enum Health {
     Failed(StoreError),
 }
 
+/// The description of a refused write whose caller has dropped its ticket.
+const ABANDONED: &str = "a write whose caller no longer waits";
+
 /// A write in progress, which the store may still refuse. A caller that cannot act on a refusal uses
-/// [`Store::write_unchecked`] and states what is lost then.
+/// [`Store::write_unchecked`] and states what is lost then. The refusal of a dropped ticket is counted and logged.
 #[derive(Debug)]
 #[must_use = "the store may refuse the write: wait for `durable`, or use `write_unchecked`"]
 pub struct Ticket(ResultReceiver);
 
 impl Ticket {
     /// Waits until the write is flushed to disk.
-    pub async fn durable(self) -> Result<(), StoreError> {
-        self.0.await.unwrap_or(Err(StoreError::Interrupted))
+    pub async fn durable(mut self) -> Result<(), StoreError> {
+        // By reference, so that a refusal is not lost when the caller stops waiting.
+        (&mut self.0).await.unwrap_or(Err(StoreError::Interrupted))
     }
 
     /// Waits until the write is flushed to disk, on a thread that may block.
-    pub fn durable_blocking(self) -> Result<(), StoreError> {
-        self.0.blocking_recv().unwrap_or(Err(StoreError::Interrupted))
+    pub fn durable_blocking(mut self) -> Result<(), StoreError> {
+        let (_, taken) = oneshot::channel();
+        std::mem::replace(&mut self.0, taken).blocking_recv().unwrap_or(Err(StoreError::Interrupted))
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // From here on, a refusal is counted by the writer.
+        self.0.close();
+        if let Ok(Err(error)) = self.0.try_recv() {
+            crate::metrics::STORE_UNCHECKED.add(1);
+            tracing::error!(what = ABANDONED, %error, "a write to the store was refused and is not repeated");
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::engine::{self, Engine, Failure};
 use super::observers::Observers;
 use super::queue::{Next, Queue, QueuedBatch, Reply};
 use super::reclaim::Reclaim;
-use super::{Batch, Health, META, StoreError};
+use super::{ABANDONED, Batch, Health, META, StoreError};
 use crate::metrics;
 
 /// The first pause before a failed store is retried; it doubles up to the longest one.
@@ -46,9 +46,6 @@ pub(super) const PANICS: super::Table = super::Table("test panics");
 /// The table whose changes are invalid in tests.
 #[cfg(test)]
 pub(super) const REFUSED: super::Table = super::Table("test refused");
-
-/// The description of a refused write whose caller has stopped waiting.
-const ABANDONED: &str = "a write whose caller no longer waits";
 
 /// The state between two commits.
 struct Work {
