@@ -80,7 +80,8 @@ class Api:
         self.process = self.system.start("salt-api")
         until = time.monotonic() + 60
         while True:
-            with contextlib.suppress(OSError, KeyError, IndexError, ValueError):
+            # `return` is text, so a TypeError, while the master does not answer the API yet.
+            with contextlib.suppress(OSError, KeyError, IndexError, TypeError, ValueError):
                 self.session = self.connect().post("/login", LOGIN)["return"][0]["token"]
                 if self.connect().post("/", PING, self.session)["return"][0] == {"m1": True}:
                     return
