@@ -25,6 +25,7 @@
 mod clock;
 mod forward;
 mod heartbeat;
+mod known;
 mod large;
 mod lease;
 mod link;

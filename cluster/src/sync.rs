@@ -2,7 +2,8 @@
 //!
 //! For each key the member remembers the last revision that it has seen in the cluster, and the digest of that value. A
 //! local value with another digest was changed here. It is sent on condition that the revision is still the newest.
-//! Where both sides were changed, the cluster's value wins unless the table prefers the local one.
+//! Where both sides were changed, the cluster's value wins unless the table prefers the local one. A value that this
+//! member has sent before it lost the servers' answer is no change of the other side.
 //!
 //! Each value names the revision that it replaces. One that replaces an older revision than the newest one seen here does
 //! was stored again by somebody without the secret. It is refused, as are values that cannot be decrypted or were removed
@@ -20,11 +21,12 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::known::Known;
 use crate::link::{Entry, Link, LinkError, name_of, nats, token};
 use crate::message::MAX_PAYLOAD;
 use crate::part_list::PartList;
 use crate::secrets::PUBLISH_KEYS;
-use crate::tables::{Request, Table, ValueDigest, digest};
+use crate::tables::{Request, Table, digest};
 use crate::{Local, metrics, secrets};
 
 const KNOWN: StoreName = StoreName("cluster_known");
@@ -41,15 +43,6 @@ const BUCKET: &[u8] = b"bucket";
 
 /// The table and key of a value.
 type Name = (usize, Vec<u8>);
-
-/// The last synchronised revision of a value.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Known {
-    revision: u64,
-    /// The revision that it replaced.
-    after: u64,
-    digest: ValueDigest,
-}
 
 /// The task that synchronises the tables.
 pub(crate) struct Sync {
@@ -80,7 +73,7 @@ impl Sync {
         for (key, value) in store.scan_prefix(KNOWN, b"")? {
             let Some(at) = key.iter().position(|byte| *byte == 0) else { continue };
             let table = tables.iter().position(|table| table.name().as_bytes() == &key[..at]);
-            if let Some((table, known_here)) = table.zip(unpack_known(&value)) {
+            if let Some((table, known_here)) = table.zip(Known::unpack(&value)) {
                 known.insert((table, key[at + 1..].to_vec()), known_here);
             }
         }
@@ -265,9 +258,19 @@ impl Sync {
             None => vec![REMOVED],
         };
         let after = revision;
-        let Some(revision) = self.link.update(&key, &stored, after).await? else { return Ok(false) };
-        self.remember(name.clone(), Known { revision, after, digest: digest(value) }).await;
-        Ok(true)
+        match self.link.update(&key, &stored, after).await {
+            Ok(Some(revision)) => {
+                self.remember(name.clone(), Known::stored(revision, after, digest(value))).await;
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(error) => {
+                let mut known = self.known.get(name).cloned().unwrap_or_default();
+                known.add_unanswered(after, digest(value));
+                self.remember(name.clone(), known).await;
+                Err(error)
+            }
+        }
     }
 
     /// Applies a value of the cluster.
@@ -302,6 +305,13 @@ impl Sync {
         };
         let Some(local) = self.read(&name).await else { return Ok(()) };
         let (of_local, of_cluster) = (digest(local.as_deref()), digest(value.as_deref()));
+        if known.is_own(after, &of_cluster) {
+            self.remember(name.clone(), Known::stored(entry.revision, after, of_cluster.clone())).await;
+            if of_local != of_cluster && !self.send(&name, local.as_deref(), entry.revision).await? {
+                tracing::debug!(key, "a value was changed again elsewhere");
+            }
+            return Ok(());
+        }
         if of_local != of_cluster {
             let table = Arc::clone(&self.tables[name.0]);
             if of_local != known.digest && table.prefers(local.as_deref(), value.as_deref()) {
@@ -318,7 +328,7 @@ impl Sync {
                 return Ok(());
             }
         }
-        self.remember(name, Known { revision: entry.revision, after, digest: of_cluster }).await;
+        self.remember(name, Known::stored(entry.revision, after, of_cluster)).await;
         Ok(())
     }
 
@@ -426,7 +436,8 @@ impl Sync {
 
     async fn remember(&mut self, name: Name, known: Known) {
         let mut batch = Batch::new();
-        batch.put(KNOWN, known_key(self.tables[name.0].name(), &name.1), pack_known(&known));
+        let row = [self.tables[name.0].name().as_bytes(), &[0], &name.1].concat();
+        batch.put(KNOWN, row, known.pack());
         let what = "the state of a shared value: it is determined again after the next start";
         self.store.write_unchecked_when_room(batch, what).await;
         self.known.insert(name, known);
@@ -451,33 +462,4 @@ enum Content {
     Damaged,
     /// Written by a newer version.
     Unknown,
-}
-
-fn known_key(table: &str, key: &[u8]) -> Vec<u8> {
-    [table.as_bytes(), &[0], key].concat()
-}
-
-fn pack_known(known: &Known) -> Vec<u8> {
-    let digest = known.digest.as_deref().unwrap_or_default();
-    [&known.revision.to_be_bytes()[..], &known.after.to_be_bytes(), digest].concat()
-}
-
-fn unpack_known(packed: &[u8]) -> Option<Known> {
-    let (revision, rest) = packed.split_first_chunk()?;
-    let (after, digest) = rest.split_first_chunk()?;
-    let digest = (!digest.is_empty()).then(|| digest.to_vec());
-    Some(Known { revision: u64::from_be_bytes(*revision), after: u64::from_be_bytes(*after), digest })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn known_revisions_round_trip() {
-        for known in [Known::default(), Known { revision: 7, after: 5, digest: digest(Some(b"x")) }] {
-            assert_eq!(unpack_known(&pack_known(&known)), Some(known));
-        }
-        assert_eq!(unpack_known(b"short"), None);
-    }
 }
