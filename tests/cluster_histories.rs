@@ -1,10 +1,11 @@
-//! Histories of concurrent calls on all members of a cluster, while servers and members are killed, paused and cut off:
-//! the queues of a cluster are linearizable; keys and tokens, which each member serves from its own store, converge, and
-//! what was deleted does not come back; a batch has one owner.
+//! Histories of concurrent calls on all members of a cluster, while servers and members are killed, paused and cut off and
+//! a clock jumps: the queues of a cluster are linearizable; so is each key and user with one writer, though each member
+//! serves them from its own store; what was deleted does not come back; a batch has one owner.
 //!
 //! `BRINE_HISTORY_SECONDS` sets how long each history is recorded (10).
 #![cfg(feature = "messaging")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +15,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::balancer::Balancer;
-use crate::support::linearizability::{Operation, Queue, QueueCall, linearization, relevant};
+use crate::support::clock::Clock;
+use crate::support::linearizability::{
+    Operation, Queue, QueueCall, Register, RegisterCall, comes_and_goes_once, linearization, relevant,
+};
 use crate::support::nats::{Nats, member, three_servers};
 use crate::support::{BRINE, System, stderr, stdout, until};
 
@@ -25,19 +29,29 @@ struct Cluster {
     members: Vec<System>,
     proxies: Vec<Vec<Balancer>>,
     servers: Vec<Nats>,
+    /// The clock of [`VICTIM`].
+    clock: Clock,
 }
+
+/// The member or server to which faults happen.
+const VICTIM: usize = 1;
 
 /// What happens to a cluster while a history is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     ServerKilled,
+    ServerPaused,
+    /// No member reaches it, but the other servers do.
+    ServerCutOff,
     MemberKilled,
     MemberPaused,
     MemberCutOff,
+    /// One hour back, then two hours forward.
+    ClockJumps,
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    async fn start(extra: &str) -> Self {
         let servers = three_servers().await;
         for server in &servers {
             server.until_current().await;
@@ -49,34 +63,61 @@ impl Cluster {
                 own.push(Balancer::start(0, vec![([127, 0, 0, 1], server.port).into()]).await);
             }
             let ports: Vec<u16> = own.iter().map(|proxy| proxy.port).collect();
-            let mut system = member(&ports, name, SECRET, "auto_accept: True\n");
-            system.start_master().await;
-            members.push(system);
+            members.push(member(&ports, name, SECRET, &format!("auto_accept: True\n{extra}")));
             proxies.push(own);
         }
-        Cluster { members, proxies, servers }
+        let clock = Clock::build(&members[VICTIM].path("clock")).unwrap();
+        let mut cluster = Cluster { members, proxies, servers, clock };
+        for at in 0..3 {
+            cluster.start_member(at).await;
+        }
+        cluster
     }
 
-    fn signal(&self, at: usize, signal: Signal) {
-        kill(Pid::from_raw(self.members[at].master_pid().cast_signed()), signal).unwrap();
+    async fn start_member(&mut self, at: usize) {
+        let clock = if at == VICTIM { self.clock.environment() } else { Vec::new() };
+        let clock: Vec<_> = clock.iter().map(|(name, path)| (name.as_str(), path.to_str().unwrap())).collect();
+        self.members[at].start_master_with(&clock).await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.members[VICTIM].master_pid().cast_signed()), signal).unwrap();
+    }
+
+    fn server_proxies(&self) -> impl Iterator<Item = &Balancer> {
+        self.proxies.iter().map(|own| &own[VICTIM])
+    }
+
+    async fn begin(&mut self, fault: Fault) {
+        match fault {
+            Fault::ServerKilled => self.servers[VICTIM].kill(),
+            Fault::ServerPaused => self.servers[VICTIM].signal(Signal::SIGSTOP),
+            Fault::ServerCutOff => self.server_proxies().for_each(Balancer::cut),
+            Fault::MemberKilled => self.members[VICTIM].kill_master(),
+            Fault::MemberPaused => self.signal(Signal::SIGSTOP),
+            Fault::MemberCutOff => self.proxies[VICTIM].iter().for_each(Balancer::cut),
+            Fault::ClockJumps => self.clock.set(-3600).unwrap(),
+        }
+    }
+
+    async fn end(&mut self, fault: Fault) {
+        match fault {
+            Fault::ServerKilled => self.servers[VICTIM].restart().await,
+            Fault::ServerPaused => self.servers[VICTIM].signal(Signal::SIGCONT),
+            Fault::ServerCutOff => self.server_proxies().for_each(Balancer::restore),
+            Fault::MemberKilled => self.start_member(VICTIM).await,
+            Fault::MemberPaused => self.signal(Signal::SIGCONT),
+            Fault::MemberCutOff => self.proxies[VICTIM].iter().for_each(Balancer::restore),
+            Fault::ClockJumps => self.clock.set(3600).unwrap(),
+        }
     }
 
     /// Lets a fault happen for a third of this time, in its middle.
-    async fn suffer(&mut self, fault: Fault, at: usize, time: Duration) {
+    async fn suffer(&mut self, fault: Fault, time: Duration) {
         tokio::time::sleep(time / 3).await;
-        match fault {
-            Fault::ServerKilled => self.servers[at].kill(),
-            Fault::MemberKilled => self.members[at].kill_master(),
-            Fault::MemberPaused => self.signal(at, Signal::SIGSTOP),
-            Fault::MemberCutOff => self.proxies[at].iter().for_each(Balancer::cut),
-        }
+        self.begin(fault).await;
         tokio::time::sleep(time / 3).await;
-        match fault {
-            Fault::ServerKilled => self.servers[at].restart().await,
-            Fault::MemberKilled => self.members[at].start_master().await,
-            Fault::MemberPaused => self.signal(at, Signal::SIGCONT),
-            Fault::MemberCutOff => self.proxies[at].iter().for_each(Balancer::restore),
-        }
+        self.end(fault).await;
         tokio::time::sleep(time / 3).await;
     }
 }
@@ -84,13 +125,20 @@ impl Cluster {
 /// Runs a runner function on a member by its configuration. Returns `None` without an answer or with an error: then the
 /// effect of the call is unknown.
 async fn call(etc: &str, words: &[&str]) -> Option<Value> {
+    tool(etc, "salt-run", words).await
+}
+
+/// Runs a program of a member as [`call`].
+async fn tool(etc: &str, program: &str, words: &[&str]) -> Option<Value> {
+    json::from_json(&printed(etc, program, words).await?).ok()
+}
+
+/// Returns what a program of a member prints; `None` if it fails or takes long.
+async fn printed(etc: &str, program: &str, words: &[&str]) -> Option<String> {
     let mut command = tokio::process::Command::new(BRINE);
-    command.args(["salt-run", "-c", etc, "--out=json"]).args(words).kill_on_drop(true);
+    command.args([program, "-c", etc, "--out=json"]).args(words).kill_on_drop(true);
     let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await.ok()?.ok()?;
-    if !output.status.success() {
-        return None;
-    }
-    json::from_json(&stdout(&output)).ok()
+    output.status.success().then(|| stdout(&output))
 }
 
 /// Records calls of one client on one member until `ends`.
@@ -129,12 +177,12 @@ fn duration() -> Duration {
 }
 
 async fn queue_history(fault: Fault) {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start("").await;
     let (clock, next, ends) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU32::new(1)), Instant::now() + duration());
     let clients: Vec<_> = (0..6)
         .map(|at| tokio::spawn(client(cluster.members[at % 3].etc(), Arc::clone(&clock), Arc::clone(&next), ends)))
         .collect();
-    cluster.suffer(fault, 1, duration()).await;
+    cluster.suffer(fault, duration()).await;
     let mut history = Vec::new();
     for client in clients {
         history.extend(client.await.unwrap());
@@ -184,74 +232,218 @@ async fn queues_are_linearizable_while_a_member_is_cut_off() {
     queue_history(Fault::MemberCutOff).await;
 }
 
-/// Returns the keys of each state on a member.
-fn keys(system: &System) -> Value {
-    let output = system.tool("salt-key", &["-L", "--out=json"]);
-    json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_are_linearizable_while_a_server_is_paused() {
+    queue_history(Fault::ServerPaused).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_converge_and_deleted_ones_stay_deleted() {
-    let mut cluster = Cluster::start().await;
-    for at in 0..6 {
+async fn queues_are_linearizable_while_a_server_is_cut_off() {
+    queue_history(Fault::ServerCutOff).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_are_linearizable_while_a_clock_jumps() {
+    queue_history(Fault::ClockJumps).await;
+}
+
+/// The lists of keys, by the values of a [`Register`] that is a key; 0 is none of them.
+const LISTS: [&str; 3] = ["minions_pre", "minions", "minions_rejected"];
+
+/// Returns the list that a key is in, on a member.
+async fn key_list(etc: &str, id: &str) -> Option<u32> {
+    let keys = tool(etc, "salt-key", &["-L"]).await?;
+    let has = |list: &str| keys.get(list).and_then(Value::as_list).is_some_and(|ids| ids.contains(&id.into()));
+    Some(LISTS.iter().position(|list| has(list)).map_or(0, |at| u32::try_from(at).unwrap() + 1))
+}
+
+/// Returns whether a user has a token, on a member.
+async fn has_token(etc: &str, user: &str) -> Option<u32> {
+    let tokens = call(etc, &["auth.list_tokens", &format!("user={user}")]).await?;
+    Some(u32::from(!tokens.as_map()?.is_empty()))
+}
+
+/// A value with one writer, which each member serves from its own store.
+#[derive(Clone)]
+enum Shared {
+    /// The list that a key is in.
+    Key(String),
+    /// Whether a user has a token.
+    User(String),
+}
+
+impl Shared {
+    async fn read(&self, etc: &str) -> Option<u32> {
+        match self {
+            Shared::Key(id) => key_list(etc, id).await,
+            Shared::User(user) => has_token(etc, user).await,
+        }
+    }
+
+    /// Writes another value. Returns it, and whether that was acknowledged.
+    async fn change(&self, etc: &str, round: u32) -> (u32, bool) {
+        match self {
+            Shared::Key(id) => {
+                let (what, value) = if round % 2 == 0 { ("-a", 2) } else { ("-r", 3) };
+                (value, printed(etc, "salt-key", &["-y", "--include-all", what, id]).await.is_some())
+            }
+            Shared::User(user) if round % 2 == 0 => {
+                let login = ["-T", "-a", "file", "--username", user, "--password", "one", "test.arg"];
+                (1, call(etc, &login).await.is_some())
+            }
+            Shared::User(user) => (0, call(etc, &["auth.del_tokens", user]).await.is_some()),
+        }
+    }
+}
+
+/// Changes and reads a value on one member until `ends`.
+async fn writer(etc: String, value: Shared, clock: Arc<AtomicU64>, ends: Instant) -> Vec<Operation<RegisterCall>> {
+    let mut history = Vec::new();
+    for round in 0.. {
+        if Instant::now() >= ends {
+            break;
+        }
+        let began = clock.fetch_add(1, Ordering::SeqCst);
+        let (written, acknowledged) = value.change(&etc, round).await;
+        let ended = acknowledged.then(|| clock.fetch_add(1, Ordering::SeqCst));
+        history.push(Operation { call: RegisterCall::Write(written), began, ended });
+        let began = clock.fetch_add(1, Ordering::SeqCst);
+        if let Some(read) = value.read(&etc).await {
+            let ended = Some(clock.fetch_add(1, Ordering::SeqCst));
+            history.push(Operation { call: RegisterCall::Read(read), began, ended });
+        } else {
+            // A member that is away refuses at once.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+    history
+}
+
+/// Returns the digests of the tokens that a member lists, again and again until `ends`.
+async fn token_watcher(etc: String, ends: Instant) -> Vec<Vec<String>> {
+    let mut seen = Vec::new();
+    while Instant::now() < ends {
+        if let Some(tokens) = call(&etc, &["auth.list_tokens"]).await {
+            seen.push(tokens.as_map().unwrap().keys().map(ToString::to_string).collect());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    seen
+}
+
+const USERS: &str = "external_auth:\n  file:\n    ^filename: ROOT/users\n    user0: ['@runner']\n    user1: ['@runner']\n    \
+                     user2: ['@runner']\ntoken_file: ROOT/token\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_and_tokens_are_as_last_written_and_deleted_ones_stay_deleted() {
+    let mut cluster = Cluster::start(USERS).await;
+    for member in &cluster.members {
+        member.write("users", "user0:one\nuser1:one\nuser2:one\n");
+    }
+    for id in ["key0", "key1", "key2", "gone0", "gone1", "gone2", "gone3", "gone4", "gone5"] {
         let key = std::fs::read(cluster.members[0].path("pki/master.pub")).unwrap();
         let directory = cluster.members[0].path("pki/minions_pre");
         std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join(format!("minion{at}")), key).unwrap();
+        std::fs::write(directory.join(id), key).unwrap();
     }
-    assert!(cluster.members[0].tool("salt-key", &["-L"]).status.success());
-    until("all members have the keys", || {
-        cluster.members.iter().all(|member| keys(member) == keys(&cluster.members[0]))
-    })
-    .await;
-    let pending = keys(&cluster.members[0]);
-    assert_eq!(pending.get("minions_pre").and_then(Value::as_list).map(<[Value]>::len), Some(6), "{pending:?}");
-    for (fault, deleted) in
-        [(Fault::MemberCutOff, "minion0"), (Fault::MemberPaused, "minion1"), (Fault::ServerKilled, "minion2")]
-    {
-        let etc: Vec<String> = cluster.members.iter().map(System::etc).collect();
-        let ends = Instant::now() + duration();
-        // Members 0 and 2 accept and reject the other keys all the time.
-        let changes: Vec<_> = [0, 2]
-            .into_iter()
-            .map(|at| {
-                let etc = etc[at].clone();
-                tokio::spawn(async move {
-                    let mut accepts = false;
-                    while Instant::now() < ends {
-                        accepts = !accepts;
-                        let what = if accepts { "-a" } else { "-r" };
-                        let mut command = tokio::process::Command::new(BRINE);
-                        command.args(["salt-key", "-c", &etc, "-y", "--include-all", what, "minion[345]"]);
-                        _ = tokio::time::timeout(Duration::from_secs(20), command.output()).await;
-                    }
-                })
-            })
-            .collect();
+    let etc: Vec<String> = cluster.members.iter().map(System::etc).collect();
+    for etc in &etc {
+        agree(|| async { key_list(etc, "gone5").await == Some(1) }, "the keys are known").await;
+    }
+    let faults = [
+        Fault::MemberCutOff,
+        Fault::MemberPaused,
+        Fault::MemberKilled,
+        Fault::ServerKilled,
+        Fault::ServerPaused,
+        Fault::ClockJumps,
+    ];
+    let mut watched = vec![Vec::new(); 3];
+    for (number, fault) in faults.into_iter().enumerate() {
+        let (clock, ends) = (Arc::new(AtomicU64::new(1)), Instant::now() + duration());
+        let shared = |at: usize| [Shared::Key(format!("key{at}")), Shared::User(format!("user{at}"))];
+        let mut writers = Vec::new();
+        for (at, etc) in etc.iter().enumerate() {
+            for value in shared(at) {
+                // The value that the writer finds belongs to its history.
+                let found = value.read(etc).await.unwrap();
+                let task = tokio::spawn(writer(etc.clone(), value.clone(), Arc::clone(&clock), ends));
+                writers.push((value, found, task));
+            }
+        }
+        let watchers: Vec<_> = etc.iter().map(|etc| tokio::spawn(token_watcher(etc.clone(), ends))).collect();
+        let deleted = format!("gone{number}");
         let removal = async {
             tokio::time::sleep(duration() / 2).await;
-            let mut command = tokio::process::Command::new(BRINE);
-            command.args(["salt-key", "-c", &etc[0], "-y", "-d", deleted]);
-            assert!(command.output().await.unwrap().status.success());
+            assert!(printed(&etc[0], "salt-key", &["-y", "-d", &deleted]).await.is_some());
         };
-        tokio::join!(cluster.suffer(fault, 1, duration()), removal);
-        for change in changes {
-            change.await.unwrap();
+        tokio::join!(cluster.suffer(fault, duration()), removal);
+        for (at, watcher) in watchers.into_iter().enumerate() {
+            watched[at].extend(watcher.await.unwrap());
         }
-        until("all members have the same keys", || {
-            let first = keys(&cluster.members[0]);
-            cluster.members.iter().all(|member| keys(member) == first)
-        })
-        .await;
-        let all = format!("{:?}", keys(&cluster.members[1]));
-        assert!(!all.contains(deleted), "{fault:?}: {all}");
-        assert!(all.contains("minion3") && all.contains("minion5"), "{fault:?}: {all}");
+        for (value, found, writer) in writers {
+            let mut history = vec![Operation { call: RegisterCall::Write(found), began: 0, ended: Some(0) }];
+            history.extend(writer.await.unwrap());
+            let answered = history.iter().filter(|one| one.ended.is_some()).count();
+            println!("{fault:?}: {} calls, {answered} answered", history.len());
+            let last = agreed(&value, &etc).await;
+            let began = clock.fetch_add(1, Ordering::SeqCst);
+            history.push(Operation { call: RegisterCall::Read(last), began, ended: Some(began) });
+            assert!(answered > 4, "{fault:?}: {history:#?}");
+            assert!(linearization::<Register>(&history).is_some(), "{fault:?}: {history:#?}");
+        }
+        for etc in &etc {
+            agree(|| async { key_list(etc, &deleted).await == Some(0) }, "the deleted key is gone").await;
+        }
+    }
+    for etc in &etc {
+        for number in 0..faults.len() {
+            assert_eq!(key_list(etc, &format!("gone{number}")).await, Some(0));
+        }
+    }
+    // A member that has seen a token go never shows it again.
+    for seen in watched {
+        let all: BTreeSet<&String> = seen.iter().flatten().collect();
+        assert!(all.len() > 4, "{seen:?}");
+        for digest in all {
+            assert!(comes_and_goes_once(seen.iter().map(|tokens| tokens.contains(digest))), "{digest} {seen:#?}");
+        }
+    }
+}
+
+/// Waits until a condition holds.
+async fn agree<F: Future<Output = bool>>(holds: impl Fn() -> F, what: &str) {
+    let end = Instant::now() + crate::support::TIMEOUT;
+    while !holds().await {
+        assert!(Instant::now() < end, "timed out waiting: {what}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Waits until all members have the same value, twice in succession, and returns it.
+async fn agreed(value: &Shared, etc: &[String]) -> u32 {
+    let end = Instant::now() + crate::support::TIMEOUT;
+    let mut before = None;
+    loop {
+        let mut all = BTreeSet::new();
+        for etc in etc {
+            all.insert(value.read(etc).await);
+        }
+        let now = all.pop_first().flatten().filter(|_| all.is_empty());
+        if let Some(now) = now
+            && before == Some(now)
+        {
+            return now;
+        }
+        before = now;
+        assert!(Instant::now() < end, "the members do not agree");
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_has_one_owner_though_a_paused_one_comes_back() {
-    let mut cluster = Cluster::start().await;
+async fn a_batch_has_one_owner_though_the_former_one_comes_back() {
+    let mut cluster = Cluster::start("").await;
     let ids: Vec<String> = (0..4).map(|number| format!("web{number}")).collect();
     // All minions belong to a member that stays.
     for id in &ids {
@@ -264,25 +456,34 @@ async fn a_batch_has_one_owner_though_a_paused_one_comes_back() {
         })
     })
     .await;
-    let marks = cluster.members[2].path("marks");
-    let command = format!("echo ran >>{}; sleep 2", marks.display());
-    let begun = cluster.members[0].tool("salt", &["--async", "--batch-size", "1", "*", "cmd.run", &command]);
-    assert!(begun.status.success(), "{}{}", stdout(&begun), stderr(&begun));
-    let ran = || std::fs::read_to_string(&marks).unwrap_or_default().lines().count();
-    until("the first minion runs it", || ran() >= 1).await;
-    cluster.signal(0, Signal::SIGSTOP);
-    until("another member has taken the batch over", || ran() >= 3).await;
-    cluster.signal(0, Signal::SIGCONT);
-    until("all minions have run it", || ran() >= 4).await;
-    // The former owner learns that it is no longer the owner, and publishes nothing more.
-    let answered = cluster.members[0].tool("salt-run", &["manage.present", "--out=json"]);
-    assert!(answered.status.success());
-    until("nothing runs any more", || {
-        let running = cluster.members[2].tool("salt", &["*", "saltutil.running", "--out=json", "--static"]);
-        json::from_json(&stdout(&running)).ok().is_some_and(|all| {
-            all.as_map().is_some_and(|all| all.values().all(|jobs| jobs.as_list().is_some_and(<[Value]>::is_empty)))
+    for fault in [
+        Fault::MemberPaused,
+        Fault::MemberCutOff,
+        Fault::MemberKilled,
+        Fault::ServerPaused,
+        Fault::ServerCutOff,
+        Fault::ClockJumps,
+    ] {
+        let marks = cluster.members[2].path(&format!("marks-{fault:?}"));
+        let command = format!("echo ran >>{}; sleep 2", marks.display());
+        let begun = cluster.members[VICTIM].tool("salt", &["--async", "--batch-size", "1", "*", "cmd.run", &command]);
+        assert!(begun.status.success(), "{}{}", stdout(&begun), stderr(&begun));
+        let ran = || std::fs::read_to_string(&marks).unwrap_or_default().lines().count();
+        until("the first minion runs it", || ran() >= 1).await;
+        cluster.begin(fault).await;
+        until("the batch goes on", || ran() >= 3).await;
+        cluster.end(fault).await;
+        until("all minions have run it", || ran() >= 4).await;
+        // The former owner learns that it is no longer the owner, and publishes nothing more.
+        agree(|| async { call(&cluster.members[VICTIM].etc(), &["manage.present"]).await.is_some() }, "it answers")
+            .await;
+        until("nothing runs any more", || {
+            let running = cluster.members[2].tool("salt", &["*", "saltutil.running", "--out=json", "--static"]);
+            json::from_json(&stdout(&running)).ok().is_some_and(|all| {
+                all.as_map().is_some_and(|all| all.values().all(|jobs| jobs.as_list().is_some_and(<[Value]>::is_empty)))
+            })
         })
-    })
-    .await;
-    assert_eq!(ran(), 4);
+        .await;
+        assert_eq!(ran(), 4, "{fault:?}");
+    }
 }

@@ -1,55 +1,14 @@
-//! Jumps of the master's wall clock, by a preloaded library that is built on demand.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
+//! Jumps of the master's wall clock.
 
 use super::fault::RECOVERY;
 use super::record::Record;
+use crate::support::clock::Clock;
 
-const SOURCE: &str = include_str!("clock.c");
-
-pub struct Clock {
-    library: PathBuf,
-    /// The shift in seconds.
-    shift: PathBuf,
-}
-
-impl Clock {
-    /// Builds the library in this directory; an error is the reason to skip the round.
-    pub fn build(directory: &Path) -> Result<Self, String> {
-        let clock = Clock { library: directory.join("clock.so"), shift: directory.join("shift") };
-        let source = directory.join("clock.c");
-        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&source, SOURCE));
-        written.map_err(|error| format!("writing {} failed: {error}", source.display()))?;
-        let mut command = Command::new("cc");
-        command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&clock.library).arg(&source);
-        match command.output() {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => return Err(format!("the C compiler fails: {}", crate::support::stderr(&output))),
-            Err(error) => return Err(format!("there is no C compiler: cc: {error}")),
-        }
-        clock.set(0)?;
-        Ok(clock)
+/// Sets the clock back one hour, then forward by 25 hours, with events after each jump.
+pub async fn jump(clock: &Clock, record: &Record) -> Result<(), String> {
+    for seconds in [-3600, 25 * 3600] {
+        clock.set(seconds)?;
+        record.more_events(50, RECOVERY).await.map_err(|error| format!("{error} (a jump to {seconds} s)"))?;
     }
-
-    /// Returns the environment variables that activate the clock.
-    pub fn environment(&self) -> Vec<(String, PathBuf)> {
-        vec![("LD_PRELOAD".to_owned(), self.library.clone()), ("FAULT_CLOCK".to_owned(), self.shift.clone())]
-    }
-
-    fn set(&self, seconds: i64) -> Result<(), String> {
-        use std::os::unix::fs::FileExt;
-        let file = std::fs::File::options().create(true).truncate(false).write(true).open(&self.shift);
-        let written = file.and_then(|file| file.write_all_at(&seconds.to_ne_bytes(), 0));
-        written.map_err(|error| format!("setting the clock failed: {error}"))
-    }
-
-    /// Sets the clock back one hour, then forward by 25 hours, with events after each jump.
-    pub async fn jump(&self, record: &Record) -> Result<(), String> {
-        for seconds in [-3600, 25 * 3600] {
-            self.set(seconds)?;
-            record.more_events(50, RECOVERY).await.map_err(|error| format!("{error} (a jump to {seconds} s)"))?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ use super::random::Random;
 use super::record::{Kind, Record, now};
 use super::world::{Start, World};
 use super::{clock, disk, network, store, subscribers, unsynced};
+use crate::support::clock::Clock;
 
 /// The maximum time after a fault until the master accepts events again.
 pub const RECOVERY: Duration = Duration::from_secs(40);
@@ -85,7 +86,7 @@ impl Fault {
             Fault::DiskFull => return disk::SmallDisk::mount(&world.path("cache")).map(Prepared::Disk),
             Fault::DescriptorsExhausted => world.start_with(Start { descriptors: Some(64), ..Start::default() }),
             Fault::ClockJumps => {
-                let clock = clock::Clock::build(&world.path("clock"))?;
+                let clock = Clock::build(&world.path("clock"))?;
                 world.start_with(Start { environment: clock.environment(), ..Start::default() });
                 return Ok(Prepared::Clock(clock));
             }
@@ -135,7 +136,7 @@ impl Fault {
             (Fault::NetworkCut, _) => network::cut(world, random).await,
             (Fault::DescriptorsExhausted, _) => network::exhaust_descriptors(world).await?,
             (Fault::SubscribersSlow, _) => outcome.received = subscribers::slow(world, record).await?,
-            (Fault::ClockJumps, Prepared::Clock(clock)) => clock.jump(record).await?,
+            (Fault::ClockJumps, Prepared::Clock(clock)) => clock::jump(clock, record).await?,
             (Fault::PowerLost, Prepared::Power(disks)) => {
                 let (master, minion) = &mut **disks;
                 world.kill_all();
@@ -171,7 +172,7 @@ impl FromStr for Fault {
 pub enum Prepared {
     Nothing,
     Disk(disk::SmallDisk),
-    Clock(clock::Clock),
+    Clock(Clock),
     /// The disks of the master and of the minion.
     Power(Box<(unsynced::Unsynced, unsynced::Unsynced)>),
 }

@@ -141,6 +141,35 @@ impl Model for Queue {
     }
 }
 
+/// A value that is overwritten and read; first it is 0.
+pub struct Register;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegisterCall {
+    Write(u32),
+    /// Reads this value.
+    Read(u32),
+}
+
+impl Model for Register {
+    type State = u32;
+    type Call = RegisterCall;
+
+    fn apply(state: &u32, call: &RegisterCall) -> Option<u32> {
+        match call {
+            RegisterCall::Write(value) => Some(*value),
+            RegisterCall::Read(value) => (value == state).then_some(*state),
+        }
+    }
+}
+
+/// Whether something that was seen at these times, one after the other, came and went at most once.
+pub fn comes_and_goes_once(seen: impl IntoIterator<Item = bool>) -> bool {
+    let mut changes: Vec<bool> = seen.into_iter().skip_while(|present| !present).collect();
+    changes.dedup();
+    changes.len() <= 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +201,43 @@ mod tests {
                 history.into_iter().map(|(began, ended, call)| operation(began, ended, call)).collect();
             assert_eq!(linearization::<Queue>(&history).is_some(), expected, "{what}");
             assert_eq!(linearization::<Queue>(&relevant(history)).is_some(), expected, "{what}, relevant calls");
+        }
+    }
+
+    #[test]
+    fn histories_of_registers_are_judged() {
+        use RegisterCall::{Read, Write};
+        for (what, expected, history) in [
+            ("never written", true, vec![(1, 2, Read(0))]),
+            ("read again", true, vec![(1, 2, Write(1)), (3, 4, Read(1)), (5, 6, Read(1))]),
+            ("lost", false, vec![(1, 2, Write(1)), (3, 4, Read(0))]),
+            ("undone", false, vec![(1, 2, Write(1)), (3, 4, Write(2)), (5, 6, Read(1))]),
+            ("concurrent writes", true, vec![(1, 4, Write(1)), (2, 3, Write(2)), (5, 6, Read(1))]),
+            ("back and forth", false, vec![(1, 4, Write(1)), (2, 3, Write(2)), (5, 6, Read(1)), (7, 8, Read(2))]),
+            (
+                "a late unanswered write",
+                true,
+                vec![(1, 0, Write(1)), (3, 4, Write(2)), (5, 6, Read(2)), (7, 8, Read(1))],
+            ),
+            ("a future write", false, vec![(1, 2, Read(1)), (3, 0, Write(1))]),
+        ] {
+            let history: Vec<_> =
+                history.into_iter().map(|(began, ended, call)| operation(began, ended, call)).collect();
+            assert_eq!(linearization::<Register>(&history).is_some(), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_returns_is_noticed() {
+        for (expected, seen) in [
+            (true, &[][..]),
+            (true, &[false]),
+            (true, &[true, true]),
+            (true, &[false, true, true, false, false]),
+            (false, &[true, false, true]),
+            (false, &[false, true, false, false, true]),
+        ] {
+            assert_eq!(comes_and_goes_once(seen.iter().copied()), expected, "{seen:?}");
         }
     }
 }

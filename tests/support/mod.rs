@@ -3,6 +3,7 @@
 pub mod api;
 pub mod balancer;
 pub mod browser;
+pub mod clock;
 #[allow(dead_code, reason = "the tests of returners use the rest")]
 #[path = "../../returners/tests/support/database.rs"]
 pub mod database;

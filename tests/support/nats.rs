@@ -5,6 +5,9 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::support::{System, free_port, until};
 
 /// A NATS server. Its data survives kills and restarts, until this is dropped.
@@ -84,6 +87,12 @@ impl Nats {
             }
         }
         all
+    }
+
+    /// Sends a signal to the running server.
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.child.as_ref().unwrap().id();
+        kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
     }
 
     pub fn kill(&mut self) {
