@@ -99,6 +99,8 @@ impl From<ResolveError> for PublishError {
 /// The maximum wait for minions to reconnect after a restart, and the polling interval.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The maximum wait for the job cache to store the events up to now.
+const JOB_CACHE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Publishes jobs and tracks their returns.
 pub(crate) struct Jobs {
@@ -365,11 +367,13 @@ impl Jobs {
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        self.events.job_cache_caught_up(Duration::from_secs(5)).await;
+        self.events.job_cache_caught_up(JOB_CACHE_TIMEOUT).await;
     }
 
-    /// Returns the returns of a job in the job cache, by minion.
+    /// Returns the returns of a job by minion, from the job cache once it has stored all events up to now: the event of a
+    /// return may precede both the subscription of the caller and the entry in the cache.
     async fn cached_returns(&self, jid: Jid) -> Option<Map> {
+        self.events.job_cache_caught_up(JOB_CACHE_TIMEOUT).await;
         self.storage.run(move |storage| storage.job_cache.get_jid(&jid)).await.ok()?.ok()
     }
 
