@@ -110,6 +110,7 @@ mod param;
 mod tests;
 
 pub mod arguments;
+pub mod carriers;
 
 use brine_text::nearest::nearest_within;
 use brine_value::{Map, Value};

@@ -1,8 +1,9 @@
 //! Masks secrets in what the daemons record: events, journal, job cache, returners and logs.
 //!
 //! An argument is secret if its name says so (`masked_names`, `unmasked_names`): the name of a keyword, of a parameter
-//! that a positional value fills, or of a key in nested data, also in a text that is such data. The functions themselves
-//! always get the real values; callers mask copies. Nothing is copied if nothing is secret.
+//! that a positional value fills, or of a key in nested data, also in a text that contains such data. Arguments for another
+//! function, such as `job_args`, have the names of its parameters. The functions themselves always get the real values;
+//! callers mask copies. Nothing is copied if nothing is secret.
 
 mod names;
 mod secrets;
@@ -12,6 +13,8 @@ mod texts;
 
 use std::sync::Arc;
 
+use brine_function::Args;
+use brine_function::carriers::Carrier;
 use brine_text::glob::GlobError;
 use brine_value::{Map, Value};
 
@@ -77,21 +80,24 @@ impl Mask {
         match value {
             Value::List(items) => self.list(items, |_, item| self.value(function, item)).map(Value::List),
             Value::Map(map) => self.mapping(function, map).map(Value::Map),
-            Value::Str(text) => self.holds_secret(function, text).then(|| MASK.into()),
+            Value::Str(text) => self.text(function, text).map(Value::from),
             _ => None,
         }
     }
 
-    /// Whether a text is a mapping with a secret in it.
-    fn holds_secret(&self, function: &str, text: &str) -> bool {
-        texts::secrets(text, |name| self.is_secret(function, name)).any(|(_, value)| value != MASK)
+    fn text(&self, function: &str, text: &str) -> Option<String> {
+        texts::masked(text, |name| self.is_secret(function, name))
     }
 
     /// Returns a masked copy of a mapping; `None` if it contains no secret.
     pub fn mapping(&self, function: &str, map: &Map) -> Option<Map> {
+        self.keywords(function, None, map)
+    }
+
+    fn keywords(&self, function: &str, inner: Option<&Inner>, map: &Map) -> Option<Map> {
         let mut copy: Option<Map> = None;
         for (index, (name, value)) in map.iter().enumerate() {
-            if let Some(masked) = self.named(function, name.as_str(), value) {
+            if let Some(masked) = self.argument(function, inner, (name.as_str(), None), value) {
                 copy.get_or_insert_with(|| map.clone())[index] = masked;
             }
         }
@@ -102,19 +108,47 @@ impl Mask {
     /// `password=x` count as keywords, as they do for minions.
     pub fn arguments(&self, function: &str, arguments: &[Value]) -> Option<Vec<Value>> {
         let has_values = arguments.iter().any(|one| one.get(KEYWORDS).is_none());
-        let positional = match &self.parameters {
-            Some(parameters) if has_values => parameters.positional(function),
-            _ => Vec::new(),
-        };
+        let positional = if has_values { self.positional(function) } else { Vec::new() };
+        let inner = Inner::of(function, arguments);
         self.list(arguments, |index, argument| {
-            if let Some((name, text)) = argument.as_str().and_then(keyword)
-                && (self.is_secret(function, name) || self.holds_secret(function, text))
-                && !text.is_empty()
-            {
-                return Some(format!("{name}={MASK}").into());
-            }
-            self.named(function, positional.get(index).copied(), argument)
+            let masked = match argument {
+                Value::Str(text) => keyword(text).and_then(|(name, text)| {
+                    let masked = self.argument(function, inner.as_ref(), (Some(name), None), &text.into())?;
+                    Some(format!("{name}={masked}").into())
+                }),
+                Value::Map(map) if map.contains_key(KEYWORDS) => {
+                    return self.keywords(function, inner.as_ref(), map).map(Value::Map);
+                }
+                _ => None,
+            };
+            let own = (positional.get(index).copied(), Some(index));
+            masked.or_else(|| self.argument(function, inner.as_ref(), own, argument))
         })
+    }
+
+    fn positional(&self, function: &str) -> Vec<&'static str> {
+        self.parameters.as_ref().map(|parameters| parameters.positional(function)).unwrap_or_default()
+    }
+
+    /// Returns what is recorded of an argument with this name or position; `None` for the argument itself.
+    fn argument(&self, function: &str, inner: Option<&Inner>, at: At<'_>, value: &Value) -> Option<Value> {
+        let masked = inner.and_then(|inner| match inner.part(at)? {
+            Part::List => match value {
+                Value::List(items) => self.arguments(&inner.function, items).map(Value::List),
+                // A text of a list, whose items have no names.
+                Value::Str(text) if text.contains('[') => {
+                    let is_secret = |name: &&str| self.is_secret(&inner.function, name);
+                    self.positional(&inner.function).iter().any(is_secret).then(|| MASK.into())
+                }
+                one => self.arguments(&inner.function, std::slice::from_ref(one)).map(Value::List),
+            },
+            Part::Keywords => self.value(&inner.function, value),
+            Part::Keyword => self.named(&inner.function, at.0, value),
+            Part::Positional(index) => {
+                self.named(&inner.function, self.positional(&inner.function).get(index).copied(), value)
+            }
+        });
+        masked.or_else(|| self.named(function, at.0, value))
     }
 
     /// Returns the fields of a job or return that contain secrets, masked. The name of the function is the field `fun`.
@@ -153,20 +187,53 @@ impl Mask {
     /// Returns the secrets among arguments in wire format, to remove them from messages and results.
     pub fn secrets(&self, function: &str, arguments: &[Value]) -> Secrets {
         let mut secrets = Secrets::default();
-        let positional = self.parameters.as_ref().map(|parameters| parameters.positional(function));
+        let (positional, inner) = (self.positional(function), Inner::of(function, arguments));
         for (index, argument) in arguments.iter().enumerate() {
-            let name = positional.as_ref().and_then(|names| names.get(index).copied());
-            match argument.as_str().and_then(keyword) {
-                Some((name, text)) if self.is_secret(function, name) => secrets.add(name, &text.into()),
-                keyword => {
-                    if let Some((_, text)) = keyword {
-                        self.collect(function, None, &text.into(), &mut secrets);
+            match argument {
+                Value::Map(map) if map.contains_key(KEYWORDS) => {
+                    for (name, value) in map {
+                        self.collect_argument(function, inner.as_ref(), (name.as_str(), None), value, &mut secrets);
                     }
-                    self.collect(function, name, argument, &mut secrets);
+                }
+                _ => {
+                    let keyword = argument.as_str().and_then(keyword);
+                    if let Some((name, text)) = keyword {
+                        let at = (Some(name), None);
+                        self.collect_argument(function, inner.as_ref(), at, &text.into(), &mut secrets);
+                    }
+                    if keyword.is_some_and(|(name, _)| self.is_secret(function, name)) {
+                        // It is no value, but may have several lines.
+                        self.collect(function, None, argument, &mut secrets);
+                    } else {
+                        let at = (positional.get(index).copied(), Some(index));
+                        self.collect_argument(function, inner.as_ref(), at, argument, &mut secrets);
+                    }
                 }
             }
         }
         secrets
+    }
+
+    fn collect_argument(
+        &self,
+        function: &str,
+        inner: Option<&Inner>,
+        at: At<'_>,
+        value: &Value,
+        secrets: &mut Secrets,
+    ) {
+        if let Some((inner, part)) = inner.and_then(|inner| Some((inner, inner.part(at)?))) {
+            let function = inner.function.as_str();
+            match (part, value) {
+                (Part::List, Value::List(items)) => secrets.extend(self.secrets(function, items)),
+                (Part::List | Part::Keywords, value) => self.collect(function, None, value, secrets),
+                (Part::Keyword, value) => self.collect(function, at.0, value, secrets),
+                (Part::Positional(index), value) => {
+                    self.collect(function, self.positional(function).get(index).copied(), value, secrets);
+                }
+            }
+        }
+        self.collect(function, at.0, value, secrets);
     }
 
     fn collect(&self, function: &str, name: Option<&str>, value: &Value, secrets: &mut Secrets) {
@@ -179,7 +246,7 @@ impl Mask {
             Value::Nil | Value::Bool(_) => {}
             leaf => {
                 let of_text = |text| texts::secrets(text, |name| self.is_secret(function, name));
-                leaf.as_str().into_iter().flat_map(of_text).for_each(|(name, value)| secrets.add(name, &value.into()));
+                leaf.as_str().into_iter().flat_map(of_text).for_each(|found| secrets.add_found(found));
                 if let Some(name) = name.filter(|name| self.is_secret(function, name)) {
                     secrets.add(name, leaf);
                 }
@@ -208,10 +275,55 @@ impl Mask {
     }
 }
 
+/// The name and the position of an argument, as far as it has them.
+type At<'a> = (Option<&'a str>, Option<usize>);
+
+/// The function that the arguments of another one name.
+struct Inner {
+    carrier: &'static Carrier,
+    function: String,
+}
+
+/// The role of an argument for the inner function.
+enum Part {
+    /// Its positional arguments.
+    List,
+    /// Its keyword arguments.
+    Keywords,
+    /// One of its keyword arguments.
+    Keyword,
+    /// Its positional argument at this index.
+    Positional(usize),
+}
+
+impl Inner {
+    fn of(function: &str, arguments: &[Value]) -> Option<Self> {
+        let carrier = Carrier::of(function)?;
+        let function = carrier.function_in(&Args::from_wire(arguments))?;
+        Some(Inner { carrier, function: format!("{}{function}", carrier.prefix()) })
+    }
+
+    fn part(&self, (name, position): At<'_>) -> Option<Part> {
+        let is = |parameter: Option<(&str, Option<usize>)>| {
+            parameter.is_some_and(|(own, at)| name == Some(own) || (at.is_some() && at == position))
+        };
+        if is(self.carrier.list) {
+            return Some(Part::List);
+        }
+        if is(self.carrier.keywords) {
+            return Some(Part::Keywords);
+        }
+        match position {
+            None => name.filter(|name| !self.carrier.owns(name)).map(|_| Part::Keyword),
+            Some(position) => position.checked_sub(self.carrier.rest?).map(Part::Positional),
+        }
+    }
+}
+
 /// Whether data contains a masked value.
 pub fn is_masked(value: &Value) -> bool {
     match value {
-        Value::Str(text) => text == MASK || keyword(text).is_some_and(|(_, text)| text == MASK),
+        Value::Str(text) => texts::is_masked(text),
         Value::List(items) => items.iter().any(is_masked),
         Value::Map(map) => map.values().any(is_masked),
         _ => false,

@@ -1,25 +1,62 @@
 //! The secrets of one call, which are removed from texts that may repeat them.
 
+use std::borrow::Cow;
+
 use brine_value::{Map, Value};
 
 use crate::MASK;
+use crate::texts::Found;
 
 /// The minimum length of a secret that is removed from any text. A shorter one is removed after its name only, since it
 /// may be part of other words.
 const MIN_LENGTH: usize = 4;
 
-/// The secrets of one call, by the names of their arguments.
+/// The maximum number of secrets that are removed one by one; texts of calls with more are removed as a whole.
+const MAX_SECRETS: usize = 1000;
+
+/// The secrets of one call, with the texts around them that identify short ones.
 #[derive(Default)]
-pub struct Secrets(Vec<(String, String)>);
+pub struct Secrets(Vec<Secret>);
+
+struct Secret {
+    before: String,
+    text: String,
+    after: &'static str,
+}
+
+impl Secret {
+    /// Returns the text that is replaced, and the text around the mask.
+    fn replaced(&self) -> (Cow<'_, str>, &str, &str) {
+        if self.text.len() >= MIN_LENGTH {
+            return (Cow::Borrowed(&self.text), "", "");
+        }
+        (format!("{}{}{}", self.before, self.text, self.after).into(), &self.before, self.after)
+    }
+}
 
 impl Secrets {
+    /// Adds the value of an argument.
     pub(crate) fn add(&mut self, name: &str, value: &Value) {
         let text = match value {
             Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             other => other.to_string(),
         };
-        if !text.is_empty() && text != MASK {
-            self.0.push((name.to_owned(), text));
+        self.push(Secret { before: format!("{name}="), text, after: "" });
+    }
+
+    /// Adds a secret within a text.
+    pub(crate) fn add_found(&mut self, Found { before, secret, after }: Found<'_>) {
+        self.push(Secret { before: before.into_owned(), text: secret.into_owned(), after });
+    }
+
+    /// Adds the secrets of a call within the call.
+    pub(crate) fn extend(&mut self, other: Secrets) {
+        other.0.into_iter().for_each(|secret| self.push(secret));
+    }
+
+    fn push(&mut self, secret: Secret) {
+        if !secret.text.is_empty() && secret.text != MASK && self.0.len() <= MAX_SECRETS {
+            self.0.push(secret);
         }
     }
 
@@ -28,17 +65,22 @@ impl Secrets {
         self.0.is_empty()
     }
 
+    /// Whether there are too many secrets to remove them one by one.
+    fn is_full(&self) -> bool {
+        self.0.len() > MAX_SECRETS
+    }
+
     /// Removes the secrets from a message.
     pub fn scrub(&self, text: &str) -> String {
+        if self.is_full() {
+            return MASK.to_owned();
+        }
         // A longer secret may contain a shorter one.
-        let mut secrets: Vec<&(String, String)> = self.0.iter().collect();
-        secrets.sort_by_key(|(_, secret)| std::cmp::Reverse(secret.len()));
-        secrets.into_iter().fold(text.to_owned(), |text, (name, secret)| {
-            if secret.len() >= MIN_LENGTH {
-                text.replace(secret.as_str(), MASK)
-            } else {
-                text.replace(&format!("{name}={secret}"), &format!("{name}={MASK}"))
-            }
+        let mut secrets: Vec<&Secret> = self.0.iter().collect();
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
+        secrets.into_iter().fold(text.to_owned(), |text, secret| {
+            let (replaced, before, after) = secret.replaced();
+            if text.contains(&*replaced) { text.replace(&*replaced, &format!("{before}{MASK}{after}")) } else { text }
         })
     }
 
@@ -69,8 +111,6 @@ impl Secrets {
     }
 
     fn is_in(&self, text: &str) -> bool {
-        self.0.iter().any(|(name, secret)| {
-            if secret.len() >= MIN_LENGTH { text.contains(secret) } else { text.contains(&format!("{name}={secret}")) }
-        })
+        self.is_full() || self.0.iter().any(|secret| text.contains(&*secret.replaced().0))
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use brine_value::{Map, Value, list, map, msgpack};
+use brine_value::{Map, Value, json, list, map, msgpack};
 use proptest::prelude::*;
 
 use super::*;
@@ -9,7 +9,11 @@ struct SetPassword;
 
 impl Parameters for SetPassword {
     fn positional(&self, function: &str) -> Vec<&'static str> {
-        if function == "shadow.set_password" { vec!["name", "password"] } else { Vec::new() }
+        match function {
+            "shadow.set_password" | "runner.lock.open" => vec!["name", "password"],
+            "runner.batch.start" => vec!["tgt", "fun", "arg"],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -47,6 +51,15 @@ fn names_are_secret_by_their_words() {
         "pass",
         "ssh_pass",
         "Authorization",
+        "sshkey",
+        "ssh_key",
+        "deploySshKey",
+        "accesskey",
+        "passphrase",
+        "auth_token",
+        "basic_auth",
+        "aws_creds",
+        "wpa_psk",
     ] {
         assert!(mask.is_secret("test.arg", name), "{name}");
     }
@@ -69,6 +82,10 @@ fn names_are_secret_by_their_words() {
         "routing_key",
         "author",
         "bypass",
+        "pubkey",
+        "sshpubkey",
+        "hotkey",
+        "eauth",
     ] {
         assert!(!mask.is_secret("test.arg", name), "{name}");
     }
@@ -126,13 +143,66 @@ fn arguments_are_masked_by_keyword_position_text_and_nested_name() {
             list![map! {"__kwarg__" => true, "a" => "[{'token': 'x'}]"}],
             list![map! {"__kwarg__" => true, "a" => MASK}],
         ),
+        // Texts that contain data.
+        ("test.arg", list!["token: x"], list![format!("token: {MASK}")]),
+        (
+            "file.write",
+            list!["/x", map! {"__kwarg__" => true, "args" => list!["password=x\nb=1"]}],
+            list!["/x", map! {"__kwarg__" => true, "args" => list![format!("password={MASK}\nb=1")]}],
+        ),
+        ("slsutil.renderer", list!["string=a: 1\ntoken: x"], list![format!("string=a: 1\ntoken: {MASK}")]),
+        ("git.clone", list!["/x", "https://u:x@h/r"], list!["/x", format!("https://u:{MASK}@h/r")]),
+        // Arguments for another function have the names of its parameters.
+        (
+            "schedule.add",
+            list![
+                "j",
+                map! {"__kwarg__" => true, "function" => "shadow.set_password", "job_args" => list!["root", "x"]}
+            ],
+            list![
+                "j",
+                map! {"__kwarg__" => true, "function" => "shadow.set_password", "job_args" => list!["root", MASK]}
+            ],
+        ),
+        (
+            "schedule.add",
+            list!["j", "function=shadow.set_password", "job_args=[root, x]", "job_kwargs={key: x}"],
+            list!["j", "function=shadow.set_password", format!("job_args={MASK}"), format!("job_kwargs={MASK}")],
+        ),
+        (
+            "mine.send",
+            list!["users", "root", "x", "mine_function=shadow.set_password"],
+            list!["users", "root", MASK, "mine_function=shadow.set_password"],
+        ),
+        (
+            "runner.batch.start",
+            list!["*", "shadow.set_password", list!["root", "x"]],
+            list!["*", "shadow.set_password", list!["root", MASK]],
+        ),
+        (
+            "runner.salt.execute",
+            list![
+                "*",
+                map! {"__kwarg__" => true, "fun" => "shadow.set_password", "arg" => list!["root", "x"], "key" => "x"}
+            ],
+            list![
+                "*",
+                map! {"__kwarg__" => true, "fun" => "shadow.set_password", "arg" => list!["root", MASK], "key" => MASK}
+            ],
+        ),
+        (
+            "runner.queue.insert_runner",
+            list!["lock.open", list!["front", "x"]],
+            list!["lock.open", list!["front", MASK]],
+        ),
+        ("test.cross_test", list!["shadow.set_password", "root", "x"], list!["shadow.set_password", "root", MASK]),
     ] {
         let given = given.as_list().unwrap().to_vec();
         assert_eq!(mask().arguments(function, &given).map(Value::List), Some(masked), "{function} {given:?}");
     }
     for (function, given) in [
         ("test.ping", list![]),
-        ("test.arg", list!["{a: token}", "b={c: 1}", "token: x", "{", "[:]"]),
+        ("test.arg", list!["{a: token}", "b={c: 1}", "{", "[:]", "a=true", "{token: null}"]),
         ("test.arg", list!["x", map! {"__kwarg__" => true, "a" => map! {"b" => 1}}]),
         ("grains.get", list![map! {"__kwarg__" => true, "key" => "os"}]),
         ("user.present", list![map! {"__kwarg__" => true, "hash_password" => true, "password" => Value::Nil}]),
@@ -162,6 +232,8 @@ fn masked_data_is_recognised() {
     for (value, masked) in [
         (list![map! {"a" => MASK}], true),
         (list![format!("password={MASK}")], true),
+        (list![format!("https://u:{MASK}@h")], true),
+        (list![format!("echo {MASK}{MASK}")], false),
         (list!["a", map! {"a" => 1}], false),
     ] {
         assert_eq!(is_masked(&value), masked, "{value}");
@@ -189,9 +261,31 @@ fn messages_and_results_lose_the_secrets_of_their_call() {
         ("shadow.set_password", list!["root", "abc=def"], "abc=def"),
         ("cmd.run", list!["id", r#"env={"DB_PASSWORD": "hunter2"}"#], "hunter2"),
         ("test.arg", list![map! {"__kwarg__" => true, "a" => "{token: hunter2, b: 1}"}], "hunter2"),
+        ("test.arg", list![r#"{"token": "hun\"ter2"}"#], "hun\"ter2"),
+        ("test.arg", list!["a: 1\ntoken: hunter2"], "hunter2"),
+        ("git.clone", list!["https://u:hunt%40r2@h"], "hunt@r2"),
+        (
+            "schedule.add",
+            list![
+                "j",
+                map! {"__kwarg__" => true, "function" => "shadow.set_password", "job_args" => list!["root", "hunter2"]}
+            ],
+            "hunter2",
+        ),
+        ("mine.send", list!["shadow.set_password", "root", "hunter2"], "hunter2"),
     ] {
         assert_eq!(mask().secrets(function, arguments.as_list().unwrap()).scrub(text), MASK, "{function}");
     }
+}
+
+#[test]
+fn short_secrets_are_removed_behind_their_name_and_in_urls() {
+    let arguments = list!["token=ab", "https://u:cd@h"];
+    let secrets = mask().secrets("test.arg", arguments.as_list().unwrap());
+    assert_eq!(secrets.scrub("about token=ab, https://u:cd@h"), format!("about token={MASK}, https://u:{MASK}@h"));
+    // Beyond a number, texts are removed as a whole.
+    let many: Vec<Value> = (0..3000).map(|number| format!("token=secret{number}").into()).collect();
+    assert_eq!(mask().secrets("test.arg", &many).scrub("x"), MASK);
 }
 
 fn data() -> impl Strategy<Value = Value> {
@@ -235,6 +329,31 @@ proptest! {
         let mut again = record;
         again.extend(masked);
         prop_assert_eq!(mask().record(&again), Map::new());
+    }
+
+    #[test]
+    fn a_secret_in_a_text_is_masked(
+        secret in "MARKER-[a-z'\"\\\\ :,{}&@/?#=-]{0,8}x", before in "[a-z]{0,4}", style in 0_usize..6,
+        name in prop::sample::select(vec!["password", "api_key", "sshkey", "Authorization"]),
+    ) {
+        let quoted = Value::from(secret.as_str());
+        let text = match style {
+            0 => json::to_json(&map! {"a" => before.as_str(), name => quoted}.into()),
+            1 => format!("{{a: '{before}', {name}: '{}'}}", secret.replace('\'', "''")),
+            2 => format!("a: {before}\n{name}: {}\nb: 1", json::to_json(&quoted)),
+            3 => format!("a: {before}\n{name}: |\n  {secret}\n  {before}\nb: 1"),
+            4 => format!("{name}={secret}\nb=1"),
+            _ => format!("a: {before}\n- {name}:\n  - {}\n", json::to_json(&quoted)),
+        };
+        for argument in [text.as_str().into(), format!("text={text}").into(), map! {"x" => text.as_str()}.into()] {
+            let argument: Value = argument;
+            let given = [argument];
+            let masked = mask().arguments("test.arg", &given).map(Value::List);
+            prop_assert!(masked.as_ref().is_some_and(|masked| !contains(masked, "MARKER")), "{} {:?}", text, masked);
+            prop_assert!(is_masked(&masked.unwrap()), "{}", text);
+            let scrubbed = mask().secrets("test.arg", &given).scrub(&format!("wrong value: {secret}"));
+            prop_assert!(!scrubbed.contains("MARKER"), "{} {}", text, scrubbed);
+        }
     }
 
     #[test]

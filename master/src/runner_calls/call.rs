@@ -73,11 +73,14 @@ impl NewCall {
     pub fn new(mask: &Mask, kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
         let (_, prefix) = kind.labels();
         let tag = kind.tag(&jid);
-        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
-        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
+        let fun_args = args.to_wire();
         let name = format!("{prefix}.{function}");
         let secrets = mask.secrets(&name, &fun_args);
-        let fun_args = mask.arguments(&name, &fun_args).unwrap_or(fun_args);
+        let mut fun_args = mask.arguments(&name, &fun_args).unwrap_or(fun_args);
+        // As in Salt, keyword arguments of these functions are not marked.
+        if let Some(Value::Map(keywords)) = fun_args.last_mut().filter(|_| !args.keyword.is_empty()) {
+            keywords.shift_remove("__kwarg__");
+        }
         let body = map! {"fun" => name, "fun_args" => fun_args, "jid" => &jid};
         NewCall {
             kind,

@@ -1,0 +1,78 @@
+//! Passwords of users in URLs (`https://user:password@host/`), and secret parameters of queries.
+
+use std::ops::Range;
+
+/// A secret in a URL.
+#[derive(Debug)]
+pub(super) struct Secret<'a> {
+    /// The name of the parameter; `None` for the password of the user.
+    pub name: Option<&'a str>,
+    pub range: Range<usize>,
+}
+
+/// The end of a URL within a text.
+const ENDS: &[char] = &[' ', '\t', '\r', '\n', '"', '\'', '<', '>', '`', '|'];
+
+/// Returns the secrets in the URLs of a text, in order.
+pub(super) fn secrets<'a>(text: &'a str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Secret<'a>> {
+    let mut at = 0;
+    // The rest of a query.
+    let mut query = 0..0;
+    std::iter::from_fn(move || {
+        loop {
+            while !query.is_empty() {
+                let pair = &text[query.clone()];
+                let length = pair.find('&').unwrap_or(pair.len());
+                let range = query.start..query.start + length;
+                query.start = (range.end + 1).min(query.end);
+                if let Some((name, value)) = text[range.clone()].split_once('=')
+                    && !value.is_empty()
+                    && !super::flow::is_option(value)
+                    && is_secret(name)
+                {
+                    return Some(Secret { name: Some(name), range: range.end - value.len()..range.end });
+                }
+            }
+            let begin = at + text[at..].find("://")? + "://".len();
+            let rest = &text[begin..];
+            let length = rest.find(|c| matches!(c, '/' | '?' | '#') || ENDS.contains(&c)).unwrap_or(rest.len());
+            let authority = begin..begin + length;
+            at = authority.end;
+            // A URL within the URL is read by the next round.
+            let rest = &text[at..];
+            let url = &rest[..rest.find("://").unwrap_or(rest.len())];
+            let url = &url[..url.find(ENDS).unwrap_or(url.len())];
+            if let Some(start) = url.find(['?', '#']).filter(|start| url[*start..].starts_with('?')) {
+                let length = url[start..].find('#').unwrap_or(url.len() - start);
+                query = at + start + 1..at + start + length;
+            }
+            at += url.len();
+            if let Some(password) = password(&text[authority.clone()]) {
+                return Some(Secret {
+                    name: None,
+                    range: authority.start + password.start..authority.start + password.end,
+                });
+            }
+        }
+    })
+}
+
+/// Returns the password in the authority of a URL.
+fn password(authority: &str) -> Option<Range<usize>> {
+    let user = authority.rfind('@')?;
+    let colon = authority[..user].find(':')?;
+    (colon + 1 < user).then_some(colon + 1..user)
+}
+
+/// Decodes the escapes of a URL, such as `%40`.
+pub(super) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let code = (*first == b'%').then(|| behind.get(..2)).flatten();
+        let code = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
