@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use brine_auth::Acl;
 use brine_config::MasterConfig;
+use brine_function::Args;
+use brine_function::carriers::{MAX_DEPTH, Place, called};
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Blocking;
 use brine_target::TargetKind;
@@ -41,6 +43,25 @@ fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -
     })
 }
 
+/// Returns whether rules allow a function, and those that its arguments name ([`called`]) with their options. Functions
+/// that publish jobs are refused, because jobs could loop.
+fn allows_all(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -> bool, depth: usize) -> bool {
+    if depth > MAX_DEPTH || fun.starts_with("publish.") || !allows(rules, fun, arg, may_reach) {
+        return false;
+    }
+    let options = options_of(rules);
+    called(fun, &Args::from_wire(arg)).iter().all(|one| {
+        let is_permitted = one.options.iter().all(|(name, value)| options.permits_option(&name.to_string(), value));
+        let everywhere: &dyn Fn(&str) -> bool = &|target| target == "*";
+        let may_reach = match one.place {
+            Place::Same => may_reach,
+            Place::Minions { .. } | Place::Host => everywhere,
+            Place::Runner | Place::Wheel => return false,
+        };
+        is_permitted && allows_all(rules, &one.function, &one.args.to_wire(), may_reach, depth + 1)
+    })
+}
+
 /// Evaluates the pattern of a function, or one with conditions on arguments: `{cmd.run: {args: [ls.*]}}`.
 fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
     match rule {
@@ -58,7 +79,7 @@ fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
 
 fn allows_args(condition: &Value, arg: &[Value]) -> bool {
     let Some(condition) = condition.as_map() else { return false };
-    let given = brine_function::Args::from_wire(arg);
+    let given = Args::from_wire(arg);
     let fits = |pattern: &Value, value: Option<&Value>| match value {
         Some(value) => pattern.is_nil() || is_match(&pattern.to_string(), &value.to_string()),
         None => false,
@@ -170,8 +191,7 @@ impl Peers {
     fn may_publish(&self, storage: &Storage, id: &MinionId, asked: &PeerPublish) -> bool {
         let functions = asked.functions();
         let rules = rules_for(&self.config.peer, id);
-        // Jobs that publish jobs could loop.
-        if rules.is_empty() || functions.is_empty() || functions.iter().any(|fun| fun.starts_with("publish.")) {
+        if rules.is_empty() || functions.is_empty() {
             return false;
         }
         let kind = if asked.request.tgt_type.starts_with("node") { "nodegroup" } else { &asked.request.tgt_type };
@@ -193,10 +213,10 @@ impl Peers {
         };
         let arg = &asked.request.arg;
         match &functions[..] {
-            [fun] => allows(&rules, fun, arg, &may_reach),
+            [fun] => allows_all(&rules, fun, arg, &may_reach, 0),
             several => several.iter().enumerate().all(|(at, fun)| {
                 let own = arg.get(at).and_then(Value::as_list).unwrap_or_default();
-                allows(&rules, fun, own, &may_reach)
+                allows_all(&rules, fun, own, &may_reach, 0)
             }),
         }
     }
@@ -233,6 +253,22 @@ impl Peers {
         let rules = rules_for(&self.config.peer_run, id);
         if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
             return refused(id, "the option 'peer_run' does not allow it");
+        }
+        let own = rules_for(&self.config.peer, id);
+        let is_allowed = called(&format!("runner.{}", asked.fun), &asked.args).iter().all(|one| match one.place {
+            Place::Runner => {
+                let is_last = called(&one.full_name(), &one.args).is_empty();
+                is_last && rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &one.function)))
+            }
+            Place::Wheel => false,
+            Place::Same | Place::Minions { .. } | Place::Host => {
+                let is_permitted =
+                    one.options.iter().all(|(name, value)| options_of(&rules).permits_option(&name.to_string(), value));
+                is_permitted && allows_all(&own, &one.function, &one.args.to_wire(), &|target| target == "*", 1)
+            }
+        });
+        if !is_allowed {
+            return refused(id, "the option 'peer' does not allow a function that the arguments name");
         }
         let source = self.calls.argument(Kind::Runner, &asked.fun, &asked.args, SOURCE);
         if let Err(error) = permit_source(&options_of(&rules), &self.config, source) {
@@ -279,6 +315,31 @@ mod tests {
             ("x", vec![], false),
         ] {
             assert_eq!(allows(&rules, fun, &arg, &|target| target == "web*"), allowed, "{fun} {arg:?}");
+        }
+    }
+
+    #[test]
+    fn functions_in_arguments_have_to_be_allowed() {
+        let rules = list![
+            "schedule.add",
+            "test.echo",
+            map! {"web*" => "cmd.run"},
+            map! {"@options" => list![map! {"ret" => "redis"}]}
+        ];
+        let rules: Vec<&Value> = rules.as_list().unwrap().iter().collect();
+        let scheduled = |function: &str| vec![Value::from("j"), format!("function={function}").into()];
+        let with = |option: &str| [scheduled("test.echo"), vec![option.into()]].concat();
+        for (fun, arg, allowed) in [
+            ("schedule.add", scheduled("test.echo"), true),
+            ("schedule.add", scheduled("cmd.run"), true),
+            ("schedule.add", scheduled("file.remove"), false),
+            ("schedule.add", scheduled("publish.publish"), false),
+            ("schedule.add", with("returner=redis"), true),
+            ("schedule.add", with("returner=rawfile_json"), false),
+            ("publish.publish", vec!["*".into(), "test.echo".into()], false),
+            ("test.cross_test", vec!["test.echo".into()], false),
+        ] {
+            assert_eq!(allows_all(&rules, fun, &arg, &|target| target == "web*", 0), allowed, "{fun} {arg:?}");
         }
     }
 }

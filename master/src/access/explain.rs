@@ -2,6 +2,7 @@
 
 use brine_auth::{Acl, CallKind, Identity, JobRequest, may_see};
 use brine_function::Args;
+use brine_function::carriers::{Called, Place, all_called, called};
 use brine_target::TargetError;
 use brine_value::{Map, Value, map};
 
@@ -62,7 +63,21 @@ impl Access {
         let of_master = [("runner.", CallKind::Runner), ("wheel.", CallKind::Wheel)];
         let call = of_master.iter().find_map(|(prefix, kind)| Some((asked.fun.strip_prefix(prefix)?, *kind)));
         if let Some((function, kind)) = call {
-            let permitted = acl.permits_call(kind, function, &asked.args, &asked.kwargs);
+            let args = Args { positional: asked.args.clone(), keyword: asked.kwargs.clone() };
+            let permits = |one: &Called| {
+                let minions = match &one.place {
+                    Place::Minions { tgt, tgt_type } => {
+                        let kind = tgt_type.parse().map_err(|error: TargetError| error.to_string())?;
+                        let target = self.facts.target(kind, tgt.clone(), ":").map_err(|error| error.to_string())?;
+                        resolve(storage, &target).map_err(|error| error.to_string())?.minions
+                    }
+                    Place::Same | Place::Host | Place::Runner | Place::Wheel => Vec::new(),
+                };
+                Ok(acl.permits_called(one, &minions, |target| minions_of(&self.facts, storage, target)))
+            };
+            let all: Vec<bool> = called(&asked.fun, &args).iter().map(permits).collect::<Result<_, String>>()?;
+            let permitted =
+                acl.permits_call(kind, function, &asked.args, &asked.kwargs) && all.iter().all(|permitted| *permitted);
             return Ok(map! {"permitted" => permitted, "entries" => entries}.into());
         }
         let kind = asked.tgt_type.parse().map_err(|error: TargetError| error.to_string())?;
@@ -70,7 +85,9 @@ impl Access {
         let Targets { minions, .. } = resolve(storage, &target).map_err(|error| error.to_string())?;
         let arguments = Args { positional: asked.args, keyword: asked.kwargs }.to_wire();
         let job = JobRequest { functions: vec![(&asked.fun, &arguments)], minions: &minions };
-        let is_kept_out = self.blacklist.has_user(&asked.user) || self.blacklist.has_function([asked.fun.as_str()]);
+        let names = all_called(&asked.fun, &Args::from_wire(&arguments)).unwrap_or_default();
+        let names = names.iter().map(String::as_str).chain([asked.fun.as_str()]);
+        let is_kept_out = self.blacklist.has_user(&asked.user) || self.blacklist.has_function(names);
         let permitted = !is_kept_out && acl.permits_job(&job, |target| minions_of(&self.facts, storage, target));
         let mut explained = map! {"permitted" => permitted, "entries" => entries, "minions" => minions.clone()};
         if is_kept_out {

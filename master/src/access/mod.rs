@@ -2,6 +2,7 @@
 //! and by passwords and tokens of `external_auth` (`login/`). Clients receive the same message regardless of the
 //! cause of a refusal; the log and the event `brine/access/denied` contain the cause.
 
+mod called;
 mod custom_auth;
 mod denials;
 mod explain;
@@ -31,6 +32,7 @@ use crate::facts::{Facts, Targets};
 use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
+use called::calls_of;
 use custom_auth::CustomAuth;
 use denials::Denials;
 pub(crate) use explain::PermissionQuery;
@@ -39,8 +41,6 @@ use login::Logins;
 use options::OptionRefused;
 pub(crate) use options::{SOURCE, permit_returners, permit_source};
 
-/// The runner function that calls hosts through `salt-ssh`.
-const SSH: &str = "ssh.cmd";
 /// The user name of the REST API's own calls.
 const API_USER: &str = "salt-api";
 /// The runner functions that the REST API may call on its own behalf: to read the journal for subscribers, and to revoke
@@ -204,19 +204,6 @@ impl Access {
     }
 }
 
-/// Whether entries for functions on all minions permit a call through `salt-ssh`. Its hosts are not minions, so entries
-/// for specific minions do not apply. All arguments must be named, and have the types that the runner function expects.
-fn permits_ssh(acl: &Acl, args: &Args) -> bool {
-    let Some(fun) = args.keyword.get("fun").and_then(Value::as_str) else { return false };
-    let is_plain = args.positional.is_empty() && args.keyword.get("raw_shell").is_none_or(|raw| *raw == false.into());
-    let arguments = match (args.keyword.get("arg"), args.keyword.get("kwarg")) {
-        (None, None) => &[],
-        (Some(Value::List(arguments)), None) => arguments.as_slice(),
-        _ => return false,
-    };
-    is_plain && acl.permits_job(&JobRequest { functions: vec![(fun, arguments)], minions: &[] }, |_| None)
-}
-
 fn truncated(name: &str) -> String {
     name.chars().take(MAX_SHOWN_NAME).collect()
 }
@@ -299,6 +286,11 @@ impl Access {
         let permitted = match caller.acl().or_else(|| self.acl_of_sudo(caller)) {
             _ if matches!(caller, Caller::Api) => false,
             _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
+            _ if calls_of(request)
+                .is_none_or(|called| self.blacklist.has_function(called.iter().map(String::as_str))) =>
+            {
+                false
+            }
             None => true,
             Some(_) if functions.is_empty() => false,
             Some(acl) => {
@@ -388,21 +380,14 @@ impl Access {
         let mut refused = None;
         let is_of_api =
             matches!(caller, Caller::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
-        let permitted = is_of_api
-            || caller.acl().is_none_or(|acl| {
+        let permitted = match caller.acl() {
+            _ if is_of_api => true,
+            None => true,
+            Some(acl) => {
                 refused = permit_source(&acl, &self.config, source).err();
-                if refused.is_some() {
-                    return false;
-                }
-                let is_permitted = acl.permits_call(of_call, function, &args.positional, &args.keyword);
-                if kind_of_call != Kind::Runner || function != SSH {
-                    return is_permitted;
-                }
-                let called = [args.positional.get(1), args.keyword.get("fun")].into_iter().flatten();
-                let called: Vec<String> = called.map(ToString::to_string).collect();
-                !self.is_blacklisted(caller, called.iter().map(String::as_str))
-                    && (is_permitted || permits_ssh(&acl, args))
-            });
+                refused.is_none() && self.permits_call(caller, acl, (of_call, kind_of_call), function, args).await
+            }
+        };
         if permitted {
             return Ok(());
         }

@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use brine_function::Args;
+use brine_function::carriers::{Called, MAX_DEPTH, Place, called};
 use brine_target::Pcre;
 use brine_value::{Map, Value};
 use nix::unistd::{User, geteuid};
@@ -227,7 +228,8 @@ impl Acl {
         options::permit(rules.flatten(), name, value)
     }
 
-    /// Whether a user with these entries may publish a job. Each function has to be permitted on each minion.
+    /// Whether a user with these entries may publish a job. Each function has to be permitted on each minion, as have
+    /// functions that arguments name, such as the one of `schedule.add`.
     /// `minions_of` returns the minions of a compound target, or `None` if it is invalid. An entry with a target does
     /// not permit a job without minions, which only minions of a syndic could match.
     pub fn permits_job(&self, job: &JobRequest<'_>, minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
@@ -235,20 +237,79 @@ impl Acl {
             return false;
         }
         job.functions.iter().all(|(function, arguments)| {
-            let Args { positional, keyword } = &Args::from_wire(arguments);
-            let permits = |entry: &Entry| match entry {
-                Entry::Anywhere(pattern) => pattern.matches(function),
-                Entry::On(target, rules) => {
-                    rules.iter().any(|rule| rule.permits(function, positional, keyword))
-                        && covers(target, job.minions, &minions_of)
-                }
-                Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) | Entry::Options(_) => false,
-            };
-            *function == FIND_JOB || self.entries.iter().any(permits)
+            let args = Args::from_wire(arguments);
+            *function == FIND_JOB || self.permits_function(function, &args, job.minions, &minions_of, 0)
         })
     }
 
-    /// Returns whether a user with these entries may call a runner or wheel function.
+    fn permits_function(
+        &self,
+        function: &str,
+        args: &Args,
+        minions: &[String],
+        minions_of: &dyn Fn(&str) -> Option<HashSet<String>>,
+        depth: usize,
+    ) -> bool {
+        let permits = |entry: &Entry| match entry {
+            Entry::Anywhere(pattern) => pattern.matches(function),
+            Entry::On(target, rules) => {
+                rules.iter().any(|rule| rule.permits(function, &args.positional, &args.keyword))
+                    && covers(target, minions, minions_of)
+            }
+            Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) | Entry::Options(_) => false,
+        };
+        self.entries.iter().any(permits) && {
+            let all = called(function, args);
+            all.iter().all(|one| {
+                let minions = if one.place == Place::Same { minions } else { &[] };
+                self.permits_inner(one, minions, minions_of, depth + 1)
+            })
+        }
+    }
+
+    /// Whether a user with these entries may call a function that the arguments of a permitted one name, with the
+    /// options of its job. `minions` are those on which it runs: none for other hosts, and if they are unknown, so that
+    /// only entries for all minions permit it.
+    pub fn permits_called(
+        &self,
+        called: &Called,
+        minions: &[String],
+        minions_of: impl Fn(&str) -> Option<HashSet<String>>,
+    ) -> bool {
+        self.permits_inner(called, minions, &minions_of, 1)
+    }
+
+    fn permits_inner(
+        &self,
+        one: &Called,
+        minions: &[String],
+        minions_of: &dyn Fn(&str) -> Option<HashSet<String>>,
+        depth: usize,
+    ) -> bool {
+        let permits_option = |(name, value): (&Value, &Value)| match (name.as_str(), value) {
+            (Some("ret"), Value::Str(names)) => {
+                names.split(',').all(|name| self.permits_option("ret", &name.trim().into()))
+            }
+            (Some(name), value) => self.permits_option(name, value),
+            (None, _) => false,
+        };
+        if depth > MAX_DEPTH || !one.options.iter().all(permits_option) {
+            return false;
+        }
+        let kind = match one.place {
+            Place::Runner => CallKind::Runner,
+            Place::Wheel => CallKind::Wheel,
+            Place::Same | Place::Minions { .. } | Place::Host => {
+                return self.permits_function(&one.function, &one.args, minions, minions_of, depth);
+            }
+        };
+        let further = called(&one.full_name(), &one.args);
+        self.permits_call(kind, &one.function, &one.args.positional, &one.args.keyword)
+            && further.iter().all(|further| self.permits_inner(further, &[], minions_of, depth + 1))
+    }
+
+    /// Returns whether a user with these entries may call a runner or wheel function, apart from functions that its
+    /// arguments name ([`Acl::permits_called`]).
     pub fn permits_call(&self, kind: CallKind, function: &str, positional: &[Value], keyword: &Map) -> bool {
         let Some((module, name)) = function.split_once('.').filter(|(_, name)| !name.contains('.')) else {
             return false;
@@ -264,7 +325,7 @@ impl Acl {
     }
 }
 
-fn covers(target: &str, minions: &[String], minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
+fn covers(target: &str, minions: &[String], minions_of: &(impl Fn(&str) -> Option<HashSet<String>> + ?Sized)) -> bool {
     if target == "*" {
         return true;
     }
