@@ -201,7 +201,7 @@ async fn states_with_beacon_true_configure_beacons() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_copied_and_moved_to_other_minions() {
-    let mut system = System::start("peer: {web1: [schedule.add]}\n").await;
+    let mut system = System::start("peer: {web1: [schedule.add, test.echo, {'@options': [metadata]}]}\n").await;
     for id in ["web1", "web2"] {
         system.start_minion(id).await;
     }

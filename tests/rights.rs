@@ -21,6 +21,7 @@ const CONFIG: &str = "external_auth:
     run: ['@jobs']
     src: ['@jobs', {'@options': [{ext_source: sqlite3}]}]
     all: [test.ping, {events: '*'}]
+    tim: ['schedule.*', 'mine.*', test.ping, {'web*': [test.echo]}, '@runner']
 publisher_acl:
   daemon: [test.ping]
 peer:
@@ -33,7 +34,7 @@ rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
 netapi_enable_clients: [local, local_async, local_batch, local_subset, runner]
 ";
 
-const USERS: &str = "bob:one\nkim:two\nweb:three\nrun:four\nsrc:five\nall:six\n";
+const USERS: &str = "bob:one\nkim:two\nweb:three\nrun:four\nsrc:five\nall:six\ntim:seven\n";
 
 const DENIED: &str = "Authorization error occurred.";
 
@@ -242,6 +243,67 @@ async fn sources_of_jobs_need_a_permission_in_calls_of_runner_functions() {
     let response = call(&src, map! {"ext_source" => "sqlite3"});
     assert!(response.body.contains("sqlite3.database"), "{response:?}");
     assert_eq!(call(&src, map! {"ext_source" => "mysql"}).status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_that_arguments_name_need_a_permission_by_every_door() {
+    let api = start().await;
+    let session = api.login("tim", "seven");
+    let status = |chunk: Map| {
+        let response = api.post("/", &session, &chunk.clone().into());
+        (response.status, chunk, response.body)
+    };
+    let job = |tgt: &str, fun: &str, arg: Value, kwarg: Map| {
+        map! {"client" => "local", "tgt" => tgt, "fun" => fun, "arg" => arg, "kwarg" => kwarg}
+    };
+    let scheduled = |tgt: &str, function: &str, more: Map| {
+        let mut kwarg = map! {"function" => function, "seconds" => 3600};
+        kwarg.extend(more);
+        job(tgt, "schedule.add", list![function], kwarg)
+    };
+    let runner = |fun: &str, arg: Value| map! {"client" => "runner", "fun" => fun, "arg" => arg};
+    let written = api.system.path("written.sh");
+    let kwargs = map! {"filename" => written.display().to_string()};
+    for (chunk, permitted) in [
+        (scheduled("web1", "cmd.run", map! {"job_args" => list!["id"]}), false),
+        (scheduled("*", "test.ping", map! {}), true),
+        (scheduled("web1", "test.ping", map! {"returner" => "rawfile_json", "return_kwargs" => kwargs}), false),
+        (scheduled("web1", "test.echo", map! {"job_args" => list!["x"]}), true),
+        (scheduled("*", "test.echo", map! {"job_args" => list!["x"]}), false),
+        (job("web1", "mine.send", list!["cmd.run", "id"], map! {}), false),
+        (job("web1", "mine.send", list!["test.ping"], map! {}), true),
+        (job("web1", "test.ping", list![], map! {}), true),
+        (runner("salt.execute", list!["web1", "test.echo", list!["x"]]), true),
+        (runner("salt.execute", list!["*", "test.echo", list!["x"]]), false),
+        (runner("salt.execute", list!["db1", "test.ping"]), true),
+        (runner("salt.execute", list!["web1", "cmd.run", list!["id"]]), false),
+        (runner("batch.start", list!["web1", "cmd.run", list!["id"]]), false),
+        (runner("salt.cmd", list!["cmd.run", "id"]), false),
+        (runner("salt.cmd", list!["test.ping"]), true),
+        (runner("queue.insert_runner", list!["salt.cmd", list!["cmd.run", "id"]]), false),
+        (runner("mine.update", list!["web1", "glob", false, map! {"cmd.run" => "id"}]), false),
+    ] {
+        let (status, chunk, body) = status(chunk);
+        assert_eq!(status, if permitted { 200 } else { 401 }, "{}: {body}", Value::from(chunk));
+    }
+    // By raw requests, also in a job with several functions.
+    for (fun, arg) in [
+        (Value::from("schedule.add"), vec!["j".into(), "function=cmd.run".into()]),
+        (list!["test.ping", "schedule.add"], vec![list![], list!["j", "function=cmd.run"]]),
+    ] {
+        let request = PublishRequest {
+            fun,
+            arg,
+            proof: Some(password("tim", "seven")),
+            ..PublishRequest::new("web1", "", "tim")
+        };
+        let answer = ask(&api.system, request.to_map()).await;
+        assert!(answer.to_string().contains(DENIED), "{answer}");
+    }
+    let explained =
+        api.system.tool("salt-run", &["auth.test", "tim", "web1", "runner.salt.cmd", "cmd.run", "id", "eauth=file"]);
+    assert!(stdout(&explained).contains("permitted:\n    False"), "{}", stdout(&explained));
+    assert!(!written.exists());
 }
 
 /// Follows the events of a user, from the start of the journal.

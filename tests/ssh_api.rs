@@ -19,12 +19,13 @@ external_auth:
     ann: ['test.*']
     bob: [{'web*': ['.*']}]
     eve: ['@runner']
+    gus: ['@runner', '.*']
     fay: [{'*': [{test.echo: {args: [good]}}]}]
 rest_cherrypy: {host: 127.0.0.1, port: PORT, disable_ssl: True}
 ";
 
 async fn start(config: &str) -> (Api, Sshd) {
-    let api = Api::start(config, &[("users", "ann:one\nbob:one\neve:one\nfay:one\n")], &[]).await;
+    let api = Api::start(config, &[("users", "ann:one\nbob:one\neve:one\nfay:one\ngus:one\n")], &[]).await;
     let sshd = Sshd::start(&api.system, "sshd", "", "").await;
     let entry = |id: &str| sshd.entry(id, ", ssh_options: [UserKnownHostsFile=/dev/null]");
     api.system.write("etc/roster", &[entry("web1"), entry("db1")].concat());
@@ -88,9 +89,12 @@ async fn users_need_the_right_to_call_a_function_on_all_minions() {
         ("ann", chunk("test.version", map! {}), 401),
         // An entry for a target of minions does not permit calls of hosts in the roster, whatever their names are.
         ("bob", chunk("test.ping", map! {}), 401),
-        ("eve", chunk("cmd.run", map! {"arg" => list!["id"]}), 200),
+        // The runner function alone permits no function of hosts.
+        ("eve", chunk("cmd.run", map! {"arg" => list!["id"]}), 401),
+        ("gus", chunk("cmd.run", map! {"arg" => list!["id"]}), 200),
         ("eve", chunk("test.version", map! {}), 401),
-        ("eve", shell.clone(), 401),
+        ("gus", shell.clone(), 401),
+        ("gus", chunk("test.version", map! {}), 401),
         ("ann", shell, 401),
         ("fay", echo("good"), 200),
         ("fay", echo("bad"), 401),
@@ -112,7 +116,7 @@ async fn users_need_the_right_to_call_a_function_on_all_minions() {
 async fn commands_of_the_shell_need_the_option_and_the_runner_function() {
     let (api, _sshd) = start(&format!("netapi_allow_raw_shell: True\n{CONFIG}")).await;
     let shell = chunk("echo $((1+1))", map! {"raw_shell" => true});
-    for (user, status) in [("eve", 200), ("ann", 401)] {
+    for (user, status) in [("gus", 200), ("eve", 401), ("ann", 401)] {
         let token = api.login(user, "one");
         let response = api.post("/", &token, &list![shell.clone()]);
         assert_eq!(response.status, status, "{user} {response:?}");

@@ -302,3 +302,49 @@ async fn jobs_run_once_while_syndic_and_masters_are_killed() {
     }
     assert_eq!(ran(&lower), expected);
 }
+
+/// Calls `salt` as a user of `external_auth`. Returns the output of both streams.
+fn by_bob(system: &System, words: &[&str]) -> String {
+    let login = ["-a", "file", "--username=bob", "--password=one"];
+    let output = system.tool("salt", &[&login, words].concat());
+    format!("{}{}", stdout(&output), stderr(&output))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_of_the_upper_master_get_nothing_else_from_masters_below() {
+    let mut upper = System::new(
+        "auto_accept: True\norder_masters: True\nsyndic_wait: 15\nexternal_auth:\n  file:\n    ^filename: ROOT/users\n    \
+         bob: [test.ping, schedule.add, {top1: [cmd.run]}]\n",
+    );
+    upper.write("users", "bob:one\n");
+    upper.start_master().await;
+    upper.start_minion("top1").await;
+    let (lower, _syndic) = add(&upper, "s1", &["web1"], "").await;
+    let command = format!("echo $(hostname) >> {}", lower.path("ran").display());
+    let command = command.as_str();
+    let pinged = by_bob(&upper, &["*", "test.ping"]);
+    assert!(pinged.contains("top1:\n    True") && pinged.contains("web1:\n    True"), "{pinged}");
+    let file = format!("filename={}", lower.path("ran").display());
+    for words in [
+        &["web1", "cmd.run", command][..],
+        &["web*", "test.ping,cmd.run", ",", command],
+        &["web1", "schedule.add", "j", "function=cmd.run", "seconds=1"],
+        &["web1", "test.ping", "--return", "rawfile_json", "--return_kwargs", &file],
+        &["-b", "1", "web1", "cmd.run", command],
+    ] {
+        let refused = by_bob(&upper, words);
+        assert!(refused.contains("Authorization error occurred."), "{words:?}: {refused}");
+    }
+    // Permitted on all minions that the upper master knows: the master below, which knows another one, refuses its part.
+    let ran = by_bob(&upper, &["-t", "1", "*", "cmd.run", "echo out"]);
+    assert!(ran.contains("top1:\n    out") && !ran.contains("web1:\n    out"), "{ran}");
+    until("the master below has refused the job", || {
+        lower
+            .master_log()
+            .lines()
+            .any(|line| line.contains("refused") && line.contains("cmd.run") && line.contains("bob"))
+    })
+    .await;
+    assert!(by_bob(&upper, &["web1", "test.ping"]).contains("web1:\n    True"));
+    assert!(!lower.path("ran").exists());
+}

@@ -1,5 +1,7 @@
-//! Secrets among arguments and results: a marker goes in by every door, and is then looked for in events, in all files
-//! of master and minion, in logs of all levels, and in the command lines of processes.
+//! Secrets among arguments and results: a marker goes in by every door, and is then looked for in events and their
+//! streams, in all files of master and minion, in returners and logs of all levels, and in the command lines of processes.
+
+mod tiers;
 
 use crate::support;
 
@@ -11,12 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::support::api::Api;
+use crate::support::sshd::{Sshd, ssh};
 use crate::support::{BRINE, Events, System, stderr, stdout, until, within_limit};
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_value::{Map, Value, json, list, map, msgpack};
 use brine_wire::{Call, ClientCommand, Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
+use futures::{SinkExt, StreamExt};
+use tokio_tungstenite::tungstenite::Message;
 
 const MARKER: &str = "MARKER-58213";
 
@@ -50,7 +55,8 @@ impl Watch {
             while !ends.load(Ordering::Relaxed) {
                 for process in std::fs::read_dir("/proc").unwrap().flatten() {
                     let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-                    if is_in(&line, MARKER) {
+                    // The words of salt-ssh, which reads none from stdin, are its caller's.
+                    if is_in(&line, MARKER) && !is_in(&line, "\0salt-ssh\0") {
                         let line = String::from_utf8_lossy(&line).replace('\0', " ");
                         found.lock().unwrap().insert(format!("process {line}"));
                     }
@@ -59,6 +65,22 @@ impl Watch {
             }
         });
         watch
+    }
+
+    /// Watches the web sockets of the API, too.
+    async fn follow_socket(&self, api: &Api, token: &str) {
+        let address = format!("{}/all_events/{token}", api.url.replace("http://", "ws://"));
+        let (mut socket, _) = tokio_tungstenite::connect_async(address).await.unwrap();
+        socket.send(Message::text("websocket client ready")).await.unwrap();
+        let (found, tags) = (Arc::clone(&self.found), Arc::clone(&self.tags));
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = socket.next().await {
+                if is_in(&message.into_data(), MARKER) {
+                    found.lock().unwrap().insert("web socket".to_owned());
+                }
+                tags.lock().unwrap().push("web socket".to_owned());
+            }
+        });
     }
 
     fn saw(&self, pattern: &str) -> bool {
@@ -122,11 +144,17 @@ const CONFIG: &str = "api_pidfile: api.pid
 api_logfile: ''
 log_file: ROOT/master-all.log
 log_level_logfile: all
-netapi_enable_clients: [local, local_async, runner, runner_async, wheel]
+netapi_enable_clients: [local, local_async, local_batch, runner, runner_async, wheel, wheel_async, ssh]
 external_auth:
   file:
     ^filename: ROOT/users
-    fred: ['.*', '@runner', '@wheel', '@jobs']
+    fred: ['.*', '@runner', '@wheel', '@jobs', {events: '*'}]
+peer: {m1: ['.*']}
+event_return: [rawfile_json, sqlite3]
+ext_job_cache: sqlite3
+rawfile_json.filename: ROOT/events.json
+sqlite3.database: ROOT/jobs.db
+ignore_host_keys: True
 reactor:
   - 'test/react': [ROOT/etc/react.sls]
 schedule:
@@ -152,7 +180,7 @@ async fn start() -> Api {
         ),
     ];
     let mut api = Api::start(&format!("{CONFIG}{section}"), &files, &[]).await;
-    let more = "log_file: ROOT/m1-all.log\nlog_level_logfile: all\n\
+    let more = "log_file: ROOT/m1-all.log\nlog_level_logfile: all\nsqlite3.database: ROOT/jobs.db\n\
                 schedule:\n  own: {function: test.ping, seconds: 1, kwargs: {password: MARKER-58213}}\n";
     let mut events = api.system.events("salt/minion/").await;
     api.system.configure_minion("m1", more);
@@ -166,6 +194,9 @@ async fn secrets_reach_the_minion_and_no_record() {
     let api = start().await;
     let system = &api.system;
     let watch = Watch::start(system).await;
+    let sshd = Sshd::start(system, "sshd", "", "").await;
+    let options = format!(", passwd: {MARKER}, ssh_options: [UserKnownHostsFile=/dev/null]");
+    system.write("etc/roster", &sshd.entry("host1", &options));
     let environment = map! {"DB_PASSWORD" => MARKER, "FILE" => system.path("ran").display().to_string()};
     let writes = |word: &str| {
         let command = format!("echo {word} $DB_PASSWORD >> $FILE");
@@ -173,6 +204,16 @@ async fn secrets_reach_the_minion_and_no_record() {
     };
 
     // Raw requests: each kind of argument, options of returners, several functions, a refused publish.
+    let set_password = |fun: &str, mut arg: Vec<Value>| {
+        arg.push(list!["nobody-here", MARKER]);
+        (Value::from(fun), arg, map! {})
+    };
+    let mine = ["kept", "nobody-here", MARKER, "mine_function=shadow.set_password"].map(Value::from);
+    let scheduled = |more: Map| {
+        let mut all = map! {"function" => "test.ping", "seconds" => 1, "return_job" => true};
+        all.extend(more);
+        keywords(all)
+    };
     let mut jids = Vec::new();
     for (fun, arg, kwargs) in [
         (Value::from("cmd.run"), writes("raw"), map! {}),
@@ -187,6 +228,28 @@ async fn secrets_reach_the_minion_and_no_record() {
         ("test.ping".into(), vec![map! {"a" => list![map! {"secret" => MARKER}]}.into()], map! {}),
         ("shadow.set_password".into(), vec!["no-such-user".into(), MARKER.into()], map! {}),
         (list!["test.ping", "test.ping"], vec![list![], list![keywords(map! {"key" => MARKER})]], map! {}),
+        // Texts with data.
+        ("test.ping".into(), vec![format!("https://fred:{MARKER}@host/?token={MARKER}").into()], map! {}),
+        ("test.ping".into(), vec![format!("a: 1\npassword: |\n  {MARKER}\n").into()], map! {}),
+        ("test.ping".into(), vec![format!(r#"{{"sshkey": "\"{MARKER}"}}"#).into()], map! {}),
+        // Arguments of other functions.
+        set_password("publish.publish", vec!["m1".into(), "shadow.set_password".into()]),
+        set_password("publish.full_data", vec!["m1".into(), "shadow.set_password".into()]),
+        ("publish.publish".into(), vec!["m1".into(), "test.arg".into(), list![format!("password={MARKER}")]], map! {}),
+        ("mine.send".into(), mine.to_vec(), map! {}),
+        (
+            "schedule.add".into(),
+            vec!["one".into(), scheduled(map! {"job_kwargs" => map! {"password" => MARKER}})],
+            map! {},
+        ),
+        (
+            "schedule.add".into(),
+            vec![
+                "two".into(),
+                scheduled(map! {"function" => "shadow.set_password", "job_args" => list!["nobody-here", MARKER]}),
+            ],
+            map! {},
+        ),
     ] {
         let mut request = PublishRequest { fun, arg, kwargs, ..PublishRequest::new("m1", "", "root") };
         (request.key, request.jid) = (Some(system.root_key()), Some(Jid::new()));
@@ -220,6 +283,14 @@ async fn secrets_reach_the_minion_and_no_record() {
     // The REST API.
     let login = api.curl_with_input("/login", &["-d", "@-"], &format!("username=fred&password={MARKER}&eauth=file"));
     let token = login.header("x-auth-token").unwrap_or_else(|| panic!("{login:?}")).to_owned();
+    watch.follow_socket(&api, &token).await;
+    let stream = std::fs::File::create(system.path("stream.txt")).unwrap();
+    let header = format!("X-Auth-Token: {token}");
+    let mut stream = within_limit("curl")
+        .args(["-sSN", "-H", &header, &format!("{}/events?since=0", api.url)])
+        .stdout(stream)
+        .spawn()
+        .unwrap();
     let post = |path: &str, body: Value| {
         let header = format!("X-Auth-Token: {token}");
         let words = ["-H", &header, "-H", "Content-Type: application/json", "-d", "@-"];
@@ -231,6 +302,35 @@ async fn secrets_reach_the_minion_and_no_record() {
     let mut run = by_rest;
     run.extend(map! {"username" => "fred", "password" => MARKER, "eauth" => "file", "client" => "local_async"});
     assert_eq!(post("/run", list![run]).status, 200);
+    let mut batch = map! {"client" => "local_batch", "batch" => "1", "tgt" => "m1", "fun" => "shadow.set_password"};
+    batch.extend(map! {"arg" => list!["nobody-here", MARKER], "kwarg" => map! {"secret" => MARKER}});
+    assert_eq!(post("/", batch.into()).status, 200);
+    for (client, fun, kwarg) in [
+        ("runner_async", "test.arg", map! {"password" => MARKER}),
+        (
+            "runner_async",
+            "batch.start",
+            map! {"tgt" => "m1", "fun" => "shadow.set_password", "arg" => list!["nobody-here", MARKER]},
+        ),
+        (
+            "runner_async",
+            "salt.execute",
+            map! {"tgt" => "m1", "fun" => "shadow.set_password", "arg" => list!["nobody-here", MARKER]},
+        ),
+        ("runner_async", "salt.cmd", map! {"fun" => "test.arg", "token" => MARKER}),
+        ("runner_async", "queue.insert_runner", map! {"fun" => "test.arg", "kwargs" => map! {"password" => MARKER}}),
+        ("runner_async", "queue.process_runner", map! {}),
+        ("wheel_async", "pillar_roots.write", map! {"data" => MARKER, "path" => "made.sls"}),
+        ("wheel_async", "key.list_all", map! {"password" => MARKER}),
+        ("ssh", "shadow.set_password", map! {"name" => "nobody-here", "password" => MARKER}),
+    ] {
+        let mut chunk = map! {"client" => client, "fun" => fun, "kwarg" => kwarg};
+        if client == "ssh" {
+            chunk.insert("tgt".into(), "host1".into());
+        }
+        let response = post("/", chunk.into());
+        assert_eq!(response.status, 200, "{client} {fun}: {response:?}");
+    }
     let orchestrated = map! {"client" => "runner", "fun" => "state.orchestrate", "arg" => list!["orch"],
     "kwarg" => map! {"pillar" => map! {"a" => MARKER}}};
     assert_eq!(post("/", orchestrated.into()).status, 200);
@@ -242,7 +342,16 @@ async fn secrets_reach_the_minion_and_no_record() {
     assert!(system.tool("salt-run", &["event.send", "test/react", "{a: 1}"]).status.success());
     let password = format!("password={MARKER}");
     tool(system, "salt", &["m1"], &["test.ping", &password]).await;
+    tool(system, "salt", &["-b", "1", "m1"], &["test.ping", &password]).await;
+    let set = ["shadow.set_password", "nobody-here", MARKER];
+    tool(system, "salt", &["-b", "1", "m1"], &set).await;
     tool(system, "salt-run", &[], &["test.arg", &password]).await;
+    tool(system, "salt-run", &[], &["batch.start", "m1", "shadow.set_password", &format!("[nobody-here, {MARKER}]")])
+        .await;
+    for words in [&["host1", "test.ping", &password][..], &["host1", "shadow.set_password", "nobody-here", MARKER]] {
+        let called = ssh(system, words);
+        assert!(stdout(&called).contains("host1"), "{called:?}");
+    }
     let local = system.path("m1/etc").display().to_string();
     let mut command = within_limit(BRINE);
     command.args(["salt-call", "-c", &local, "--args-stdin"]).stdin(Stdio::piped()).stdout(Stdio::null());
@@ -267,6 +376,8 @@ async fn secrets_reach_the_minion_and_no_record() {
             "salt/wheel/*/ret",
             "test/react",
             "__schedule_return",
+            "salt/batch/*/done",
+            "web socket",
         ];
         tags.iter().all(|tag| watch.saw(tag))
     })
@@ -285,8 +396,25 @@ async fn secrets_reach_the_minion_and_no_record() {
     let again = system.tool("salt-run", &["jobs.rerun", jids[0].as_str()]);
     assert!(format!("{}{}", stdout(&again), stderr(&again)).contains("had secret arguments"), "{again:?}");
 
+    // What the returners and the stream have got.
+    until("returners and stream have all", || {
+        let has =
+            |file: &str| is_in(&std::fs::read(system.path(file)).unwrap_or_default(), jids.last().unwrap().as_str());
+        ["events.json", "stream.txt"].into_iter().all(has)
+            && is_in(
+                &[std::fs::read(system.path("jobs.db")), std::fs::read(system.path("jobs.db-wal"))]
+                    .map(Result::unwrap_or_default)
+                    .concat(),
+                jids.last().unwrap().as_str(),
+            )
+    })
+    .await;
+    _ = stream.kill();
+    _ = stream.wait();
     assert_eq!(watch.found(), Vec::<String>::new());
     assert_eq!(files_with(&system.path(""), MARKER, INPUTS), Vec::<PathBuf>::new());
+    let schedule = std::fs::metadata(system.path("m1/etc/minion.d/_schedule.conf")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&schedule.permissions()) & 0o777, 0o600, "it has the secrets");
     // The keys of the master and of the minion alone.
     let keys = files_with(&system.path(""), "PRIVATE KEY", INPUTS);
     assert!(keys.iter().all(|path| path.extension().is_some_and(|end| end == "pem" || end == "key")), "{keys:?}");
