@@ -7,7 +7,7 @@ use std::sync::Arc;
 use minijinja::Environment;
 use parking_lot::Mutex;
 
-use super::filters::is_known;
+use super::filters::known_names;
 use super::guard::{self, Facts, Variables};
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 
@@ -110,7 +110,7 @@ impl ImportCache {
         if let Some(known) = known {
             return Ok(known);
         }
-        let document = Document::parse(&source, None, &is_known);
+        let document = Document::parse(&source, None, &known_names());
         let (emitted, facts) = if let Some(variables) = guarded {
             let (emitted, facts) =
                 guard::guard_template(&document, super::syntax_config(false, false), variables, false)?;

@@ -13,7 +13,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
 use super::cache::{ImportCache, Imported};
-use super::filters::is_known;
+use super::filters::known_names;
 use super::guard::Guard;
 use super::host::Host;
 use super::operators::type_name;
@@ -211,7 +211,7 @@ impl Imports {
         }
         let found = match host.template(path, saltenv) {
             Ok(Some(source)) if *diagnoses => {
-                let document = Document::parse(&source, None, &is_known);
+                let document = Document::parse(&source, None, &known_names());
                 let Emitted { text, map } = emit(&document, Purpose::Diagnose);
                 Lookup::Found(Arc::new(Imported { id: 0, document, text: text.into(), map, facts: None }))
             }

@@ -78,6 +78,13 @@ const OF_STRING: &[&str] = &[
     "zfill",
 ];
 
+/// The public methods of Python's integers.
+const OF_INTEGER: &[&str] =
+    &["as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes", "is_integer", "to_bytes"];
+
+/// The public methods of Python's floating point numbers.
+const OF_FLOAT: &[&str] = &["as_integer_ratio", "conjugate", "fromhex", "hex", "is_integer"];
+
 /// A method of a value that is not called yet.
 #[derive(Debug)]
 pub(super) struct BoundMethod {
@@ -93,6 +100,8 @@ impl BoundMethod {
             "list" => OF_LIST,
             "tuple" | "range" => &["count", "index"],
             "str" | "Markup" => OF_STRING,
+            "int" | "bool" => OF_INTEGER,
+            "float" => OF_FLOAT,
             _ => &[],
         };
         let has = names.contains(&name) || (type_name(value) == "collections.OrderedDict" && name == "move_to_end");
@@ -117,7 +126,26 @@ impl Object for BoundMethod {
 /// Returns the attribute of a value that a test examines: a method, or as in Jinja else an entry.
 pub(super) fn tested_attribute(value: &JinjaValue, name: &str) -> Result<JinjaValue, Error> {
     refuse_undefined(value)?;
-    BoundMethod::of(value, name).map_or_else(|| value.get_attr(name), Ok)
+    match (type_name(value), name) {
+        ("int" | "bool" | "float", "real" | "imag") | ("int" | "bool", "numerator" | "denominator") => {
+            Ok(value.clone())
+        }
+        _ => BoundMethod::of(value, name).map_or_else(|| value.get_attr(name), Ok),
+    }
+}
+
+/// Returns the item of a value that a test examines: an entry, or as in Jinja else a method.
+pub(super) fn tested_item(value: &JinjaValue, key: &JinjaValue) -> Result<JinjaValue, Error> {
+    refuse_undefined(value)?;
+    if value.kind() == ValueKind::Map {
+        // Python cannot look it up.
+        refuse_undefined(key)?;
+    }
+    let found = value.get_item(key)?;
+    match key.as_str() {
+        Some(name) if found.is_undefined() => tested_attribute(value, name),
+        _ => Ok(found),
+    }
 }
 
 /// Calls a method that the value does not have itself.

@@ -12,7 +12,7 @@ use super::cache::{Blocks, ImportCache};
 use super::context::Context;
 use super::diagnose::{Lookups, Missing, RecordedResults};
 use super::error::{JinjaError, is_undefined};
-use super::filters::is_known;
+use super::filters::known_names;
 use super::guard::{self, Decision, Facts, Guard, Variables};
 use super::host::Host;
 use super::import::Imports;
@@ -103,7 +103,7 @@ impl Template {
         guard: Option<Variables>,
     ) -> Result<Self, JinjaError> {
         let (options, line) = options_of(source, imports.blocks());
-        let document = Document::parse(source, line, &is_known);
+        let document = Document::parse(source, line, &known_names());
         let mut guarded = None;
         let Emitted { text, map } = match guard {
             Some(variables) => {

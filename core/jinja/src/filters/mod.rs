@@ -15,6 +15,7 @@ mod series;
 mod text;
 mod undefined;
 
+use std::cell::LazyCell;
 use std::ops::Deref;
 
 use brine_value::{Map, Value};
@@ -105,10 +106,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "slice", &["slices", "fill_with"], limited(minijinja::filters::slice));
 }
 
-/// Returns whether there is a filter or a test of this name.
-pub(super) fn is_known(called: Called, name: &str) -> bool {
-    let state = ENVIRONMENT.empty_state();
-    match called {
+/// Returns a function that returns whether there is a filter or a test of a name. All names of a template share one state
+/// of the engine.
+pub(super) fn known_names() -> impl Fn(Called, &str) -> bool {
+    let state = LazyCell::new(|| ENVIRONMENT.empty_state());
+    move |called, name| match called {
         Called::Filter => minijinja::tests::is_filter(&state, name),
         Called::Test => minijinja::tests::is_test(&state, name),
     }

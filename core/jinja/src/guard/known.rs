@@ -13,7 +13,7 @@ pub(super) const JSON_ENCODERS: [&str; 2] = ["json", "tojson"];
 pub(super) const FUNCTIONS: [&str; 8] = ["range", "dict", "namespace", "cycler", "joiner", "lipsum", "raise", "ifelse"];
 
 /// The functions of rewritten operators and literals.
-pub(super) const OPERATORS: [&str; 16] = [
+pub(super) const OPERATORS: [&str; 17] = [
     "__add__",
     "__sub__",
     "__mul__",
@@ -30,6 +30,7 @@ pub(super) const OPERATORS: [&str; 16] = [
     "__dict__",
     "__unpack__",
     "__tested__",
+    "__tested_item__",
 ];
 
 /// The functions of rewritten comparisons: their boolean contains no compared text.

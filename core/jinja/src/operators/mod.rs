@@ -12,7 +12,7 @@ use minijinja::{Environment, Error, ErrorKind};
 use super::containers::{Dict, List, Range, View, is_ordered, is_plain_map};
 use super::filters::{escape, percent};
 use super::limits;
-use super::methods::tested_attribute;
+use super::methods::{tested_attribute, tested_item};
 pub(super) use compare::order;
 
 /// An operator with two operands.
@@ -61,6 +61,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_function("__unpack__", unpack);
     environment.add_function("__tested__", |of: JinjaValue, name: String| tested_attribute(&of, &name));
+    environment.add_function("__tested_item__", |of: JinjaValue, key: JinjaValue| tested_item(&of, &key));
 }
 
 /// Returns an error with Python's message.

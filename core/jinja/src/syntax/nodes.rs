@@ -77,6 +77,8 @@ pub(super) enum Form {
     Item {
         open: Span,
         close: Span,
+        /// Whether a test examines it, as for attributes.
+        is_tested: bool,
     },
     /// `a[b:c:d]`.
     Slice(Box<Slice>),

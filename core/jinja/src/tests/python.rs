@@ -197,10 +197,27 @@ fn methods_are_attributes() {
             "{{ data.keys is callable }} {{ 'a'.strip is undefined }} {{ {'items': 5}.items is callable }}",
             "True False True",
         ),
-        ("{{ data['items'] is defined }} {{ data.id is defined }} {{ salt.nope is defined }}", "False True False"),
+        ("{{ data['items'] is defined }} {{ data.id is defined }} {{ salt.nope is defined }}", "True True False"),
+        (
+            "{{ data['nope'] is defined }} {{ data['keys'] is callable }} {{ data['id'] is callable }}",
+            "False True False",
+        ),
+        (
+            "{{ data.list['append'] is defined }} {{ data.list['nope'] is defined }} {{ data.list[nope] is defined }}",
+            "True False False",
+        ),
+        ("{{ 'a'['upper'] is defined }} {{ 'a'[nope] is defined }} {{ data.list[0] is defined }}", "True False True"),
+        (
+            "{{ none['x'] is defined }} {{ (1)['bit_length'] is defined }} {{ data[none] is defined }}",
+            "False True False",
+        ),
+        ("{{ (1).bit_length is defined }} {{ (1).real is defined }} {{ (1).nope is defined }}", "True True False"),
+        ("{{ (1.5).is_integer is callable }} {{ true.real is defined }} {{ (1).real is callable }}", "True True False"),
     ]);
     check_errors(&[
         ("{{ nope.items is defined }}", "Jinja variable 'nope' is undefined"),
+        ("{{ data[nope] is defined }}", "Jinja variable 'nope' is undefined"),
+        ("{{ nope['items'] is defined }}", "Jinja variable 'nope' is undefined"),
         ("{{ data.nope.items is defined }}", "Jinja variable 'dict object' has no attribute 'nope'"),
         ("{{ {} | attr('a')() }}", "Jinja variable 'dict object' has no attribute 'a'"),
         (

@@ -66,8 +66,8 @@ impl Emitter<'_> {
                 self.at = name.end;
                 self.replace(*close, "");
             }
-            Form::Item { open, close } if records => {
-                self.put("__item__(");
+            Form::Item { open, close, is_tested } if *is_tested || records => {
+                self.put(if *is_tested { "__tested_item__(" } else { "__item__(" });
                 let (of, item) = parts.split_at(1);
                 self.all(of);
                 self.replace(*open, ",");

@@ -313,7 +313,7 @@ impl Parser<'_, '_> {
         let close = self.expect_sign("]")?;
         let form = match slice {
             Some((has_start, bounds)) if count == 1 => Form::Slice(Box::new(Slice { open, close, has_start, bounds })),
-            None if count == 1 => Form::Item { open, close },
+            None if count == 1 => Form::Item { open, close, is_tested: false },
             _ => Form::Plain,
         };
         Ok(self.node(start, open.start, form, parts))
@@ -447,7 +447,7 @@ impl Parser<'_, '_> {
         self.take_word("not")?;
         let test = self.dotted_name()?;
         self.used.push(Used { kind: Called::Test, name: test, is_late: false });
-        if let [Expr { form: Form::Attribute { is_tested, .. }, .. }] = &mut parts[..] {
+        if let [Expr { form: Form::Attribute { is_tested, .. } | Form::Item { is_tested, .. }, .. }] = &mut parts[..] {
             *is_tested = matches!(test.of(self.source), "defined" | "undefined" | "callable");
         }
         match self.next()? {
