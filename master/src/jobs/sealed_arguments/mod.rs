@@ -36,24 +36,38 @@ impl SealedArguments {
     pub fn store(&self, fields: &Map) -> String {
         let random: [u8; 8] = token::random_bytes();
         let reference = format!("{}{}", key_of(now()), brine_digest::hex(random));
-        drop(self.put(&reference, &msgpack::pack_map(fields)));
+        let batch = self.batch(&reference, &msgpack::pack_map(fields));
+        self.store.write_unchecked(batch, "the masked arguments of a job");
         reference
     }
 
     /// Stores the packed fields of a job of another member. Returns `None` if the reference is invalid.
     pub fn put(&self, reference: &str, packed: &[u8]) -> Option<Ticket> {
         let is_reference = reference.len() == 32 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_reference.then(|| {
-            let mut batch = Batch::new();
-            batch.delete_below(TABLE, key_of(now().saturating_sub(self.lifetime)));
-            batch.put(TABLE, reference, self.sealing.seal(PURPOSE, reference, packed));
-            self.store.write(batch)
-        })
+        is_reference.then(|| self.store.write(self.batch(reference, packed)))
+    }
+
+    fn batch(&self, reference: &str, packed: &[u8]) -> Batch {
+        let mut batch = self.removal();
+        batch.put(TABLE, reference, self.sealing.seal(PURPOSE, reference, packed));
+        batch
+    }
+
+    /// Returns the removal of expired arguments.
+    fn removal(&self) -> Batch {
+        let mut batch = Batch::new();
+        batch.delete_below(TABLE, key_of(now().saturating_sub(self.lifetime)));
+        batch
     }
 
     /// Returns the packed fields of a reference; `None` if they have expired. Blocks.
     pub fn packed(&self, reference: &str) -> Option<Vec<u8>> {
-        let found = self.store.get(TABLE, reference.as_bytes());
+        let mut found = self.store.get(TABLE, reference.as_bytes());
+        if matches!(found, Ok(None)) && reference >= key_of(now().saturating_sub(MARGIN)).as_str() {
+            // The write may be queued still: writes are committed in order.
+            _ = self.store.write_blocking(self.removal()).durable_blocking();
+            found = self.store.get(TABLE, reference.as_bytes());
+        }
         let sealed = found.inspect_err(|error| tracing::error!(%error, "reading the arguments of a masked job failed"));
         let opened = self.sealing.unseal(PURPOSE, reference, &sealed.ok()??);
         opened.inspect_err(|error| tracing::error!(%error, "decrypting the arguments of a masked job failed")).ok()
@@ -74,9 +88,7 @@ impl SealedArguments {
         if oldest.first().is_none_or(|(key, _)| key.as_slice() >= before.as_bytes()) {
             return Ok(());
         }
-        let mut batch = Batch::new();
-        batch.delete_below(TABLE, before);
-        self.store.write_blocking(batch).durable_blocking()
+        self.store.write_blocking(self.removal()).durable_blocking()
     }
 }
 
