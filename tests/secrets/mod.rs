@@ -376,7 +376,7 @@ async fn secrets_reach_the_minion_and_no_record() {
             "salt/wheel/*/ret",
             "test/react",
             "__schedule_return",
-            "salt/batch/*/done",
+            "salt/batch/*/complete",
             "web socket",
         ];
         tags.iter().all(|tag| watch.saw(tag))
