@@ -235,7 +235,7 @@ async fn secrets_reach_the_minion_and_no_record() {
         // Arguments of other functions.
         set_password("publish.publish", vec!["m1".into(), "shadow.set_password".into()]),
         set_password("publish.full_data", vec!["m1".into(), "shadow.set_password".into()]),
-        ("publish.publish".into(), vec!["m1".into(), "test.arg".into(), list![format!("password={MARKER}")]], map! {}),
+        ("publish.publish".into(), vec!["m1".into(), "test.ping".into(), list![format!("password={MARKER}")]], map! {}),
         ("mine.send".into(), mine.to_vec(), map! {}),
         (
             "schedule.add".into(),
@@ -416,7 +416,7 @@ async fn secrets_reach_the_minion_and_no_record() {
     let schedule = std::fs::metadata(system.path("m1/etc/minion.d/_schedule.conf")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&schedule.permissions()) & 0o777, 0o600, "it has the secrets");
     // The keys of the master and of the minion alone.
-    let keys = files_with(&system.path(""), "PRIVATE KEY", INPUTS);
+    let keys = files_with(&system.path(""), "PRIVATE KEY", &[INPUTS, &["sshd", "thin"]].concat());
     assert!(keys.iter().all(|path| path.extension().is_some_and(|end| end == "pem" || end == "key")), "{keys:?}");
 }
 
