@@ -180,7 +180,7 @@ async fn the_reactor_orchestrates_and_stops_orchestrations() {
 /// The orchestration has the only thread of `jobs`, and waits for a minion that waits for its runner function.
 #[tokio::test(flavor = "multi_thread")]
 async fn runner_functions_of_minions_run_within_an_orchestration_and_beside_logins() {
-    let options = "runner_threads: 1\npeer_run: {'.*': ['.*']}\nexternal_auth:\n  file: {^filename: ROOT/users, fred: [test.*]}\n";
+    let options = "auto_accept: True\nrunner_threads: 1\npeer_run: {'.*': ['.*']}\nexternal_auth:\n  file: {^filename: ROOT/users, fred: [test.*]}\n";
     let mut system = System::new(options);
     system.write("users", "fred:one\n");
     let outer = "peer:\n  salt.function:\n    - name: publish.runner\n    - tgt: web1\n    - arg: [state.orchestrate, inner]\n    - kwarg: {timeout: 60}\n";
@@ -191,7 +191,7 @@ async fn runner_functions_of_minions_run_within_an_orchestration_and_beside_logi
     system.start_master().await;
     system.start_minion("web1").await;
     let system = std::sync::Arc::new(system);
-    let mut events = system.events("salt/run/").await;
+    let (etc, mut events) = (system.path("web1/etc").display().to_string(), system.events("salt/run/").await);
     let running = tokio::task::spawn_blocking({
         let system = std::sync::Arc::clone(&system);
         move || orchestrate(&system, &["outer"])
@@ -204,7 +204,7 @@ async fn runner_functions_of_minions_run_within_an_orchestration_and_beside_logi
     assert_eq!(stdout(&pinged).trim(), "web1: True", "{pinged:?}");
     assert!(!running.is_finished(), "the orchestration waits for the event");
     while !running.is_finished() {
-        system.tool_async("salt-call", &["event.send", "go", "{who: x}"]).await;
+        System::command("salt-call", &["-c", &etc, "event.send", "go", "{who: x}"]);
     }
     let (results, code) = running.await.unwrap();
     assert_eq!(code, 0, "{results:?}");
