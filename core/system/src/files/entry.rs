@@ -13,7 +13,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::geteuid;
 
 /// The number of links after which a path is a loop, as in the kernel.
-const MAX_LINKS: u32 = 40;
+pub(crate) const MAX_LINKS: u32 = 40;
 
 /// What a path means whose last component is a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +240,8 @@ pub(crate) fn permissions(status: &FileStat) -> u32 {
     status.st_mode & 0o7777
 }
 
-fn is_trusted(user: u32) -> bool {
+/// Whether a user is root or that of this process.
+pub(crate) fn is_trusted(user: u32) -> bool {
     user == 0 || user == geteuid().as_raw()
 }
 

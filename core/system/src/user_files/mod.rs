@@ -5,6 +5,7 @@
 //! atomically, by a draft that has its owner and mode before it has its name.
 
 mod directories;
+mod trusted;
 
 use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -24,6 +25,7 @@ use crate::files::entry::{kind, open_path};
 use crate::files::{Attributes, Draft, Entry, Flush, Links};
 
 pub use directories::{create_dir, create_dir_all, create_dir_all_with, remove_dir, remove_dir_all};
+pub use trusted::{claim, is_trusted};
 
 /// Returns the path without links that [`Entry::resolve`] finds; a path whose directory is missing as it is.
 pub fn real(path: impl AsRef<Path>) -> io::Result<PathBuf> {
@@ -68,6 +70,23 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> 
 /// `new_mode`.
 pub fn write_with(entry: Entry, bytes: &[u8], attributes: Attributes, new_mode: u32, flush: Flush) -> io::Result<()> {
     replace(entry, bytes, attributes, NewMode::Exact(new_mode), flush)
+}
+
+/// Writes a file from a reader. An existing file keeps its owner and mode where `attributes` sets none, a new one gets
+/// `new_mode`. What is there and no regular file is refused.
+pub fn write_from(
+    path: impl AsRef<Path>,
+    source: &mut impl Read,
+    attributes: Attributes,
+    new_mode: u32,
+) -> io::Result<()> {
+    let entry = Entry::resolve(path.as_ref(), Links::Follow)?;
+    if entry.status()?.is_some_and(|status| kind(&status) != SFlag::S_IFREG) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut draft = Draft::create(entry)?;
+    io::copy(source, &mut draft.file)?;
+    draft.finish_over(attributes, new_mode, Flush::Now)
 }
 
 /// Creates an empty file with 0666 less the umask, unless it exists.

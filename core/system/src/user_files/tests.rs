@@ -378,3 +378,73 @@ fn long_names_are_written() {
     let name = temporary_name("é".repeat(127).as_ref(), ".0123456789abcdef.tmp");
     assert!(name.len() <= 255 && name.to_str().is_some());
 }
+
+#[test]
+fn paths_are_trusted_that_only_root_can_exchange() {
+    let Some(beside) = Beside::new() else { return };
+    let (home, own, open, sticky) = (beside.at("home"), beside.at("root"), beside.at("open"), beside.at("sticky"));
+    for (directory, mode) in [(&open, 0o777), (&sticky, 0o1777)] {
+        fs::create_dir(directory).unwrap();
+        fs::set_permissions(directory, Permissions::from_mode(mode)).unwrap();
+    }
+    fs::write(sticky.join("own"), "x").unwrap();
+    fs::create_dir(sticky.join("directory")).unwrap();
+    fs::hard_link(own.join("victim"), sticky.join("twice")).unwrap();
+    fs::write(own.join("single"), "x").unwrap();
+    beside.file("sticky/other", "x", 0o644);
+    beside.file("root/other", "x", 0o666);
+    beside.link(own.join("single"), "home/link");
+    symlink(&home, own.join("to-home")).unwrap();
+    symlink("../root", own.join("to-root")).unwrap();
+    symlink("loop", own.join("loop")).unwrap();
+    fs::create_dir(home.join("of-root")).unwrap();
+    for (path, expected) in [
+        (own.join("single"), true),
+        (own.join("other"), true),
+        (own.join("new"), true),
+        (own.join("new/below"), true),
+        (own.join("to-root/single"), true),
+        (own.join("to-home/../root/single"), false),
+        (own.join("to-home/file"), false),
+        (home.join("new"), false),
+        (home.join("link"), false),
+        (home.join("of-root/new"), false),
+        (home.clone(), false),
+        (open.join("new"), false),
+        (sticky.clone(), false),
+        (sticky.join("new"), false),
+        (sticky.join("own"), true),
+        (sticky.join("directory/new"), true),
+        (sticky.join("other"), false),
+        (sticky.join("twice"), false),
+    ] {
+        assert_eq!(is_trusted(&path).unwrap(), expected, "{}", path.display());
+    }
+    for (path, expected, exists) in [
+        (sticky.join("claimed"), true, true),
+        (sticky.join("other"), false, true),
+        (home.join("new"), false, false),
+        (open.join("new"), false, false),
+        (own.join("new"), true, false),
+    ] {
+        assert_eq!((claim(&path).unwrap(), path.exists()), (expected, exists), "{}", path.display());
+    }
+    assert!(is_trusted(own.join("loop")).is_err() && is_trusted("relative").is_err());
+}
+
+#[test]
+fn files_are_written_from_readers_in_the_place_of_regular_files_alone() {
+    let Some(beside) = Beside::new() else { return };
+    let file = beside.file("home/f", "old", 0o640);
+    write_from(&file, &mut &b"new"[..], Attributes::default(), 0o600).unwrap();
+    let status = fs::metadata(&file).unwrap();
+    assert_eq!((status.uid(), status.mode() & 0o7777), (NOBODY, 0o640));
+    write_from(beside.at("home/new"), &mut &b"new"[..], Attributes::default(), 0o600).unwrap();
+    let status = fs::metadata(beside.at("home/new")).unwrap();
+    assert_eq!((status.uid(), status.mode() & 0o7777), (0, 0o600));
+    beside.link(beside.at("root/victim"), "home/link");
+    for name in ["home/link", "home"] {
+        assert!(write_from(beside.at(name), &mut &b"new"[..], Attributes::default(), 0o600).is_err(), "{name}");
+    }
+    beside.assert_victim_is_unchanged("write_from");
+}
