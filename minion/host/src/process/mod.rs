@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
@@ -63,6 +63,8 @@ pub struct Program {
     pub timeout: Option<Duration>,
     /// The umask.
     pub umask: Option<u32>,
+    /// The maximum size of each file that it writes, in bytes.
+    pub file_limit: Option<u64>,
     /// Whether stderr is redirected to stdout.
     pub merge: bool,
     /// Whether trailing newlines of the output are kept.
@@ -136,6 +138,9 @@ fn reason(program: &str, source: &std::io::Error) -> String {
     }
 }
 
+/// The unit of `ulimit -f` of a POSIX shell, in bytes.
+const ULIMIT_BLOCK: u64 = 512;
+
 /// The time to wait for the output of killed processes: a process that has left its process group may keep the pipe
 /// open indefinitely.
 const KILLED_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -182,10 +187,13 @@ impl Program {
             Some(shell) => vec![shell.clone(), "-c".into(), self.command.clone()],
             None => split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?,
         };
-        if let (Some(umask), false) = (self.umask, words.is_empty()) {
-            // No safe call sets the umask of only a child: a shell sets it and executes the program.
-            let prefix = ["/bin/sh".into(), "-c".into(), format!("umask {umask:04o}; exec \"$@\""), "sh".into()];
-            words.splice(0..0, prefix);
+        // No safe call sets the umask or the limits of only a child: a shell sets them and executes the program. A lower
+        // limit stays.
+        let umask = self.umask.map(|umask| format!("umask {umask:04o}; "));
+        let limit = self.file_limit.map(|max| format!("ulimit -f {} 2>/dev/null; ", max.div_ceil(ULIMIT_BLOCK)));
+        if (umask.is_some() || limit.is_some()) && !words.is_empty() {
+            let script = format!("{}{}exec \"$@\"", umask.unwrap_or_default(), limit.unwrap_or_default());
+            words.splice(0..0, ["/bin/sh".into(), "-c".into(), script, "sh".into()]);
         }
         let (program, args) = words.split_first().ok_or(ProcessError::Empty)?;
         let mut command = Command::new(program);
@@ -341,6 +349,15 @@ impl Program {
         };
         Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
     }
+}
+
+/// Returns the working directory of a command: this one, or the home directory of the user that it runs as.
+pub fn working_directory(cwd: Option<&Path>, runas: Option<&str>) -> PathBuf {
+    let home = || match runas.and_then(|name| User::from_name(name).ok().flatten()) {
+        Some(user) => Some(user.dir),
+        None => own_home(),
+    };
+    cwd.map_or_else(|| home().filter(|home| home.is_dir()).unwrap_or_else(|| "/".into()), Path::to_owned)
 }
 
 /// Returns the default working directory: the home of the environment, as Python's `~`, or else that of the user.

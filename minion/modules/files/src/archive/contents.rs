@@ -1,14 +1,14 @@
 //! The list of an archive's content.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use brine_config::MinionConfig;
 use brine_context::Context;
 use brine_function::CallError;
-use brine_host::process::Program;
+use brine_host::process::{Output, Program};
 use brine_text::shell::quote;
 
+use super::limits::LimitError;
 use super::{split_options, zipped};
 
 /// Archive formats.
@@ -57,17 +57,6 @@ impl Format {
     }
 }
 
-/// An archive exceeds a limit.
-#[derive(Debug, thiserror::Error)]
-pub enum LimitError {
-    /// The size of all files.
-    #[error("the archive extracts to more than {0} bytes; the option `archive_max_size` permits more")]
-    Size(u64),
-    /// The number of entries.
-    #[error("the archive has more than {0} entries; the option `archive_max_entries` permits more")]
-    Entries(usize),
-}
-
 /// Paths in an archive. Directories end with a slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
@@ -81,6 +70,8 @@ pub struct Contents {
     pub special: Vec<String>,
     /// Whether a path has the set-uid or set-gid bit.
     pub has_set_id: bool,
+    /// Files with one of these bits.
+    pub set_id: Vec<String>,
     /// The size of all files, in bytes.
     pub size: u64,
 }
@@ -113,18 +104,6 @@ impl Contents {
             let below = |path: &String| path.splitn(count + 1, '/').nth(count).map(str::to_owned);
             *list = list.iter().filter_map(below).filter(|path| !path.is_empty()).collect();
         }
-    }
-
-    /// Checks that the archive can be extracted within the limits of the configuration.
-    pub(super) fn check_limits(&self, config: &MinionConfig) -> Result<(), LimitError> {
-        let count = self.dirs.len() + self.files.len() + self.links.len();
-        if count > config.archive_max_entries {
-            return Err(LimitError::Entries(config.archive_max_entries));
-        }
-        if self.size > config.archive_max_size {
-            return Err(LimitError::Size(config.archive_max_size));
-        }
-        Ok(())
     }
 
     pub(super) fn sorted(mut self) -> Self {
@@ -161,17 +140,37 @@ const MAX_LISTING: usize = 512 << 20;
 /// The timeout of a listing: an archive may be a gigabyte that decompresses to many terabytes.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(3600);
 
-fn shell(context: &Context, command: String) -> Result<brine_host::process::Output, CallError> {
-    let env = vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("TZ".to_owned(), "UTC".to_owned())];
-    let program = Program {
-        command,
-        shell: Some("/bin/sh".into()),
-        env,
-        output_limit: Some(MAX_LISTING),
-        timeout: Some(LISTING_TIMEOUT),
-        ..Program::default()
-    };
-    let output = context.run_program(&program).map_err(CallError::execution)?;
+/// Where and as whom an archive is listed.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub cwd: Option<PathBuf>,
+    pub runas: Option<String>,
+}
+
+impl Listing {
+    /// Runs a command of a shell that lists an archive.
+    pub fn run(self, context: &Context, command: String) -> Result<Output, CallError> {
+        let env = vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("TZ".to_owned(), "UTC".to_owned())];
+        let program = Program {
+            command,
+            shell: Some("/bin/sh".into()),
+            env,
+            output_limit: Some(MAX_LISTING),
+            timeout: Some(LISTING_TIMEOUT),
+            cwd: self.cwd,
+            runas: self.runas,
+            ..Program::default()
+        };
+        checked(context, &program)
+    }
+}
+
+fn shell(context: &Context, command: String) -> Result<Output, CallError> {
+    Listing::default().run(context, command)
+}
+
+fn checked(context: &Context, program: &Program) -> Result<Output, CallError> {
+    let output = context.run_program(program).map_err(CallError::execution)?;
     if output.timed_out {
         return Err(CallError::Execution(format!("listing the archive took longer than {LISTING_TIMEOUT:?}")));
     }
@@ -213,7 +212,13 @@ pub fn tar_listing(text: &str) -> Contents {
             (*field, rest) = rest.trim_start_matches(' ').split_once(' ').unwrap_or_default();
         }
         let [mode, _, size, ..] = fields;
-        found.has_set_id |= mode.contains(['s', 'S']);
+        if mode.contains(['s', 'S']) {
+            found.has_set_id = true;
+            // A set-gid directory gives nobody rights.
+            if !mode.starts_with('d') {
+                found.set_id.push(rest.to_owned());
+            }
+        }
         // Devices have a pair of numbers instead.
         found.size = found.size.saturating_add(size.parse().unwrap_or(0));
         if mode.starts_with(['b', 'c', 'p']) {
@@ -231,22 +236,44 @@ pub fn tar_listing(text: &str) -> Contents {
 }
 
 fn rar_contents(context: &Context, name: &str, cached: &Path) -> Result<Contents, CallError> {
-    let output = shell(context, format!("rar lt -- {}", quote(&cached.display().to_string())))?;
-    let (mut found, mut path) = (Contents::default(), None);
-    for line in output.stdout.lines().map(str::trim) {
-        if let Some(name) = line.strip_prefix("Name: ") {
-            path = Some(name.to_owned());
-        } else if let (Some(kind), Some(path)) = (line.strip_prefix("Type: "), path.take()) {
-            match kind {
-                "Directory" => found.dirs.push(path + "/"),
-                _ => found.files.push(path),
-            }
-        }
-    }
+    let program = rar_program(context, &["rar", "unrar"]);
+    let output = shell(context, format!("{program} lt -- {}", quote(&cached.display().to_string())))?;
+    let found = rar_listing(&output.stdout);
     if found == Contents::default() {
         return Err(at(cached, &format!("Failed to list {name}, is it a rar file, and is the program rar installed?")));
     }
     Ok(found)
+}
+
+/// Returns the first of these programs that is installed; the first one if none is.
+pub(super) fn rar_program(context: &Context, programs: &[&'static str]) -> &'static str {
+    let found = programs.iter().copied().find(|name| context.minion.programs.find(name).is_some());
+    found.or(programs.first().copied()).unwrap_or("rar")
+}
+
+/// Parses the technical listing of `rar` or `unrar`: a block of fields for each path, `Name` first.
+fn rar_listing(text: &str) -> Contents {
+    let mut found = Contents::default();
+    let (mut path, mut is_directory) = (None, false);
+    for line in text.lines() {
+        let Some((field, value)) = line.trim_start().split_once(": ") else { continue };
+        match (field, &path) {
+            ("Name", _) => path = Some(value.to_owned()),
+            ("Type", Some(path)) => {
+                is_directory = value.trim_end() == "Directory";
+                if is_directory { found.dirs.push(format!("{path}/")) } else { found.files.push(path.clone()) }
+            }
+            ("Size", Some(_)) => found.size = found.size.saturating_add(value.trim().parse().unwrap_or(0)),
+            ("Attributes", Some(path)) if value.contains(['s', 'S']) => {
+                found.has_set_id = true;
+                if !is_directory {
+                    found.set_id.push(path.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Returns an error that names the cached path of the archive.
@@ -300,7 +327,9 @@ mod tests {
         for (mode, expected) in
             [("-rwsr-xr-x", true), ("drwxr-sr-x", true), ("-rwSr--r--", true), ("-rwxr-xr-t", false)]
         {
-            assert_eq!(tar_listing(&format!("{mode} 0/0 1 2026-01-31 00:00:00 e\n")).has_set_id, expected, "{mode}");
+            let found = tar_listing(&format!("{mode} 0/0 1 2026-01-31 00:00:00 e\n"));
+            assert_eq!(found.has_set_id, expected, "{mode}");
+            assert_eq!(!found.set_id.is_empty(), expected && !mode.starts_with('d'), "{mode}");
         }
     }
 
@@ -323,17 +352,12 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_limited() {
-        let config = |archive_max_size, archive_max_entries| MinionConfig {
-            archive_max_size,
-            archive_max_entries,
-            ..MinionConfig::default()
-        };
-        let found = Contents { files: vec!["a".into(), "b".into()], size: 10, ..Contents::default() };
-        assert!(found.check_limits(&MinionConfig::default()).is_ok() && found.check_limits(&config(10, 2)).is_ok());
-        let error = |config| found.check_limits(&config).unwrap_err().to_string();
-        assert!(error(config(9, 2)).contains("more than 9 bytes; the option `archive_max_size`"));
-        assert!(error(config(10, 1)).contains("more than 1 entries; the option `archive_max_entries`"));
+    fn output_of_rar_is_parsed() {
+        let text = "Archive: a.rar\nDetails: RAR 5\n\n        Name: top\n        Type: Directory\n  Attributes: drwxr-sr-x\n\n\
+                    \x20       Name: top/a: b\n        Type: File\n        Size: 123\n Packed size: 45\n  Attributes: -rwsr-xr-x\n";
+        let found = rar_listing(text);
+        assert_eq!((found.dirs, found.files, found.size), (vec!["top/".into()], vec!["top/a: b".into()], 123));
+        assert_eq!((found.has_set_id, found.set_id), (true, vec!["top/a: b".to_owned()]));
     }
 
     #[test]

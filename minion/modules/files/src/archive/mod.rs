@@ -1,10 +1,17 @@
 //! `archive`: creates and extracts archives with the programs of the host; ZIP files are handled in this process.
 //!
-//! `contents.rs` lists archives, `zipped.rs` handles ZIP files.
+//! `contents.rs` lists archives, `limits.rs` limits what they extract, `private.rs` has the files of directories that others
+//! can write, `zipped.rs` handles ZIP files.
 
+mod compress;
 mod contents;
+mod limits;
 mod pack;
+mod private;
 pub(crate) mod state;
+mod tar;
+#[cfg(test)]
+mod tests;
 mod zipped;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +19,7 @@ use std::path::{Path, PathBuf};
 use brine_context::files::in_environment;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_host::process::{Output, working_directory};
 use brine_host::programs::argument;
 use brine_system::user_files;
 use brine_text::glob::{self, is_pattern};
@@ -23,15 +31,18 @@ use super::cp::file_cache;
 use brine_function::arguments::names;
 use contents::at;
 pub use contents::{Contents, Format, contents, tar_listing};
+pub use private::{Content, PrivateCopy};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
-pub(super) static MODULE: Module =
-    Module { functions: &[&FUNCTIONS, &pack::FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module {
+    functions: &[&FUNCTIONS, &compress::FUNCTIONS, &pack::FUNCTIONS, &tar::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
+    ..Module::EMPTY
+};
 
 /// Execution functions of `archive`.
-pub static FUNCTIONS: Functions<Context> =
-    registry!("archive", [list_, tar, gzip, gunzip, cmd_zip, cmd_unzip, unzip, is_encrypted]);
+pub static FUNCTIONS: Functions<Context> = registry!("archive", [list_, cmd_zip, cmd_unzip, unzip, is_encrypted]);
 
 /// The arguments of `archive.list_`.
 #[derive(Args)]
@@ -103,65 +114,6 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
     .into())
 }
 
-/// Run `tar` with these options on an archive.
-///
-/// CLI Example:
-///
-///     salt '*' archive.tar cjvf /tmp/salt.tar.bz2 '/tmp/file_1,/tmp/file_2'
-#[function]
-pub fn tar(
-    context: &Context,
-    options: String,
-    tarfile: String,
-    #[default] sources: Value,
-    dest: Option<String>,
-    cwd: Option<String>,
-    template: Option<String>,
-    runas: Option<String>,
-) -> CallResult {
-    if options.is_empty() {
-        return Err(CallError::Execution("Tar options can not be empty".into()));
-    }
-    let mut words = vec!["tar".to_owned()];
-    words.extend(options.split_whitespace().map(str::to_owned));
-    words.push(argument(&tarfile)?);
-    words.extend(dest.into_iter().flat_map(|dest| ["-C".to_owned(), dest]));
-    words.extend(operands(expand(&sources))?);
-    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
-}
-
-/// Compress a file with gzip.
-///
-/// CLI Example:
-///
-///     salt '*' archive.gzip /tmp/sourcefile.txt
-#[function]
-pub fn gzip(
-    context: &Context,
-    sourcefile: String,
-    template: Option<String>,
-    runas: Option<String>,
-    options: Option<String>,
-) -> CallResult {
-    run_on_file(context, "gzip", options, sourcefile, template, runas)
-}
-
-/// Decompress a file with gunzip.
-///
-/// CLI Example:
-///
-///     salt '*' archive.gunzip /tmp/sourcefile.txt.gz
-#[function]
-pub fn gunzip(
-    context: &Context,
-    gzipfile: String,
-    template: Option<String>,
-    runas: Option<String>,
-    options: Option<String>,
-) -> CallResult {
-    run_on_file(context, "gunzip", options, gzipfile, template, runas)
-}
-
 /// Create a ZIP archive with the program `zip`.
 ///
 /// CLI Example:
@@ -176,9 +128,26 @@ pub fn cmd_zip(
     cwd: Option<String>,
     runas: Option<String>,
 ) -> CallResult {
-    let mut words = vec!["zip".to_owned(), "-r".to_owned(), argument(&zip_file)?];
-    words.extend(operands(expand(&sources))?);
-    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
+    let render = |text: String| rendered(context, template.as_deref(), text);
+    let zip_file = argument(&render(zip_file)?)?;
+    let sources = rendered_operands(context, template.as_deref(), expand(&sources))?;
+    let cwd = cwd.map(render).transpose()?;
+    let directory = working_directory(cwd.as_deref().map(Path::new), runas.as_deref());
+    let target = with_extension(directory.join(&zip_file), "zip");
+    let copy = PrivateCopy::for_output(context, &target, runas.as_deref(), Content::Kept)?;
+    let path = copy.as_ref().map_or(zip_file, |copy| copy.path().display().to_string());
+    let mut words = vec!["zip".to_owned(), "-r".to_owned(), path];
+    words.extend(sources);
+    if copy.is_some() {
+        // `zip` omits the archive that it writes, which is another file here.
+        let below = target.strip_prefix(&directory).ok().into_iter().chain(target.strip_prefix("/").ok());
+        words.push("-x".to_owned());
+        words.extend(below.map(|path| path.display().to_string()));
+    }
+    let output = output(context, &words, &map! {"cwd" => cwd, "runas" => runas})?.stdout;
+    let Some(copy) = copy else { return Ok(output_lines(&output).into()) };
+    copy.hand_over()?;
+    Ok(output_lines(&copy.shown(&output)).into())
 }
 
 /// The arguments of `archive.cmd_unzip`; `archive.unzip` has one more.
@@ -212,26 +181,33 @@ pub struct ZipArgs {
 ///     salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
 #[function]
 pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
+    let template = args.template.as_deref();
+    let zip_file = argument(&rendered(context, template, args.zip_file)?)?;
+    let dest = argument(&rendered(context, template, args.dest)?)?;
+    let excludes = rendered_operands(context, template, names(&args.excludes))?;
+    let original = working_directory(None, args.runas.as_deref()).join(&zip_file);
+    let copy = PrivateCopy::for_input(context, &original, args.runas.as_deref())?;
+    let path = copy.as_ref().map_or(original.as_path(), PrivateCopy::path);
+    let found =
+        zipped::contents(path).map_err(|error| at(&original, &format!("{zip_file} cannot be listed: {error}")))?;
+    // `unzip` creates no devices, and sets the bits only with an option.
+    found.check_limits(context.config(), true).map_err(CallError::execution)?;
     let mut words = vec!["unzip".to_owned()];
     if args.password.is_truthy() {
         words.extend(["-P".to_owned(), args.password.to_string()]);
     }
     words.extend(split_options(args.options.as_deref().unwrap_or_default())?);
-    words.extend([argument(&args.zip_file)?, "-d".to_owned(), argument(&args.dest)?]);
+    words.extend([copy.as_ref().map_or(zip_file, |copy| copy.path().display().to_string()), "-d".to_owned(), dest]);
     if !args.excludes.is_nil() {
         words.push("-x".to_owned());
-        words.extend(operands(names(&args.excludes))?);
+        words.extend(excludes);
     }
-    let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ") + " 2>&1";
-    let output = cmd::execute(
-        context,
-        &command,
-        &CommandArgs::read(&map! {"template" => args.template, "runas" => args.runas, "python_shell" => true})?,
-    )?;
+    let output = limits::run(context, &words, &map! {"runas" => args.runas})?;
+    let shown = copy.as_ref().map_or_else(|| output.stdout.clone(), |copy| copy.shown(&output.stdout));
     if output.retcode != 0 {
-        return Err(CallError::Execution(output.stdout));
+        return Err(CallError::Execution(shown));
     }
-    Ok(trimmed(output.stdout.lines().map(str::to_owned).collect(), &args.trim_output).into())
+    Ok(trimmed(output_lines(&shown), &args.trim_output).into())
 }
 
 /// The arguments of `archive.unzip`.
@@ -310,31 +286,35 @@ fn rendered(context: &Context, template: Option<&str>, text: String) -> Result<S
     rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
 }
 
-/// Runs a program and returns the lines of its output.
-fn lines(context: &Context, words: &[String], kwargs: &Map) -> Result<Value, CallError> {
-    let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-    let mut kwargs: Map = kwargs.clone();
-    kwargs.insert("python_shell".into(), false.into());
-    Ok(cmd::output(context, &command, &CommandArgs::read(&kwargs)?)?
-        .to_string()
-        .lines()
-        .map(str::to_owned)
-        .collect::<Vec<_>>()
-        .into())
+/// Runs a program and returns its output with its errors.
+fn output(context: &Context, words: &[String], kwargs: &Map) -> Result<Output, CallError> {
+    cmd::execute(context, &command_line(words), &arguments(kwargs)?)
 }
 
-fn run_on_file(
-    context: &Context,
-    program: &str,
-    options: Option<String>,
-    file: String,
-    template: Option<String>,
-    runas: Option<String>,
-) -> Result<Value, CallError> {
-    let mut words = vec![program.to_owned()];
-    words.extend(options.filter(|options| !options.is_empty()));
-    words.push(argument(&file)?);
-    lines(context, &words, &map! {"template" => template, "runas" => runas})
+fn command_line(words: &[String]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns arguments for a program without a shell, whose errors are part of its output.
+fn arguments(kwargs: &Map) -> Result<CommandArgs, CallError> {
+    let mut kwargs = kwargs.clone();
+    kwargs.extend(map! {"python_shell" => false, "redirect_stderr" => true});
+    CommandArgs::read(&kwargs)
+}
+
+fn output_lines(output: &str) -> Vec<String> {
+    output.lines().map(str::to_owned).collect()
+}
+
+/// Returns a path with an extension that programs add to a name without a dot.
+fn with_extension(path: PathBuf, extension: &str) -> PathBuf {
+    let has_dot = path.file_name().is_some_and(|name| name.to_string_lossy().contains('.'));
+    if has_dot { path } else { path.with_extension(extension) }
+}
+
+/// Renders paths with a template engine, if one is named, and checks that they are no options.
+fn rendered_operands(context: &Context, template: Option<&str>, paths: Vec<String>) -> Result<Vec<String>, CallError> {
+    paths.into_iter().map(|path| argument(&rendered(context, template, argument(&path)?)?)).collect()
 }
 
 /// Returns the names, with wildcards expanded to matching paths.
@@ -346,11 +326,6 @@ fn expand(sources: &Value) -> Vec<String> {
         glob::paths(Path::new(""), &name).into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
     };
     names(sources).into_iter().flat_map(paths).collect()
-}
-
-/// Checks that paths are no options.
-fn operands(paths: Vec<String>) -> Result<Vec<String>, CallError> {
-    paths.iter().map(|path| argument(path)).collect()
 }
 
 /// Splits options into arguments.
@@ -393,52 +368,5 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
             Ok(target)
         }
         _ => Err(CallError::Execution(format!("{name}: archives come from this host or from salt://"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use brine_config::MinionConfig;
-
-    use std::fs;
-
-    use super::*;
-    use crate::testing;
-
-    #[test]
-    fn saltenv_does_not_lead_out_of_the_cache() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut minion = testing::minion(&[("a.tar", "content")]);
-        let own = Arc::get_mut(&mut minion).unwrap();
-        own.config = Arc::new(MinionConfig { cachedir: directory.path().join("cache"), ..(*own.config).clone() });
-        let context = testing::context_of(minion);
-        let path = cached(&context, "salt://a.tar", "dev").unwrap();
-        assert_eq!(path, directory.path().join("cache/files/dev/a.tar"));
-        assert_eq!(fs::read_to_string(path).unwrap(), "content");
-        for (name, saltenv) in [("salt://a.tar", "../../out"), ("salt://a.tar?saltenv=../../out", "base")] {
-            assert!(cached(&context, name, saltenv).unwrap_err().to_string().contains("Failed to cache"));
-            assert!(!directory.path().join("out").exists(), "{name}");
-        }
-    }
-
-    #[test]
-    fn names_of_files_never_become_options() {
-        const OPTION: &str = "--checkpoint-action=exec=touch /tmp/x";
-        let context = testing::context_with(brine_testing::debian(), testing::Scripted::new(""));
-        for (function, keyword) in [
-            ("archive.tar", map! {"options" => "cf", "tarfile" => "/tmp/a", "sources" => OPTION}),
-            ("archive.tar", map! {"options" => "x", "tarfile" => OPTION}),
-            ("archive.gzip", map! {"sourcefile" => OPTION}),
-            ("archive.gunzip", map! {"gzipfile" => OPTION}),
-            ("archive.cmd_zip", map! {"zip_file" => OPTION, "sources" => "a"}),
-            ("archive.cmd_zip", map! {"zip_file" => "/tmp/a", "sources" => brine_value::list!["a", OPTION]}),
-            ("archive.cmd_unzip", map! {"zip_file" => OPTION, "dest" => "/tmp"}),
-            ("archive.cmd_unzip", map! {"zip_file" => "/tmp/a", "dest" => "/tmp", "excludes" => OPTION}),
-        ] {
-            let error = context.call(function, Args::keyword(keyword)).unwrap_err().to_string();
-            assert!(error.contains("cannot be used: it starts with '-'"), "{function}: {error}");
-        }
     }
 }

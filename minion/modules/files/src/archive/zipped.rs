@@ -9,7 +9,8 @@ use brine_system::files::{Attributes, Draft, Entry, Flush, Links};
 use brine_system::user_files;
 use zip::ZipArchive;
 
-use super::contents::{Contents, LimitError};
+use super::contents::Contents;
+use super::limits::LimitError;
 
 const KIND: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
@@ -89,6 +90,14 @@ impl Unzip<'_> {
         let mut archive = ZipArchive::new(File::open(path)?)?;
         if archive.len() > self.max_entries {
             return Err(LimitError::Entries(self.max_entries).into());
+        }
+        // Nothing is written of an archive that says itself that it is too large.
+        let mut size: u64 = 0;
+        for number in 0..archive.len() {
+            size = size.saturating_add(archive.by_index_raw(number)?.size());
+        }
+        if size > self.max_size {
+            return Err(LimitError::Size(self.max_size).into());
         }
         let mut left = self.max_size;
         user_files::create_dir_all(dest)?;

@@ -159,6 +159,7 @@ impl CommandArgs {
             runas: self.user(),
             timeout: self.timeout()?,
             umask: self.umask()?,
+            file_limit: None,
             keep_line_ends: !self.rstrip.is_truthy(),
             quiet: self.is_quiet(),
             output_limit: Some(context.config().cmd_output_limit),

@@ -177,6 +177,16 @@ pub fn execute(context: &Context, command: &str, args: &CommandArgs) -> Result<O
     finish(context, &args.program(context, command)?, args)
 }
 
+/// Runs a command that can write no file larger than this, in bytes, and sets the job's retcode.
+pub fn execute_limited(
+    context: &Context,
+    command: &str,
+    args: &CommandArgs,
+    file_limit: u64,
+) -> Result<Output, CallError> {
+    finish(context, &Program { file_limit: Some(file_limit), ..args.program(context, command)? }, args)
+}
+
 /// Starts a command without waiting for its end, and returns its PID.
 pub fn start(context: &Context, command: &str, args: &CommandArgs) -> Result<u32, CallError> {
     args.program(context, command)?.start().map_err(CallError::execution)

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_function::arguments::names;
-use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_host::process::working_directory;
 use brine_system::user_files;
 use brine_value::{Value, map};
 use jiff::Timestamp;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::{expand, lines, rendered, trimmed};
+use super::contents::{Format, contents, rar_program};
+use super::private::{Content, PrivateCopy};
+use super::{expand, limits, output, output_lines, rendered, trimmed, with_extension};
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: Functions<Context> = registry!("archive", [zip, rar, unrar]);
@@ -88,9 +91,49 @@ pub fn rar(
     cwd: Option<String>,
     runas: Option<String>,
 ) -> CallResult {
-    let mut words = ["rar", "a", "-idp", "--", &rarfile].map(str::to_owned).to_vec();
-    words.extend(expand(&sources));
-    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
+    let render = |text: String| rendered(context, template.as_deref(), text);
+    let cwd = cwd.map(render).transpose()?;
+    let rarfile = render(rarfile)?;
+    let directory = working_directory(cwd.as_deref().map(Path::new), runas.as_deref());
+    let target = with_extension(directory.join(&rarfile), "rar");
+    let copy = PrivateCopy::for_output(context, &target, runas.as_deref(), Content::Kept)?;
+    let mut words = ["rar", "a", "-idp"].map(str::to_owned).to_vec();
+    if copy.is_some() {
+        // `rar` omits the archive that it writes, which is another file here.
+        let below = target.strip_prefix(&directory).ok().into_iter().chain([target.as_path()]);
+        words.extend(below.map(|path| format!("-x{}", path.display())));
+    }
+    let path = copy.as_ref().map_or(rarfile, |copy| copy.path().display().to_string());
+    words.extend(["--".to_owned(), path]);
+    for source in expand(&sources) {
+        words.push(render(source)?);
+    }
+    let output = output(context, &words, &map! {"cwd" => cwd, "runas" => runas})?.stdout;
+    let Some(copy) = copy else { return Ok(output_lines(&output).into()) };
+    copy.hand_over()?;
+    Ok(output_lines(&copy.shown(&output)).into())
+}
+
+/// The arguments of `archive.unrar`.
+#[derive(Args)]
+pub struct UnrarArgs {
+    /// Path of the archive.
+    rarfile: String,
+    /// Directory to extract into.
+    dest: String,
+    /// Paths of the archive to leave out.
+    #[default]
+    excludes: Value,
+    /// Template engine that renders the paths.
+    template: Option<String>,
+    /// User to extract as.
+    runas: Option<String>,
+    /// Highest number of returned files, or `true` for 100.
+    #[default(false.into())]
+    trim_output: Value,
+    /// Whether files with set-uid and set-gid bits are extracted. Without it, an archive with one is refused.
+    #[default(false)]
+    special_files: bool,
 }
 
 /// Extract a RAR archive with the program `unrar`, or `rar` without it.
@@ -99,22 +142,23 @@ pub fn rar(
 ///
 ///     salt '*' archive.unrar /tmp/rarfile.rar /home/strongbad/ excludes=file_1,file_2
 #[function]
-pub fn unrar(
-    context: &Context,
-    rarfile: String,
-    dest: String,
-    #[default] excludes: Value,
-    template: Option<String>,
-    runas: Option<String>,
-    #[default(false.into())] trim_output: Value,
-) -> CallResult {
-    let program = ["unrar", "rar"].into_iter().find(|name| context.minion.programs.find(name).is_some());
-    let mut words = [program.unwrap_or("unrar"), "x", "-idp"].map(str::to_owned).to_vec();
-    words.extend(names(&excludes).into_iter().map(|exclude| format!("-x{exclude}")));
-    words.extend(["--".to_owned(), rarfile, dest]);
-    let files = lines(context, &words, &map! {"template" => template, "runas" => runas})?;
-    let files = files.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
-    Ok(trimmed(files, &trim_output).into())
+pub fn unrar(context: &Context, #[args] args: UnrarArgs) -> CallResult {
+    let render = |text: String| rendered(context, args.template.as_deref(), text);
+    let (rarfile, dest) = (render(args.rarfile)?, render(args.dest)?);
+    let original = working_directory(None, args.runas.as_deref()).join(&rarfile);
+    let copy = PrivateCopy::for_input(context, &original, args.runas.as_deref())?;
+    let path = copy.as_ref().map_or(original.as_path(), PrivateCopy::path);
+    let found = contents(context, &rarfile, path, Format::Rar, None, None)?;
+    found.check_all(context.config(), args.special_files).map_err(CallError::execution)?;
+    let program = rar_program(context, &["unrar", "rar"]);
+    let mut words = [program, "x", "-idp"].map(str::to_owned).to_vec();
+    for exclude in names(&args.excludes) {
+        words.push(format!("-x{}", render(exclude)?));
+    }
+    words.extend(["--".to_owned(), copy.as_ref().map_or(rarfile, |copy| copy.path().display().to_string()), dest]);
+    let output = limits::run(context, &words, &map! {"runas" => args.runas})?.stdout;
+    let shown = copy.as_ref().map_or_else(|| output.clone(), |copy| copy.shown(&output));
+    Ok(trimmed(output_lines(&shown), &args.trim_output).into())
 }
 
 /// A ZIP archive that is being written.
@@ -132,7 +176,12 @@ impl Archive {
     /// Adds a file, or a directory with its content. As in Salt, links to files are followed, and links to directories
     /// are omitted.
     fn add(&mut self, path: &Path, depth: usize) -> io::Result<()> {
-        let Ok(status) = fs::metadata(path) else { return Ok(()) };
+        let Ok(mut status) = fs::metadata(path) else { return Ok(()) };
+        // A link of another user to a file of somebody else is refused: the archive may be readable for that user.
+        let file = if status.is_file() { Some(user_files::open(path)?) } else { None };
+        if let Some(file) = &file {
+            status = file.metadata()?;
+        }
         let name = path.strip_prefix(&self.base).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         let name = name.to_string_lossy().into_owned();
         let options = SimpleFileOptions::default()
@@ -140,10 +189,10 @@ impl Archive {
             .unix_permissions(status.permissions().mode())
             .large_file(self.zip64)
             .last_modified_time(time_of(&status));
-        if status.is_file() {
+        if let Some(mut file) = file.filter(|_| status.is_file()) {
             if fs::canonicalize(path)? != self.itself {
                 self.writer.start_file(&name, options)?;
-                io::copy(&mut File::open(path)?, &mut self.writer)?;
+                io::copy(&mut file, &mut self.writer)?;
                 self.archived.push(name);
             }
         } else if status.is_dir() {

@@ -18,7 +18,7 @@ use brine_system::{files, user_files};
 use brine_value::{FromValue, Value, map};
 use sha2::Digest;
 
-use crate::archive::{Format, needs_password};
+use crate::archive::{Format, PrivateCopy, needs_password};
 use crate::file::state::{cached, source};
 use owners::Enforced;
 
@@ -115,8 +115,16 @@ impl Extracted {
                 return Ok(kept);
             }
         }
+        // What is checked is what is extracted: others may exchange a file of the host meanwhile.
+        let copy = match &local {
+            Some(path) => {
+                PrivateCopy::for_input(&context.call, path, None).map_err(|error| failed(error.to_string()))?
+            }
+            None => None,
+        };
+        let checked = copy.as_ref().map_or(archive.as_path(), PrivateCopy::path);
         if verify.signature.is_truthy() {
-            let content = fs::read(&archive).map_err(|error| failed(format!("{}: {error}", archive.display())))?;
+            let content = fs::read(checked).map_err(|error| failed(format!("{}: {error}", archive.display())))?;
             if let Err(error) = source::check_signature(context, &content, &verify.signature, &verify) {
                 // Nobody vouches for the cached copy. A file of the host stays.
                 if local.is_none()
@@ -131,12 +139,12 @@ impl Extracted {
         if self.verify.hash.is_some() && self.hash_update && !self.verify.skip {
             self.store_hash(context, &archive).map_err(failed)?;
         }
-        if format == Format::Zip && !self.password.is_truthy() && needs_password(&archive).unwrap_or(false) {
+        if format == Format::Zip && !self.password.is_truthy() && needs_password(checked).unwrap_or(false) {
             return Err(failed(format!(
                 "Archive {shown} is password-protected, but no password was specified. Please set the 'password' argument."
             )));
         }
-        let contents = self.contents(context, &archive, format).map_err(failed)?;
+        let contents = self.contents(context, checked, &archive, format).map_err(failed)?;
         if self.one_top && (contents.top_level_dirs().len() > 1 || !contents.top_level_files().is_empty()) {
             return Err(failed(format!(
                 "Archive does not have a single top-level directory. To allow this archive to be extracted, set \
@@ -156,7 +164,7 @@ impl Extracted {
         let mut updated = false;
         if !found.needed
             && self.hash_update
-            && before.as_ref().is_some_and(|before| sha256_of(&archive).as_ref() != Some(before))
+            && before.as_ref().is_some_and(|before| sha256_of(checked).as_ref() != Some(before))
         {
             (found.needed, updated) = (true, true);
         }
@@ -169,7 +177,7 @@ impl Extracted {
         let mut made = false;
         if found.needed {
             if let (Some(_), Some(hash), false) = (&local, &hash, self.verify.skip)
-                && !fs::read(&archive).is_ok_and(|content| hash.matches(&content))
+                && !fs::read(checked).is_ok_and(|content| hash.matches(&content))
             {
                 return Err(failed(format!("{shown} does not match the desired source_hash {}", hash.hex)));
             }
@@ -187,7 +195,7 @@ impl Extracted {
             }
             unpacked = match self.unpack(
                 context,
-                &archive,
+                checked,
                 &directory,
                 format,
                 by_unzip,

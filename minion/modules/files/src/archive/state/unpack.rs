@@ -19,20 +19,25 @@ impl Extracted {
         digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     }
 
-    pub(super) fn contents(&self, context: &StateContext, path: &Path, format: Format) -> Result<Contents, String> {
-        let (name, options) = (path.display().to_string(), self.list_options.as_deref());
+    /// Lists the archive at `path` and checks its limits; errors have the name `shown`.
+    pub(super) fn contents(
+        &self,
+        context: &StateContext,
+        path: &Path,
+        shown: &Path,
+        format: Format,
+    ) -> Result<Contents, String> {
+        let (name, options) = (shown.display().to_string(), self.list_options.as_deref());
         let found = archive::contents(&context.call, &name, path, format, options, self.strip(format));
         let found = match found {
             Ok(found) => found,
-            Err(CallError::Execution(error)) => return Err(self.cannot_list(error, format)),
+            Err(CallError::Execution(error)) => {
+                return Err(self.cannot_list(error.replace(&path.display().to_string(), &name), format));
+            }
             Err(error) => return Err(error.to_string()),
         };
-        found.check_limits(context.call.config()).map_err(|error| error.to_string())?;
-        if let Some(special) = found.special.first().filter(|_| !self.special) {
-            return Err(format!(
-                "the archive contains devices or FIFOs, such as {special}: set 'special_files' to True to extract them"
-            ));
-        }
+        // Set-uid and set-gid bits are cleared.
+        found.check_limits(context.call.config(), self.special).map_err(|error| error.to_string())?;
         Ok(found)
     }
 

@@ -1,0 +1,81 @@
+//! `archive.gzip` and `archive.gunzip`: the programs on one file, which they replace.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_host::process::working_directory;
+use brine_host::programs::argument;
+use brine_system::user_files;
+use brine_value::map;
+
+use super::private::PrivateCopy;
+use super::{limits, output_lines, rendered};
+
+/// Execution functions of `archive`.
+pub static FUNCTIONS: Functions<Context> = registry!("archive", [gzip, gunzip]);
+
+/// Compress a file with gzip.
+///
+/// CLI Example:
+///
+///     salt '*' archive.gzip /tmp/sourcefile.txt
+#[function]
+pub fn gzip(
+    context: &Context,
+    sourcefile: String,
+    template: Option<String>,
+    runas: Option<String>,
+    options: Option<String>,
+) -> CallResult {
+    run_on_file(context, "gzip", options, sourcefile, template.as_deref(), runas)
+}
+
+/// Decompress a file with gunzip, up to `archive_max_size`.
+///
+/// CLI Example:
+///
+///     salt '*' archive.gunzip /tmp/sourcefile.txt.gz
+#[function]
+pub fn gunzip(
+    context: &Context,
+    gzipfile: String,
+    template: Option<String>,
+    runas: Option<String>,
+    options: Option<String>,
+) -> CallResult {
+    run_on_file(context, "gunzip", options, gzipfile, template.as_deref(), runas)
+}
+
+fn run_on_file(
+    context: &Context,
+    program: &str,
+    options: Option<String>,
+    file: String,
+    template: Option<&str>,
+    runas: Option<String>,
+) -> CallResult {
+    let file = argument(&rendered(context, template, file)?)?;
+    let mut words = vec![program.to_owned()];
+    if let Some(options) = options.filter(|options| !options.is_empty()) {
+        words.push(rendered(context, template, options)?);
+    }
+    let path = working_directory(None, runas.as_deref()).join(&file);
+    let copy = if path.is_dir() { None } else { PrivateCopy::for_input(context, &path, runas.as_deref())? };
+    words.push(copy.as_ref().map_or(file, |copy| copy.path().display().to_string()));
+    let output = limits::run(context, &words, &map! {"runas" => runas})?;
+    let Some(copy) = copy else { return Ok(output_lines(&output.stdout).into()) };
+    let overwrites = words[1..words.len() - 1].iter().any(|word| is_force(word));
+    copy.hand_over_others(overwrites)?;
+    if !copy.exists() {
+        user_files::remove_file(&path)
+            .map_err(|error| CallError::Execution(format!("removing {} failed: {error}", path.display())))?;
+    }
+    Ok(output_lines(&copy.shown(&output.stdout)).into())
+}
+
+/// Whether a word has the option `--force`.
+fn is_force(word: &str) -> bool {
+    match word.strip_prefix("--") {
+        Some(long) => long == "force",
+        None => word.starts_with('-') && word.contains('f'),
+    }
+}
