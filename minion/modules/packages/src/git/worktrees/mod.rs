@@ -5,6 +5,7 @@ use std::path::Path;
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
+use brine_modules_files::archive::{Content, PrivateCopy};
 use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
@@ -40,8 +41,17 @@ pub fn archive(
     if let Some(format) = kwargs.get("format").and_then(Value::as_str) {
         words.extend(["--format".to_owned(), argument(format)?]);
     }
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    let target = git.cwd.clone().unwrap_or_default().join(&output);
+    let runas = kwargs.get("user").filter(|user| user.is_truthy()).map(ToString::to_string);
+    // A program would follow the links of others.
+    let copy = PrivateCopy::for_output(context, &target, runas.as_deref(), Content::Replaced)?;
+    let output = copy.as_ref().map_or(output, |copy| copy.path().display().to_string());
     words.extend(["--output".to_owned(), output, argument(&rev)?]);
     command(&git_opts, &["archive"])?.words(words).run(context, &cwd, &kwargs)?;
+    if let Some(copy) = copy {
+        copy.hand_over()?;
+    }
     Ok(true.into())
 }
 
