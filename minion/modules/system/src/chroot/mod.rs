@@ -4,13 +4,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use brine_context::{Context, Module};
 use brine_function::{CallResult, Functions, function, registry};
+use brine_system::user_files;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
@@ -59,9 +58,9 @@ fn is_environment(root: &Path) -> bool {
 }
 
 fn create_environment(root: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).create(root)?;
+    user_files::create_dir_all(root)?;
     for (name, mode) in DIRECTORIES {
-        match DirBuilder::new().mode(mode).create(root.join(name)) {
+        match user_files::create_dir(root.join(name), mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             done => done?,
         }

@@ -2,7 +2,9 @@
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
+use brine_host::process::working_directory;
 use brine_host::programs::argument;
+use brine_system::user_files;
 
 use super::{parse, run};
 
@@ -38,6 +40,15 @@ pub fn dump(
         format!("XFS dump for \"{device}\" of {}", now.strftime("%Y.%m.%d, %H:%M"))
     });
     let (level, destination, device) = (level.to_string(), argument(&destination)?, argument(&device)?);
+    // On another host, the path is not one of this host.
+    let is_remote = destination.find(':').is_some_and(|colon| !destination[..colon].contains('/'));
+    let path = working_directory(None, None).join(&destination);
+    if !is_remote && !user_files::claim(&path).map_err(CallError::execution)? {
+        return Err(CallError::Execution(format!(
+            "{destination} cannot be used: other users can write its directory, and xfsdump follows their links; choose a \
+             directory that only root can write"
+        )));
+    }
     let mut words = vec!["xfsdump", "-F"];
     words.extend((!noerase).then_some("-E"));
     words.extend(["-L", &label, "-l", &level, "-f", &destination, &device]);

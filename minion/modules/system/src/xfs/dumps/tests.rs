@@ -56,3 +56,14 @@ fn dumps_are_made_listed_and_pruned() {
         xfs.prune_dump: ERROR: Session UUID "5" was not found.
         "#);
 }
+
+#[test]
+fn dumps_are_not_written_where_others_plant_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let context = context_with(map! {}, Scripted::new("$ xfsdump never\n"));
+    let destination = directory.path().join("dump").display().to_string();
+    let refused = context.call("xfs.dump", brine_function::Args::positional(["/dev/x".into(), destination.into()]));
+    assert!(refused.unwrap_err().to_string().contains("other users can write its directory"));
+}
