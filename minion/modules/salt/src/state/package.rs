@@ -17,6 +17,8 @@ use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
 
 use super::{options, ran, with};
+use brine_modules_files::archive::{self, Contents};
+use brine_modules_files::cmd::Scratch;
 use brine_modules_files::file::hex_digest;
 
 /// Execution functions of `state`.
@@ -42,11 +44,18 @@ pub fn pkg(
     if hex_digest(&bytes, &hash_type)? != pkg_sum {
         return rejected(context, &pkg_path, "it has another hash");
     }
-    let archive = archive(&pkg_path)?;
-    if archive.iter().any(|name| brine_system::files::leads_out(name)) {
+    // What was hashed is what is unpacked: others may exchange the file.
+    let package = Scratch::new(&bytes, None)?;
+    let contents = contents(package.path())?;
+    contents.check_all(context.config(), false).map_err(CallError::execution)?;
+    if [&contents.dirs, &contents.files, &contents.links]
+        .into_iter()
+        .flatten()
+        .any(|name| brine_system::files::leads_out(name))
+    {
         return rejected(context, &pkg_path, "it contains files outside of its directory");
     }
-    let unpacked = UnpackedArchive::of(&pkg_path)?;
+    let unpacked = UnpackedArchive::of(package.path())?;
     run(context, &unpacked.0, with(kwargs, [("test", test)]))
 }
 
@@ -116,10 +125,18 @@ fn environments(directory: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, Call
     Ok(found)
 }
 
-/// Returns the names in an archive.
-fn archive(path: &Path) -> Result<Vec<String>, CallError> {
-    let listed = tar(&["--list", "--gzip", "--absolute-names", "--quoting-style=literal"], path, None)?;
-    Ok(listed.lines().map(str::to_owned).collect())
+/// Lists an archive.
+fn contents(path: &Path) -> Result<Contents, CallError> {
+    const LIST: [&str; 7] = [
+        "--list",
+        "--gzip",
+        "--absolute-names",
+        "--verbose",
+        "--numeric-owner",
+        "--full-time",
+        "--quoting-style=literal",
+    ];
+    Ok(archive::tar_listing(&tar(&LIST, path, None)?))
 }
 
 /// The timeout of unpacking or listing a package.
