@@ -58,7 +58,7 @@ pub fn sign(context: &Context, #[args] args: SignArgs) -> CallResult {
         tracing::error!(jid = context.job.jid, "gpg: signing failed: {}", done.errors());
     }
     if let (Some(path), false) = (&args.output, done.output.stdout.is_empty()) {
-        files::write_atomic(Path::new(path), done.output.stdout.as_bytes(), 0o600).map_err(CallError::execution)?;
+        write_output(path, &done.output.stdout)?;
     }
     Ok(done.output.stdout.into())
 }
@@ -354,13 +354,18 @@ fn failed(context: &Context, done: &Outcome, bare: bool, what: &str) -> Value {
 /// that path. With `bare`, the result is the text alone instead of a mapping.
 pub(super) fn write_or_return(text: String, output: Option<&str>, bare: bool, what: &str) -> CallResult {
     if let Some(path) = output {
-        files::write_atomic(Path::new(path), text.as_bytes(), 0o600).map_err(CallError::execution)?;
+        write_output(path, &text)?;
     }
     Ok(match (bare, output) {
         (true, _) => text.into(),
         (false, Some(path)) => map! {"res" => true, "comment" => format!("{what} has been written to {path}")}.into(),
         (false, None) => map! {"res" => true, "comment" => text}.into(),
     })
+}
+
+/// Writes a result to a file with mode 0600, which replaces a link at the path.
+pub(super) fn write_output(path: &str, text: &str) -> Result<(), CallError> {
+    files::write_atomic(Path::new(path), text.as_bytes(), 0o600).map_err(CallError::execution)
 }
 
 /// Returns the text, or else the content of the file.

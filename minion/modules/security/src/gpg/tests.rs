@@ -289,3 +289,17 @@ fn an_empty_keyring_is_removed() {
         assert_eq!(changes.contains_key("removed"), !is_left, "{comment}");
     }
 }
+
+#[test]
+fn outputs_replace_planted_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("victim"), "kept").unwrap();
+    for (name, target) in [("existing", "victim"), ("missing", "new")] {
+        std::os::unix::fs::symlink(at(target), at(name)).unwrap();
+        super::data::write_output(at(name).to_str().unwrap(), "text").unwrap();
+        assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "text", "{name}");
+        assert!(!at(name).is_symlink() && !at("new").exists(), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(at("victim")).unwrap(), "kept");
+}
