@@ -2,16 +2,16 @@
 //! files meanwhile: root's own files are neither changed nor created, and the results have the owner and mode that Salt
 //! gives them.
 //!
-//! [`CASES`] has a call of each function that writes where its caller says; [`OTHERS`] has all other functions. A new
-//! function must be in one of them. These tests do nothing without root.
+//! [`CASES`] has a call of each function that writes where its caller says; [`OTHERS`] has all other functions, with
+//! reasons. A new function must be in one of them. These tests do nothing without root.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use brine_config::MinionConfig;
 use brine_context::{Context, StateContext};
@@ -25,16 +25,28 @@ use nix::unistd::geteuid;
 mod cases;
 #[path = "user_directories/others.rs"]
 mod others;
+#[path = "user_directories/state_others.rs"]
+mod state_others;
 
 use cases::{CASES, STATE_CASES};
-use others::{OTHERS, STATE_OTHERS};
+use others::OTHERS;
+use state_others::STATE_OTHERS;
 
 /// The UID and GID of nobody.
 const NOBODY: u32 = 65534;
 
 /// A call of a function: its name, its arguments in YAML, in which `DIR` is the user's directory, and the
-/// results as `name owner mode`; without results they are not checked.
+/// results as `name owner mode`; without results they are not checked. `REPO` is a Git repository of root, `KEY` and
+/// `CERT` are files of root with a private key and its certificate, `URL` is a page of a web server.
 type Case = (&'static str, &'static str, &'static str);
+
+/// A reason why functions have no case, and the modules (`name.*`) and functions for which it holds.
+type Group = (&'static str, &'static [&'static str]);
+
+/// `aaa`, compressed by gzip.
+const GZIP: &[u8] = &[31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 76, 76, 228, 2, 0, 149, 93, 248, 119, 4, 0, 0, 0];
+/// An empty ZIP archive.
+const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// A directory of nobody beside a directory of root.
 struct Beside {
@@ -53,22 +65,29 @@ impl Beside {
         fs::write(root.join("deep/file"), "secret\n").unwrap();
         set_mode(&root, 0o700);
         fs::create_dir_all(home.join("d/below")).unwrap();
-        for (name, text) in [
-            ("f", "aaa\nbbb\n"),
-            ("ini", "[s]\na = 1\n"),
-            ("xml", "<r><a>1</a></r>"),
-            ("source", "source\n"),
-            ("patch", "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-aaa\n+ccc\n bbb\n"),
-            ("d/file", "x\n"),
-            ("d/below/file", "x\n"),
-            ("ak", "ssh-rsa AAAAB3NzaC1yc2E= old\n"),
-        ] {
-            fs::write(home.join(name), text).unwrap();
+        let files: [(&str, &[u8]); 11] = [
+            ("f", b"aaa\nbbb\n"),
+            ("ini", b"[s]\na = 1\n"),
+            ("xml", b"<r><a>1</a></r>"),
+            ("source", b"source\n"),
+            ("patch", b"--- f\n+++ f\n@@ -1,2 +1,2 @@\n-aaa\n+ccc\n bbb\n"),
+            ("d/file", b"x\n"),
+            ("d/below/file", b"x\n"),
+            ("ak", b"ssh-rsa AAAAB3NzaC1yc2E= old\n"),
+            ("exports", b"/srv *(ro)\n"),
+            ("z.gz", GZIP),
+            ("zip", ZIP),
+        ];
+        for (name, content) in files {
+            fs::write(home.join(name), content).unwrap();
             set_mode(&home.join(name), 0o640);
         }
-        for name in ["", "f", "ini", "xml", "source", "patch", "d", "d/file", "d/below", "d/below/file", "ak"] {
+        for name in ["", "d", "d/below"].into_iter().chain(files.map(|(name, _)| name)) {
             chown(home.join(name), Some(NOBODY), Some(NOBODY)).unwrap();
         }
+        let backups = beside.at("cache/file_backup").join(home.strip_prefix("/").unwrap());
+        fs::create_dir_all(&backups).unwrap();
+        fs::write(backups.join("f_Sun_Nov_29_08:38:13_000001_2026"), "old\n").unwrap();
         beside
     }
 
@@ -81,7 +100,8 @@ impl Beside {
     }
 
     fn context(&self) -> Context {
-        let files = [("src", "from the master\n"), ("tree/a", "a\n")];
+        let keys = "ssh-rsa AAAAB3NzaC1yc2E= old\n";
+        let files = [("src", "from the master\n"), ("tree/a", "a\n"), ("keys", keys)];
         let mut minion = brine_testing::minion(&MODULES, &files, Arc::new(brine_testing::Alone::default()));
         let home = self.home();
         let opts = map! {
@@ -97,7 +117,7 @@ impl Beside {
     /// Calls a function; its result does not matter.
     fn run(&self, case: &Case) -> String {
         let (name, arguments, _) = case;
-        let text = arguments.replace("DIR", &self.home().display().to_string());
+        let text = self.with_fixtures(&arguments.replace("DIR", &self.home().display().to_string()));
         let arguments = brine_yaml::load(&text).unwrap();
         let positional = arguments.as_list().unwrap_or_default().to_vec();
         let args = Args { positional, keyword: arguments.as_map().cloned().unwrap_or_default() };
@@ -112,6 +132,37 @@ impl Beside {
             Ok(value) => brine_value::json::to_json(&value),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// Creates what the arguments of a case name beside the user's directory.
+    fn with_fixtures(&self, arguments: &str) -> String {
+        let shown = |name: &str| self.at(name).display().to_string();
+        if arguments.contains("REPO") && !self.at("repo").exists() {
+            let (repo, identity) = (shown("repo"), ["-c", "user.name=ada", "-c", "user.email=ada@example.com"]);
+            for words in [&["init", "--quiet", &repo][..], &["-C", &repo, "commit", "--quiet", "--allow-empty", "-mx"]]
+            {
+                let done = std::process::Command::new("git").args(identity).args(words).output().unwrap();
+                assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+            }
+        }
+        if ["KEY", "CERT"].iter().any(|name| arguments.contains(name)) && !self.at("cert").exists() {
+            let (key, cert) = (shown("key"), shown("cert"));
+            let call = |name: &str, keyword| {
+                let context = self.context();
+                context.minion.functions.call(&context, name, Args { positional: Vec::new(), keyword }).unwrap()
+            };
+            call("x509.create_private_key", map! {"algo" => "ed25519", "path" => key.as_str()});
+            let certificate = map! {"signing_private_key" => key.as_str(), "CN" => "x", "path" => cert.as_str()};
+            call("x509.create_certificate", certificate);
+        }
+        let url = || {
+            static PORT: OnceLock<u16> = OnceLock::new();
+            let port = PORT.get_or_init(|| brine_testing::web::server(|_| ("200 OK", "text/plain", "page".into())));
+            format!("http://127.0.0.1:{port}/")
+        };
+        let text =
+            arguments.replace("REPO", &shown("repo")).replace("KEY", &shown("key")).replace("CERT", &shown("cert"));
+        if text.contains("URL") { text.replace("URL", &url()) } else { text }
     }
 
     /// Puts a link of nobody, or for `Hard` a hard link, at a name.
@@ -214,7 +265,9 @@ fn used_names(case: &Case) -> BTreeSet<String> {
     once().intersection(&once()).cloned().collect()
 }
 
-fn covered<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, cases: &[Case], others: &[&str]) {
+fn covered<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, cases: &[Case], groups: &[Group]) {
+    let others: Vec<&str> = groups.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    assert!(groups.iter().all(|(reason, _)| reason.ends_with('.')));
     let names: BTreeSet<String> = functions.map(Function::full_name).collect();
     let is_other = |name: &str| {
         let module = name.split('.').next().unwrap();
