@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error() {
-        let failed = run("test", |_| -> () { panic!("a defect") }).await;
+        let failed = run::<()>("test", |_| panic!("a defect")).await;
         assert_eq!(failed.unwrap_err().to_string(), "the thread 'test' failed: it panicked, see the log");
     }
 }
