@@ -4,7 +4,9 @@ use crate::tables::ValueDigest;
 
 /// The length of a SHA-256 digest.
 const DIGEST: usize = 32;
-/// The maximum number of values whose answers are awaited: more than one has been sent only if the connection was lost
+/// The length of a packed revision.
+const REVISION: usize = 8;
+/// The maximum number of values whose answers were lost: more than one has been sent only if the connection was lost
 /// several times in succession.
 const MAX_UNANSWERED: usize = 8;
 
@@ -15,64 +17,87 @@ pub(crate) struct Known {
     /// The revision that it replaced.
     pub after: u64,
     pub digest: ValueDigest,
-    /// Values that were sent to replace this revision, whose answers were lost: the servers may have stored one.
-    unanswered: Vec<ValueDigest>,
+    /// Values that were sent to replace a revision, whose answers were lost: the servers may have stored them, or store
+    /// them later.
+    unanswered: Vec<(u64, ValueDigest)>,
 }
 
 impl Known {
-    /// Returns what is known of a stored value.
-    pub fn stored(revision: u64, after: u64, digest: ValueDigest) -> Self {
-        Known { revision, after, digest, unanswered: Vec::new() }
+    /// Replaces what is known by a stored value.
+    #[must_use]
+    pub fn replaced_by(mut self, revision: u64, after: u64, digest: ValueDigest) -> Self {
+        // Values that replace an older revision are refused.
+        self.unanswered.retain(|(replaced, _)| *replaced >= after);
+        Known { revision, after, digest, ..self }
     }
 
     /// Notes that a value was sent to replace the revision `after`, and that the answer was lost.
-    pub fn add_unanswered(&mut self, after: u64, digest: ValueDigest) {
-        if after != self.revision || self.unanswered.contains(&digest) {
-            return;
-        }
+    #[must_use]
+    pub fn with_unanswered(mut self, after: u64, digest: ValueDigest) -> Self {
+        let sent = (after, digest);
+        self.unanswered.retain(|known| *known != sent);
         if self.unanswered.len() == MAX_UNANSWERED {
             self.unanswered.remove(0);
         }
-        self.unanswered.push(digest);
+        self.unanswered.push(sent);
+        self
     }
 
-    /// Whether a value of the cluster that replaces the revision `after` was sent by this member.
+    /// Whether a value of the cluster that replaces the revision `after` was sent by this member, which may have changed
+    /// it again.
     pub fn is_own(&self, after: u64, digest: &ValueDigest) -> bool {
-        after == self.revision && self.unanswered.contains(digest)
+        self.unanswered.iter().any(|(replaced, sent)| *replaced == after && sent == digest)
     }
 
-    /// Packs it: revision, replaced revision, digest; if answers were lost, all digests with a leading byte that says
-    /// whether there is a value.
+    /// Packs it: revision, replaced revision, digest. If answers were lost, the digest is preceded by a byte that says
+    /// whether there is a value, and followed by the replaced revision and the digest of each unanswered one.
     pub fn pack(&self) -> Vec<u8> {
         let mut packed = [self.revision.to_be_bytes(), self.after.to_be_bytes()].concat();
         if self.unanswered.is_empty() {
             packed.extend(self.digest.iter().flatten());
             return packed;
         }
-        for digest in std::iter::once(&self.digest).chain(&self.unanswered) {
-            packed.push(u8::from(digest.is_some()));
-            packed.extend(digest.as_deref().unwrap_or(&[0; DIGEST]));
+        pack_digest(&mut packed, &self.digest);
+        for (after, digest) in &self.unanswered {
+            packed.extend(after.to_be_bytes());
+            pack_digest(&mut packed, digest);
         }
         packed
     }
 
     /// Unpacks it; `None` if it is malformed.
     pub fn unpack(packed: &[u8]) -> Option<Self> {
-        let (revision, rest) = packed.split_first_chunk()?;
-        let (after, rest) = rest.split_first_chunk()?;
-        let (revision, after) = (u64::from_be_bytes(*revision), u64::from_be_bytes(*after));
+        let (revision, rest) = unpack_revision(packed)?;
+        let (after, rest) = unpack_revision(rest)?;
         if rest.is_empty() || rest.len() == DIGEST {
-            return Some(Known::stored(revision, after, (!rest.is_empty()).then(|| rest.to_vec())));
+            let digest = (!rest.is_empty()).then(|| rest.to_vec());
+            return Some(Known { revision, after, digest, unanswered: Vec::new() });
         }
-        let mut digests = rest.chunks(DIGEST + 1).map(|chunk| match chunk {
-            [1, digest @ ..] if digest.len() == DIGEST => Some(Some(digest.to_vec())),
-            [0, digest @ ..] if digest.len() == DIGEST => Some(None),
-            _ => None,
+        let (digest, rest) = rest.split_at_checked(1 + DIGEST)?;
+        let unanswered = rest.chunks(REVISION + 1 + DIGEST).map(|sent| {
+            let (after, digest) = unpack_revision(sent)?;
+            Some((after, unpack_digest(digest)?))
         });
-        let mut known = Known::stored(revision, after, digests.next()??);
-        known.unanswered = digests.collect::<Option<_>>()?;
-        Some(known)
+        Some(Known { revision, after, digest: unpack_digest(digest)?, unanswered: unanswered.collect::<Option<_>>()? })
     }
+}
+
+fn pack_digest(packed: &mut Vec<u8>, digest: &ValueDigest) {
+    packed.push(u8::from(digest.is_some()));
+    packed.extend(digest.as_deref().unwrap_or(&[0; DIGEST]));
+}
+
+fn unpack_digest(packed: &[u8]) -> Option<ValueDigest> {
+    match packed {
+        [1, digest @ ..] if digest.len() == DIGEST => Some(Some(digest.to_vec())),
+        [0, digest @ ..] if digest.len() == DIGEST => Some(None),
+        _ => None,
+    }
+}
+
+fn unpack_revision(packed: &[u8]) -> Option<(u64, &[u8])> {
+    let (revision, rest) = packed.split_first_chunk::<REVISION>()?;
+    Some((u64::from_be_bytes(*revision), rest))
 }
 
 #[cfg(test)]
@@ -80,16 +105,19 @@ mod tests {
     use super::*;
     use crate::tables::digest;
 
+    fn value(text: &str) -> ValueDigest {
+        digest(Some(text.as_bytes()))
+    }
+
     #[test]
     fn known_revisions_round_trip() {
-        let value = |text: &str| digest(Some(text.as_bytes()));
-        for unanswered in [vec![], vec![value("y")], vec![None], vec![value("y"), None, value("z")]] {
+        for unanswered in [vec![], vec![(7, value("y"))], vec![(7, None)], vec![(5, value("y")), (7, None)]] {
             for digest in [None, value("x")] {
                 let known = Known { revision: 7, after: 5, digest, unanswered: unanswered.clone() };
                 assert_eq!(Known::unpack(&known.pack()), Some(known));
             }
         }
-        let packed = Known { unanswered: vec![value("y")], ..Known::default() }.pack();
+        let packed = Known::default().with_unanswered(0, value("y")).pack();
         for malformed in [&b"short"[..], &packed[..packed.len() - 1], &[&packed[..], &[7]].concat()] {
             assert_eq!(Known::unpack(malformed), None);
         }
@@ -97,25 +125,27 @@ mod tests {
 
     #[test]
     fn values_whose_answer_was_lost_are_own() {
-        let value = |text: &str| digest(Some(text.as_bytes()));
-        let mut known = Known::stored(7, 5, value("x"));
-        known.add_unanswered(7, value("y"));
-        known.add_unanswered(7, None);
-        known.add_unanswered(6, value("z"));
+        let known = Known::default().replaced_by(7, 5, value("x"));
+        let known = known.with_unanswered(7, value("y")).with_unanswered(7, None);
         for (after, digest, expected) in [
             (7, value("y"), true),
             (7, None, true),
-            // Another member replaced the own value.
-            (8, value("y"), false),
             (7, value("x"), false),
-            // It was sent to replace an older revision, which is replaced already.
-            (7, value("z"), false),
+            // Another member has replaced the own value.
+            (8, value("y"), false),
         ] {
             assert_eq!(known.is_own(after, &digest), expected, "{after} {digest:?}");
         }
-        for number in 0..20 {
-            known.add_unanswered(7, value(&number.to_string()));
-        }
-        assert!(known.is_own(7, &value("19")) && !known.is_own(7, &value("y")));
+        // Servers can store it after a later one that replaces the same revision.
+        let stored = known.replaced_by(8, 7, value("z"));
+        assert!(stored.is_own(7, &value("y")));
+        assert!(!stored.replaced_by(9, 8, value("a")).is_own(7, &value("y")));
+    }
+
+    #[test]
+    fn the_last_unanswered_values_are_kept() {
+        let known = (0..20).fold(Known::default(), |known, at: u64| known.with_unanswered(at, value("x")));
+        assert!(known.is_own(19, &value("x")) && !known.is_own(0, &value("x")));
+        assert_eq!(known.unanswered.len(), MAX_UNANSWERED);
     }
 }

@@ -258,16 +258,15 @@ impl Sync {
             None => vec![REMOVED],
         };
         let after = revision;
+        let known = self.known.get(name).cloned().unwrap_or_default();
         match self.link.update(&key, &stored, after).await {
             Ok(Some(revision)) => {
-                self.remember(name.clone(), Known::stored(revision, after, digest(value))).await;
+                self.remember(name.clone(), known.replaced_by(revision, after, digest(value))).await;
                 Ok(true)
             }
             Ok(None) => Ok(false),
             Err(error) => {
-                let mut known = self.known.get(name).cloned().unwrap_or_default();
-                known.add_unanswered(after, digest(value));
-                self.remember(name.clone(), known).await;
+                self.remember(name.clone(), known.with_unanswered(after, digest(value))).await;
                 Err(error)
             }
         }
@@ -305,16 +304,13 @@ impl Sync {
         };
         let Some(local) = self.read(&name).await else { return Ok(()) };
         let (of_local, of_cluster) = (digest(local.as_deref()), digest(value.as_deref()));
-        if known.is_own(after, &of_cluster) {
-            self.remember(name.clone(), Known::stored(entry.revision, after, of_cluster.clone())).await;
-            if of_local != of_cluster && !self.send(&name, local.as_deref(), entry.revision).await? {
-                tracing::debug!(key, "a value was changed again elsewhere");
-            }
-            return Ok(());
-        }
+        let was_changed = of_local != known.digest;
+        let is_own = known.is_own(after, &of_cluster);
+        let known = known.replaced_by(entry.revision, after, of_cluster.clone());
         if of_local != of_cluster {
             let table = Arc::clone(&self.tables[name.0]);
-            if of_local != known.digest && table.prefers(local.as_deref(), value.as_deref()) {
+            if is_own || was_changed && table.prefers(local.as_deref(), value.as_deref()) {
+                self.remember(name.clone(), known).await;
                 if !self.send(&name, local.as_deref(), entry.revision).await? {
                     tracing::debug!(key, "a value was changed again elsewhere");
                 }
@@ -328,7 +324,7 @@ impl Sync {
                 return Ok(());
             }
         }
-        self.remember(name, Known::stored(entry.revision, after, of_cluster)).await;
+        self.remember(name, known).await;
         Ok(())
     }
 
