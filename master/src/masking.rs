@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use brine_config::MasterConfig;
+use brine_function::carriers::Carrier;
 use brine_function::{Function, Registry, positional};
 use brine_mask::{Mask, Parameters};
 
@@ -34,5 +35,9 @@ impl Parameters for KnownFunctions {
             return of(Registry::new(wheel::MODULES).get(name));
         }
         self.0.as_ref().map(|functions| functions.positional_parameters(function)).unwrap_or_default()
+    }
+
+    fn carrier(&self, function: &str) -> Option<&'static Carrier> {
+        brine_carriers::carrier(function)
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_auth::Acl;
+use brine_carriers::{MAX_DEPTH, called};
 use brine_config::MasterConfig;
 use brine_function::Args;
-use brine_function::carriers::{MAX_DEPTH, Place, called};
+use brine_function::carriers::Place;
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Blocking;
 use brine_target::TargetKind;

@@ -32,10 +32,13 @@ const ARGUMENTS: &[&str] = &["arg", "fun_args"];
 /// The fields of jobs and returns with options of the caller.
 const OPTIONS: &[&str] = &["kwargs", "kwarg", "ret_kwargs", "ret_config", "metadata", "executor_opts", "pillar"];
 
-/// The parameters of functions, by which positional arguments get names.
+/// The parameters of functions, by which positional arguments get names, and the functions that call others.
 pub trait Parameters: Send + Sync {
     /// Returns the names of the positional parameters of a function, in order; none if the function is unknown.
     fn positional(&self, function: &str) -> Vec<&'static str>;
+
+    /// Returns how the arguments of a function name another one; `None` if they do not.
+    fn carrier(&self, function: &str) -> Option<&'static Carrier>;
 }
 
 /// Masks arguments by their names. Clones share the compiled names.
@@ -109,7 +112,7 @@ impl Mask {
     pub fn arguments(&self, function: &str, arguments: &[Value]) -> Option<Vec<Value>> {
         let has_values = arguments.iter().any(|one| one.get(KEYWORDS).is_none());
         let positional = if has_values { self.positional(function) } else { Vec::new() };
-        let inner = Inner::of(function, arguments);
+        let inner = self.inner(function, arguments);
         self.list(arguments, |index, argument| {
             let masked = match argument {
                 Value::Str(text) => keyword(text).and_then(|(name, text)| {
@@ -184,10 +187,17 @@ impl Mask {
         changed
     }
 
+    /// Returns the function that the arguments of another one name.
+    fn inner(&self, function: &str, arguments: &[Value]) -> Option<Inner> {
+        let carrier = self.parameters.as_ref()?.carrier(function)?;
+        let function = carrier.function_in(&Args::from_wire(arguments))?;
+        Some(Inner { carrier, function: format!("{}{function}", carrier.prefix()) })
+    }
+
     /// Returns the secrets among arguments in wire format, to remove them from messages and results.
     pub fn secrets(&self, function: &str, arguments: &[Value]) -> Secrets {
         let mut secrets = Secrets::default();
-        let (positional, inner) = (self.positional(function), Inner::of(function, arguments));
+        let (positional, inner) = (self.positional(function), self.inner(function, arguments));
         for (index, argument) in arguments.iter().enumerate() {
             match argument {
                 Value::Map(map) if map.contains_key(KEYWORDS) => {
@@ -297,12 +307,6 @@ enum Part {
 }
 
 impl Inner {
-    fn of(function: &str, arguments: &[Value]) -> Option<Self> {
-        let carrier = Carrier::of(function)?;
-        let function = carrier.function_in(&Args::from_wire(arguments))?;
-        Some(Inner { carrier, function: format!("{}{function}", carrier.prefix()) })
-    }
-
     fn part(&self, (name, position): At<'_>) -> Option<Part> {
         let is = |parameter: Option<(&str, Option<usize>)>| {
             parameter.is_some_and(|(own, at)| name == Some(own) || (at.is_some() && at == position))

@@ -15,6 +15,10 @@ impl Parameters for SetPassword {
             _ => Vec::new(),
         }
     }
+
+    fn carrier(&self, function: &str) -> Option<&'static Carrier> {
+        brine_carriers::carrier(function)
+    }
 }
 
 fn mask() -> Mask {

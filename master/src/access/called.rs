@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use brine_auth::{Acl, CallKind, JobRequest};
+use brine_carriers::{all_called, called};
 use brine_function::Args;
-use brine_function::carriers::{Called, Place, all_called, called};
+use brine_function::carriers::{Called, Place};
 use brine_value::Value;
 use brine_wire::PublishRequest;
 

@@ -1,8 +1,9 @@
 //! `auth.test`: explains the permissions of a user, and the entries that grant them.
 
 use brine_auth::{Acl, CallKind, Identity, JobRequest, may_see};
+use brine_carriers::{all_called, called};
 use brine_function::Args;
-use brine_function::carriers::{Called, Place, all_called, called};
+use brine_function::carriers::{Called, Place};
 use brine_target::TargetError;
 use brine_value::{Map, Value, map};
 

@@ -1,5 +1,6 @@
 //! The functions of all Salt modules, passed in by the crate that owns them.
 
+use brine_function::carriers::Carrier;
 use brine_function::{Function, Functions, Registry};
 use brine_mask::Parameters;
 use brine_sls::compile::Chunk;
@@ -34,6 +35,10 @@ pub struct Modules(pub &'static [&'static [&'static Module]]);
 impl Parameters for Modules {
     fn positional(&self, function: &str) -> Vec<&'static str> {
         self.positional_parameters(function)
+    }
+
+    fn carrier(&self, function: &str) -> Option<&'static Carrier> {
+        brine_carriers::carrier(function)
     }
 }
 

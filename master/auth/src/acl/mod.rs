@@ -18,8 +18,9 @@ mod options;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use brine_carriers::{MAX_DEPTH, called};
 use brine_function::Args;
-use brine_function::carriers::{Called, MAX_DEPTH, Place, called};
+use brine_function::carriers::{Called, Place};
 use brine_target::Pcre;
 use brine_value::{Map, Value};
 use nix::unistd::{User, geteuid};
