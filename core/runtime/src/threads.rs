@@ -55,10 +55,11 @@ pub fn start<R: Send + 'static>(
     let work = move || {
         let _runtime = runtime.enter();
         let may_block = MayBlock::on_dedicated_thread(runtime.clone());
-        match std::panic::catch_unwind(AssertUnwindSafe(|| work(&may_block))) {
+        if let Ok(result) = std::panic::catch_unwind(AssertUnwindSafe(|| work(&may_block))) {
             // The receiver may be gone.
-            Ok(result) => _ = done.send(result),
-            Err(_) => tracing::error!(thread = name, "a thread panicked: this is a defect, please report it"),
+            _ = done.send(result);
+        } else {
+            tracing::error!(thread = name, "a thread panicked: this is a defect, please report it");
         }
     };
     // The system keeps 15 bytes of the name.

@@ -232,7 +232,9 @@ mod tests {
         (0..10).for_each(|number| source.push(number));
         assert_eq!(source.strings(&mut known, 20).await, source.expected());
         for (removed, next) in [(&[0, 1][..], 10), (&[5], 11), (&[11], 12), (&[2, 3, 4, 6, 7, 8], 13)] {
-            removed.iter().for_each(|number| _ = source.items.borrow_mut().remove(number));
+            for number in removed {
+                source.items.borrow_mut().remove(number);
+            }
             assert_eq!(source.strings(&mut known, 20).await, source.expected(), "without {removed:?}");
             source.push(next);
             assert_eq!(source.strings(&mut known, 20).await, source.expected(), "after {removed:?}");

@@ -37,7 +37,7 @@ pub(super) fn is_flow(text: &str) -> bool {
 
 /// Returns the secret entries of a text in this style; none for other texts. Nested mappings are found, because each
 /// colon counts. The time is linear in the text, and no part of it is in two values.
-pub(super) fn entries<'a>(text: &'a str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Entry<'a>> {
+pub(super) fn entries(text: &str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Entry<'_>> {
     let mut rest = if is_flow(text) { text } else { "" };
     std::iter::from_fn(move || {
         while let Some((before, after)) = rest.split_once(':') {

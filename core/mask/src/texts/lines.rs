@@ -26,7 +26,7 @@ struct Entry<'a> {
 }
 
 /// Returns the secret values of a text, in order.
-pub(super) fn values<'a>(text: &'a str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Secret<'a>> {
+pub(super) fn values(text: &str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Secret<'_>> {
     let mut at = 0;
     // The rest of a form.
     let mut form = 0..0;
@@ -115,15 +115,12 @@ fn entry(line: &str) -> Option<Entry<'_>> {
     }
     let rest = &line[column..];
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let (name, behind) = match quote {
-        Some(quote) => {
-            let end = end_of_quotes(&rest[1..], quote)?;
-            (&rest[1..=end], &rest[end + 2..])
-        }
-        None => {
-            let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-            rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
-        }
+    let (name, behind) = if let Some(quote) = quote {
+        let end = end_of_quotes(&rest[1..], quote)?;
+        (&rest[1..=end], &rest[end + 2..])
+    } else {
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
     };
     let sign = behind.trim_start_matches([' ', '\t']);
     let is_yaml = sign.starts_with(':');
@@ -135,7 +132,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
 }
 
 /// Returns the parts of a value that are secrets: its lines, and of entries below it those with a secret name.
-pub(super) fn parts<'a>(value: &'a str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Cow<'a, str>> {
+pub(super) fn parts(value: &str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Cow<'_, str>> {
     // A text with an indicator (`|`) has no entries.
     let is_scalar = value.starts_with(['|', '>']) && value.contains('\n');
     let has_entries = !is_scalar && (value.contains('\n') || value.trim_start().starts_with("- "));

@@ -14,7 +14,7 @@ pub(super) struct Secret<'a> {
 const ENDS: &[char] = &[' ', '\t', '\r', '\n', '"', '\'', '<', '>', '`', '|'];
 
 /// Returns the secrets in the URLs of a text, in order.
-pub(super) fn secrets<'a>(text: &'a str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Secret<'a>> {
+pub(super) fn secrets(text: &str, is_secret: impl Fn(&str) -> bool) -> impl Iterator<Item = Secret<'_>> {
     let mut at = 0;
     // The rest of a query.
     let mut query = 0..0;

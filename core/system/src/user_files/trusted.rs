@@ -93,10 +93,9 @@ impl Access {
         let mode = Mode::from_bits_truncate(directory.mode());
         let writable = mode.contains(Mode::S_IWOTH) || (mode.contains(Mode::S_IWGRP) && directory.gid() != 0);
         match (is_trusted_user(directory.uid()), writable) {
-            (false, _) => Access::Exchange,
             (true, false) => Access::Own,
             (true, true) if mode.contains(Mode::S_ISVTX) => Access::Create,
-            (true, true) => Access::Exchange,
+            _ => Access::Exchange,
         }
     }
 }

@@ -259,7 +259,7 @@ fn joined(args: &Value) -> String {
 /// Joins arguments into a string as a person reads them.
 fn plain(args: &Value) -> String {
     match args {
-        Value::List(items) => items.iter().map(|item| format!(" {item}")).collect(),
+        Value::List(items) => items.iter().flat_map(|item| [" ".to_owned(), item.to_string()]).collect(),
         other => joined(other),
     }
 }

@@ -89,7 +89,7 @@ mod tests {
 
     fn run(context: &Context, function: &str, first: Value, keyword: Map) -> Result<Value, String> {
         let args = Args { positional: vec![first], keyword };
-        context.call(&format!("cmd.{function}"), args).map_err(|error| error.message())
+        context.call(&format!("cmd.{function}"), args).map_err(CallError::message)
     }
 
     #[test]
