@@ -19,6 +19,9 @@ use crate::state::State;
 
 /// The timeout of a request to a server.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// The interval at which a server is asked for a sign of life. After three without an answer another server is used: one
+/// whose host hangs keeps its connections open.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// The window in which a server deduplicates messages.
 const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(120);
 /// The maximum size of the stream of events, in bytes.
@@ -125,6 +128,7 @@ impl Link {
             .name(name)
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
+            .ping_interval(PING_INTERVAL)
             .retry_on_initial_connect()
             .event_callback(|event| async move { tracing::debug!(%event, "connection to the NATS servers") })
             .reconnect_delay_callback(|attempts| Duration::from_millis(100 << attempts.min(5)))
