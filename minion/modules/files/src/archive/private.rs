@@ -61,7 +61,7 @@ impl PrivateCopy {
     }
 
     /// Returns a copy of a file that a program reads as this user, with its owner, mode and time; `None` if others cannot
-    /// change the file meanwhile.
+    /// change the file meanwhile. A missing file has no copy either, which the program reports.
     ///
     /// # Errors
     /// The file cannot be read, or is longer than `archive_max_size`.
@@ -70,7 +70,8 @@ impl PrivateCopy {
             return Ok(None);
         }
         if is_trusted(original)? {
-            let status = original.metadata().map_err(|error| at(original, &error))?;
+            // The program says what it cannot read.
+            let Ok(status) = original.metadata() else { return Ok(None) };
             let owner = status.uid();
             let is_fixed = (owner == 0 || owner == geteuid().as_raw()) && status.mode() & 0o022 == 0;
             if is_fixed || !status.is_file() {
@@ -78,8 +79,11 @@ impl PrivateCopy {
             }
         }
         let copy = Self::new(context, original)?;
-        let file = copy.open_original()?;
         let failed = |error: std::io::Error| at(original, &error);
+        if user_files::open(original).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            return Ok(Some(copy));
+        }
+        let file = copy.open_original()?;
         let status = file.metadata().map_err(failed)?;
         let attributes =
             Attributes { uid: Some(status.uid()), gid: Some(status.gid()), mode: Some(status.mode() & 0o777) };
