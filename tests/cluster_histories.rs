@@ -88,7 +88,7 @@ impl Cluster {
         self.proxies.iter().map(|own| &own[VICTIM])
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    fn begin(&mut self, fault: Fault) {
         match fault {
             Fault::ServerKilled => self.servers[VICTIM].kill(),
             Fault::ServerPaused => self.servers[VICTIM].signal(Signal::SIGSTOP),
@@ -115,7 +115,7 @@ impl Cluster {
     /// Lets a fault happen for a third of this time, in its middle.
     async fn suffer(&mut self, fault: Fault, time: Duration) {
         tokio::time::sleep(time / 3).await;
-        self.begin(fault).await;
+        self.begin(fault);
         tokio::time::sleep(time / 3).await;
         self.end(fault).await;
         tokio::time::sleep(time / 3).await;
@@ -284,10 +284,10 @@ impl Shared {
     async fn change(&self, etc: &str, round: u32) -> (u32, bool) {
         match self {
             Shared::Key(id) => {
-                let (what, value) = if round % 2 == 0 { ("-a", 2) } else { ("-r", 3) };
+                let (what, value) = if round.is_multiple_of(2) { ("-a", 2) } else { ("-r", 3) };
                 (value, printed(etc, "salt-key", &["-y", "--include-all", what, id]).await.is_some())
             }
-            Shared::User(user) if round % 2 == 0 => {
+            Shared::User(user) if round.is_multiple_of(2) => {
                 let login = ["-T", "-a", "file", "--username", user, "--password", "one", "test.arg"];
                 (1, call(etc, &login).await.is_some())
             }
@@ -470,7 +470,7 @@ async fn a_batch_has_one_owner_though_the_former_one_comes_back() {
         assert!(begun.status.success(), "{}{}", stdout(&begun), stderr(&begun));
         let ran = || std::fs::read_to_string(&marks).unwrap_or_default().lines().count();
         until("the first minion runs it", || ran() >= 1).await;
-        cluster.begin(fault).await;
+        cluster.begin(fault);
         until("the batch goes on", || ran() >= 3).await;
         cluster.end(fault).await;
         until("all minions have run it", || ran() >= 4).await;

@@ -110,7 +110,7 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
         () = shutdown.cancelled() => return Ok(()),
     }
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
-    let all = Connected::open_all(config, bus.clone()).await?;
+    let all = Box::pin(Connected::open_all(config, bus.clone())).await?;
     let first = all.first().ok_or(MinionError::NoMaster)?;
     schedule::add_own_jobs(&first.minion);
     let config = &first.minion.config;
