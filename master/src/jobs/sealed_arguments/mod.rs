@@ -4,7 +4,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use brine_bus::store::{Batch, BlockingStore, StoreError, Table, Ticket};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_crypt::token;
 use brine_value::{Map, msgpack};
 
@@ -42,7 +42,8 @@ impl SealedArguments {
     }
 
     /// Stores the packed fields of a job of another member. Returns `None` if the reference is invalid.
-    pub fn put(&self, reference: &str, packed: &[u8]) -> Option<Ticket> {
+    #[cfg(any(test, feature = "cluster"))]
+    pub fn put(&self, reference: &str, packed: &[u8]) -> Option<brine_bus::store::Ticket> {
         let is_reference = reference.len() == 32 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_reference.then(|| self.store.write(self.batch(reference, packed)))
     }
