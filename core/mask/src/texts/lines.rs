@@ -1,17 +1,9 @@
 //! Secrets in lines `name: value` and `name=value`: block YAML, HTTP headers, files of settings, forms.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use super::flow::{decoded, end_of_quotes, is_flow, is_option};
-
-/// A secret value in a text.
-#[derive(Debug)]
-pub(super) struct Secret<'a> {
-    /// The name; `None` for a value in flow style, which contains the secret.
-    pub name: Option<&'a str>,
-    pub range: Range<usize>,
-}
+use super::{Secret, next_pair};
 
 /// An entry of a line.
 #[derive(Debug, Clone, Copy)]
@@ -32,17 +24,8 @@ pub(super) fn values(text: &str, is_secret: impl Fn(&str) -> bool) -> impl Itera
     let mut form = 0..0;
     std::iter::from_fn(move || {
         loop {
-            while !form.is_empty() {
-                let pair = &text[form.clone()];
-                let range = form.start..form.start + pair.find('&').unwrap_or(pair.len());
-                form.start = (range.end + 1).min(form.end);
-                if let Some((name, value)) = text[range.clone()].split_once('=')
-                    && !value.is_empty()
-                    && !is_option(value)
-                    && is_secret(name)
-                {
-                    return Some(Secret { name: Some(name), range: range.end - value.len()..range.end });
-                }
+            if let Some(secret) = next_pair(text, &mut form, &is_secret) {
+                return Some(secret);
             }
             if at >= text.len() {
                 return None;

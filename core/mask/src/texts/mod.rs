@@ -9,6 +9,32 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::MASK;
+use flow::is_option;
+
+/// A secret value in a text.
+#[derive(Debug)]
+struct Secret<'a> {
+    /// Its name; `None` for the password of a URL, and for a value in flow style that contains the secret.
+    name: Option<&'a str>,
+    range: Range<usize>,
+}
+
+/// Returns the first secret among pairs such as `a=1&token=x`, which are a part of a text, and removes the pairs up to it.
+fn next_pair<'a>(text: &'a str, pairs: &mut Range<usize>, is_secret: impl Fn(&str) -> bool) -> Option<Secret<'a>> {
+    while pairs.start < pairs.end {
+        let rest = &text[pairs.clone()];
+        let range = pairs.start..pairs.start + rest.find('&').unwrap_or(rest.len());
+        pairs.start = (range.end + 1).min(pairs.end);
+        if let Some((name, value)) = text[range.clone()].split_once('=')
+            && !value.is_empty()
+            && !is_option(value)
+            && is_secret(name)
+        {
+            return Some(Secret { name: Some(name), range: range.end - value.len()..range.end });
+        }
+    }
+    None
+}
 
 /// A secret in a text: the texts around it that identify a short one, and the secret.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,13 +2,7 @@
 
 use std::ops::Range;
 
-/// A secret in a URL.
-#[derive(Debug)]
-pub(super) struct Secret<'a> {
-    /// The name of the parameter; `None` for the password of the user.
-    pub name: Option<&'a str>,
-    pub range: Range<usize>,
-}
+use super::{Secret, next_pair};
 
 /// The end of a URL within a text.
 const ENDS: &[char] = &[' ', '\t', '\r', '\n', '"', '\'', '<', '>', '`', '|'];
@@ -20,18 +14,8 @@ pub(super) fn secrets(text: &str, is_secret: impl Fn(&str) -> bool) -> impl Iter
     let mut query = 0..0;
     std::iter::from_fn(move || {
         loop {
-            while !query.is_empty() {
-                let pair = &text[query.clone()];
-                let length = pair.find('&').unwrap_or(pair.len());
-                let range = query.start..query.start + length;
-                query.start = (range.end + 1).min(query.end);
-                if let Some((name, value)) = text[range.clone()].split_once('=')
-                    && !value.is_empty()
-                    && !super::flow::is_option(value)
-                    && is_secret(name)
-                {
-                    return Some(Secret { name: Some(name), range: range.end - value.len()..range.end });
-                }
+            if let Some(secret) = next_pair(text, &mut query, &is_secret) {
+                return Some(secret);
             }
             let begin = at + text[at..].find("://")? + "://".len();
             let rest = &text[begin..];
