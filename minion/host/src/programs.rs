@@ -44,6 +44,11 @@ pub fn argument(word: &str) -> Result<String, CallError> {
     Ok(word.to_owned())
 }
 
+/// Whether programs such as `tar` take a path as one of another host: `host:path`.
+pub fn is_on_another_host(path: &str) -> bool {
+    path.find(':').is_some_and(|colon| !path[..colon].contains('/'))
+}
+
 /// Returns the path of a program in the `PATH` of commands.
 pub fn which(name: &str) -> Option<PathBuf> {
     let path = environment::variable("PATH").unwrap_or_default();

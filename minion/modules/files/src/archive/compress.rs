@@ -60,7 +60,7 @@ fn run_on_file(
     }
     let path = working_directory(None, runas.as_deref()).join(&file);
     let copy = if path.is_dir() { None } else { PrivateCopy::for_input(context, &path, runas.as_deref())? };
-    words.push(copy.as_ref().map_or(file, |copy| copy.path().display().to_string()));
+    words.push(PrivateCopy::path_or(copy.as_ref(), file));
     let output = limits::run(context, &words, &map! {"runas" => runas})?;
     let Some(copy) = copy else { return Ok(output_lines(&output.stdout).into()) };
     let overwrites = words[1..words.len() - 1].iter().any(|word| is_force(word));

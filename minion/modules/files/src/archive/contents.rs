@@ -180,14 +180,17 @@ fn checked(context: &Context, program: &Program) -> Result<Output, CallError> {
     Ok(output)
 }
 
+/// The options of `tar --list` whose output [`tar_listing`] parses.
+pub const TAR_LISTING: [&str; 4] = ["--verbose", "--numeric-owner", "--full-time", "--quoting-style=literal"];
+
 fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&str>) -> Result<Contents, CallError> {
-    const LIST: &str = "tar --list --verbose --numeric-owner --full-time --quoting-style=literal";
+    let list = format!("tar --list {}", TAR_LISTING.join(" "));
     let path = quote(&cached.display().to_string());
-    let mut output = shell(context, format!("{LIST} --file={path}"))?;
+    let mut output = shell(context, format!("{list} --file={path}"))?;
     // As in Salt, the options are for archives that cannot be read otherwise.
     if let Some(options) = options.filter(|options| output.retcode != 0 && !options.is_empty()) {
         let words: Vec<String> = split_options(options)?.iter().map(|word| quote(word)).collect();
-        output = shell(context, format!("{} {path} | {LIST} --file=-", words.join(" ")))?;
+        output = shell(context, format!("{} {path} | {list} --file=-", words.join(" ")))?;
     }
     if output.retcode != 0 {
         return Err(at(

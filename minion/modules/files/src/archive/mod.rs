@@ -30,7 +30,7 @@ use super::cmd::{self, CommandArgs};
 use super::cp::file_cache;
 use brine_function::arguments::names;
 use contents::at;
-pub use contents::{Contents, Format, contents, tar_listing};
+pub use contents::{Contents, Format, TAR_LISTING, contents, tar_listing};
 pub use private::{Content, PrivateCopy};
 use zipped::Unzip;
 pub use zipped::needs_password;
@@ -135,7 +135,7 @@ pub fn cmd_zip(
     let directory = working_directory(cwd.as_deref().map(Path::new), runas.as_deref());
     let target = with_extension(directory.join(&zip_file), "zip");
     let copy = PrivateCopy::for_output(context, &target, runas.as_deref(), Content::Kept)?;
-    let path = copy.as_ref().map_or(zip_file, |copy| copy.path().display().to_string());
+    let path = PrivateCopy::path_or(copy.as_ref(), zip_file);
     let mut words = vec!["zip".to_owned(), "-r".to_owned(), path];
     words.extend(sources);
     if copy.is_some() {
@@ -197,13 +197,13 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
         words.extend(["-P".to_owned(), args.password.to_string()]);
     }
     words.extend(split_options(args.options.as_deref().unwrap_or_default())?);
-    words.extend([copy.as_ref().map_or(zip_file, |copy| copy.path().display().to_string()), "-d".to_owned(), dest]);
+    words.extend([PrivateCopy::path_or(copy.as_ref(), zip_file), "-d".to_owned(), dest]);
     if !args.excludes.is_nil() {
         words.push("-x".to_owned());
         words.extend(excludes);
     }
     let output = limits::run(context, &words, &map! {"runas" => args.runas})?;
-    let shown = copy.as_ref().map_or_else(|| output.stdout.clone(), |copy| copy.shown(&output.stdout));
+    let shown = PrivateCopy::shown_or(copy.as_ref(), output.stdout);
     if output.retcode != 0 {
         return Err(CallError::Execution(shown));
     }

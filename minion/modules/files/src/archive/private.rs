@@ -51,8 +51,8 @@ impl PrivateCopy {
         }
         let copy = Self::new(context, original)?;
         if user_files::real(original).map_err(|error| at(original, &error))?.symlink_metadata().is_ok() {
-            let mut file = copy.open_original()?;
-            if content == Content::Kept {
+            let file = copy.open_original()?;
+            if let (Some(mut file), Content::Kept) = (file, content) {
                 user_files::write_from(&copy.path, &mut file, Attributes::default(), 0o600)
                     .map_err(|error| at(original, &error))?;
             }
@@ -61,7 +61,7 @@ impl PrivateCopy {
     }
 
     /// Returns a copy of a file that a program reads as this user, with its owner, mode and time; `None` if others cannot
-    /// change the file meanwhile. A missing file has no copy either, which the program reports.
+    /// change the file meanwhile. The copy of a missing file is missing, too, which the program reports.
     ///
     /// # Errors
     /// The file cannot be read, or is longer than `archive_max_size`.
@@ -80,10 +80,7 @@ impl PrivateCopy {
         }
         let copy = Self::new(context, original)?;
         let failed = |error: std::io::Error| at(original, &error);
-        if user_files::open(original).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
-            return Ok(Some(copy));
-        }
-        let file = copy.open_original()?;
+        let Some(file) = copy.open_original()? else { return Ok(Some(copy)) };
         let status = file.metadata().map_err(failed)?;
         let attributes =
             Attributes { uid: Some(status.uid()), gid: Some(status.gid()), mode: Some(status.mode() & 0o777) };
@@ -108,10 +105,14 @@ impl PrivateCopy {
         Ok(PrivateCopy { path: directory.path().join(name), original: original.to_owned(), directory })
     }
 
-    fn open_original(&self) -> Result<std::fs::File, CallError> {
-        let file = user_files::open(&self.original).map_err(|error| at(&self.original, &error))?;
+    /// Opens the original; `None` if it is missing.
+    fn open_original(&self) -> Result<Option<std::fs::File>, CallError> {
+        let file = match user_files::open(&self.original) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| at(&self.original, &error))?,
+        };
         match file.metadata() {
-            Ok(status) if status.is_file() => Ok(file),
+            Ok(status) if status.is_file() => Ok(Some(file)),
             Ok(_) => {
                 let message = "it is not a regular file, and other users can write its directory";
                 Err(CallError::Execution(format!("{} cannot be used: {message}", self.original.display())))
@@ -123,6 +124,19 @@ impl PrivateCopy {
     /// Returns the path for the program.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the path for a program: that of the copy, or else the given one.
+    pub fn path_or(copy: Option<&Self>, given: String) -> String {
+        copy.map_or(given, |copy| copy.path.display().to_string())
+    }
+
+    /// Returns the output of a program with the path of the original in the place of that of a copy.
+    pub fn shown_or(copy: Option<&Self>, output: String) -> String {
+        match copy {
+            Some(copy) => copy.shown(&output),
+            None => output,
+        }
     }
 
     /// Returns the output of the program with the path of the original.

@@ -127,16 +127,8 @@ fn environments(directory: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, Call
 
 /// Lists an archive.
 fn contents(path: &Path) -> Result<Contents, CallError> {
-    const LIST: [&str; 7] = [
-        "--list",
-        "--gzip",
-        "--absolute-names",
-        "--verbose",
-        "--numeric-owner",
-        "--full-time",
-        "--quoting-style=literal",
-    ];
-    Ok(archive::tar_listing(&tar(&LIST, path, None)?))
+    let list = [&["--list", "--gzip", "--absolute-names"][..], &archive::TAR_LISTING].concat();
+    Ok(archive::tar_listing(&tar(&list, path, None)?))
 }
 
 /// The timeout of unpacking or listing a package.

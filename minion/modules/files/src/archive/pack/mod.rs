@@ -103,7 +103,7 @@ pub fn rar(
         let below = target.strip_prefix(&directory).ok().into_iter().chain([target.as_path()]);
         words.extend(below.map(|path| format!("-x{}", path.display())));
     }
-    let path = copy.as_ref().map_or(rarfile, |copy| copy.path().display().to_string());
+    let path = PrivateCopy::path_or(copy.as_ref(), rarfile);
     words.extend(["--".to_owned(), path]);
     for source in expand(&sources) {
         words.push(render(source)?);
@@ -155,9 +155,9 @@ pub fn unrar(context: &Context, #[args] args: UnrarArgs) -> CallResult {
     for exclude in names(&args.excludes) {
         words.push(format!("-x{}", render(exclude)?));
     }
-    words.extend(["--".to_owned(), copy.as_ref().map_or(rarfile, |copy| copy.path().display().to_string()), dest]);
+    words.extend(["--".to_owned(), PrivateCopy::path_or(copy.as_ref(), rarfile), dest]);
     let output = limits::run(context, &words, &map! {"runas" => args.runas})?.stdout;
-    let shown = copy.as_ref().map_or_else(|| output.clone(), |copy| copy.shown(&output));
+    let shown = PrivateCopy::shown_or(copy.as_ref(), output);
     Ok(trimmed(output_lines(&shown), &args.trim_output).into())
 }
 

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::working_directory;
-use brine_host::programs::argument;
-use brine_text::shell::quote;
+use brine_host::programs::{argument, is_on_another_host};
 use brine_value::{Value, map};
 
 use self::options::{Archive, Operation, Options};
-use super::contents::{Listing, tar_listing};
+use super::contents::{Listing, TAR_LISTING, tar_listing};
 use super::private::{Content, PrivateCopy};
-use super::{expand, output, output_lines, rendered, rendered_operands};
+use super::{command_line, expand, output, output_lines, rendered, rendered_operands};
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: Functions<Context> = registry!("archive", [tar]);
@@ -65,8 +64,7 @@ pub fn tar(context: &Context, #[args] args: TarArgs) -> CallResult {
     let cwd = args.cwd.map(render).transpose()?;
     let run = Run { context, sources, dest, cwd, runas: args.runas };
     // An archive on another host, or standard output, is no file of this one.
-    let is_remote = tarfile.find(':').is_some_and(|colon| !tarfile[..colon].contains('/'));
-    let is_file = !is_remote && tarfile != "/dev/stdout";
+    let is_file = !is_on_another_host(&tarfile) && tarfile != "/dev/stdout";
     match (options.operation, options.archive) {
         (Some(Operation::Extract | Operation::Write(_)), Archive::Option) => Err(CallError::Execution(
             "the archive is named in 'options': name it by 'tarfile', so that it can be checked".into(),
@@ -120,19 +118,17 @@ impl Run<'_> {
     ) -> Result<String, CallError> {
         let cwd = self.cwd.as_deref().map(Path::new);
         let copy = PrivateCopy::for_input(self.context, &self.directory().join(archive), self.runas.as_deref())?;
-        let path = copy.as_ref().map_or_else(|| archive.to_owned(), |copy| copy.path().display().to_string());
-        let shown = |text: &str| copy.as_ref().map_or_else(|| text.to_owned(), |copy| copy.shown(text));
-        let format = ["--verbose", "--numeric-owner", "--full-time", "--quoting-style=literal"].map(str::to_owned);
-        let words: Vec<String> = self.words(listing, &path, &format).iter().map(|word| quote(word)).collect();
-        let listed =
-            Listing { cwd: cwd.map(Path::to_owned), runas: self.runas.clone() }.run(self.context, words.join(" "))?;
+        let path = PrivateCopy::path_or(copy.as_ref(), archive.to_owned());
+        let shown = |text: String| PrivateCopy::shown_or(copy.as_ref(), text);
+        let words = command_line(&self.words(listing, &path, &TAR_LISTING.map(str::to_owned)));
+        let listed = Listing { cwd: cwd.map(Path::to_owned), runas: self.runas.clone() }.run(self.context, words)?;
         if listed.retcode != 0 {
             // Nothing is extracted that was not checked. The errors are those of the extraction.
             self.context.set_retcode(listed.retcode);
-            return Ok(shown(&listed.stderr));
+            return Ok(shown(listed.stderr));
         }
         tar_listing(&listed.stdout).check_all(self.context.config(), special_files).map_err(CallError::execution)?;
-        self.tar(options, &path, &[]).map(|output| shown(&output))
+        self.tar(options, &path, &[]).map(shown)
     }
 
     /// Writes the archive.

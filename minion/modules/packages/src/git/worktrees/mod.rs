@@ -46,7 +46,7 @@ pub fn archive(
     let runas = kwargs.get("user").filter(|user| user.is_truthy()).map(ToString::to_string);
     // A program would follow the links of others.
     let copy = PrivateCopy::for_output(context, &target, runas.as_deref(), Content::Replaced)?;
-    let output = copy.as_ref().map_or(output, |copy| copy.path().display().to_string());
+    let output = PrivateCopy::path_or(copy.as_ref(), output);
     words.extend(["--output".to_owned(), output, argument(&rev)?]);
     command(&git_opts, &["archive"])?.words(words).run(context, &cwd, &kwargs)?;
     if let Some(copy) = copy {

@@ -3,7 +3,7 @@
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
 use brine_host::process::working_directory;
-use brine_host::programs::argument;
+use brine_host::programs::{argument, is_on_another_host};
 use brine_system::user_files;
 
 use super::{parse, run};
@@ -41,9 +41,8 @@ pub fn dump(
     });
     let (level, destination, device) = (level.to_string(), argument(&destination)?, argument(&device)?);
     // On another host, the path is not one of this host.
-    let is_remote = destination.find(':').is_some_and(|colon| !destination[..colon].contains('/'));
     let path = working_directory(None, None).join(&destination);
-    if !is_remote && !user_files::claim(&path).map_err(CallError::execution)? {
+    if !is_on_another_host(&destination) && !user_files::claim(&path).map_err(CallError::execution)? {
         return Err(CallError::Execution(format!(
             "{destination} cannot be used: other users can write its directory, and xfsdump follows their links; choose a \
              directory that only root can write"
