@@ -220,7 +220,7 @@ impl Program {
         match &self.cwd {
             Some(cwd) if cwd.is_absolute() && cwd.is_dir() => command.current_dir(cwd),
             Some(cwd) => return Err(ProcessError::NoFolder(cwd.clone())),
-            None => command.current_dir(home.filter(|home| home.is_dir()).unwrap_or_else(|| "/".into())),
+            None => command.current_dir(existing(home)),
         };
         if let Some(user) = user {
             command = launcher::for_user(command, &user, self.clean_env).map_err(|source| self.not_started(source))?;
@@ -357,7 +357,12 @@ pub fn working_directory(cwd: Option<&Path>, runas: Option<&str>) -> PathBuf {
         Some(user) => Some(user.dir),
         None => own_home(),
     };
-    cwd.map_or_else(|| home().filter(|home| home.is_dir()).unwrap_or_else(|| "/".into()), Path::to_owned)
+    cwd.map_or_else(|| existing(home()), Path::to_owned)
+}
+
+/// Returns a home directory, or `/` if it is missing.
+fn existing(home: Option<PathBuf>) -> PathBuf {
+    home.filter(|home| home.is_dir()).unwrap_or_else(|| "/".into())
 }
 
 /// Returns the default working directory: the home of the environment, as Python's `~`, or else that of the user.
