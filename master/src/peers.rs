@@ -15,7 +15,7 @@ use brine_value::{Map, Value, map};
 use brine_wire::{PeerPublish, PeerRun, PublishRequest};
 
 use crate::access::{SOURCE, permit_returners, permit_source};
-use crate::events::Events;
+use crate::events::{Events, JOB_CACHE_TIMEOUT};
 use crate::facts::{Facts, resolve};
 use crate::id_rules::{is_match, rules_for};
 use crate::jobs::Jobs;
@@ -26,8 +26,6 @@ use crate::storage::Storage;
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum timeout of a job that a minion publishes.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
-/// The timeout of waiting for the job cache.
-const JOB_CACHE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns whether rules allow a function. `may_reach` is whether a target contains all targeted minions.
 fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -> bool) -> bool {
@@ -52,14 +50,14 @@ fn allows_all(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&st
     }
     let options = options_of(rules);
     called(fun, &Args::from_wire(arg)).iter().all(|one| {
-        let is_permitted = one.options.iter().all(|(name, value)| options.permits_option(&name.to_string(), value));
         let everywhere: &dyn Fn(&str) -> bool = &|target| target == "*";
         let may_reach = match one.place {
             Place::Same => may_reach,
             Place::Minions { .. } | Place::Host => everywhere,
             Place::Runner | Place::Wheel => return false,
         };
-        is_permitted && allows_all(rules, &one.function, &one.args.to_wire(), may_reach, depth + 1)
+        options.permits_options(&one.options)
+            && allows_all(rules, &one.function, &one.args.to_wire(), may_reach, depth + 1)
     })
 }
 
@@ -263,9 +261,8 @@ impl Peers {
             }
             Place::Wheel => false,
             Place::Same | Place::Minions { .. } | Place::Host => {
-                let is_permitted =
-                    one.options.iter().all(|(name, value)| options_of(&rules).permits_option(&name.to_string(), value));
-                is_permitted && allows_all(&own, &one.function, &one.args.to_wire(), &|target| target == "*", 1)
+                options_of(&rules).permits_options(&one.options)
+                    && allows_all(&own, &one.function, &one.args.to_wire(), &|target| target == "*", 1)
             }
         });
         if !is_allowed {
@@ -325,7 +322,7 @@ mod tests {
             "schedule.add",
             "test.echo",
             map! {"web*" => "cmd.run"},
-            map! {"@options" => list![map! {"ret" => "redis"}]}
+            map! {"@options" => list![map! {"ret" => "redis*"}]}
         ];
         let rules: Vec<&Value> = rules.as_list().unwrap().iter().collect();
         let scheduled = |function: &str| vec![Value::from("j"), format!("function={function}").into()];
@@ -337,6 +334,7 @@ mod tests {
             ("schedule.add", scheduled("publish.publish"), false),
             ("schedule.add", with("returner=redis"), true),
             ("schedule.add", with("returner=rawfile_json"), false),
+            ("schedule.add", with("returner=redis,rawfile_json"), false),
             ("publish.publish", vec!["*".into(), "test.echo".into()], false),
             ("test.cross_test", vec!["test.echo".into()], false),
         ] {

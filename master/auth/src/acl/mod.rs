@@ -229,6 +229,17 @@ impl Acl {
         options::permit(rules.flatten(), name, value)
     }
 
+    /// Whether a user with these entries may set all of these options of a job. Of `ret`, each returner has to be permitted.
+    pub fn permits_options(&self, options: &Map) -> bool {
+        options.iter().all(|(name, value)| match (name.as_str(), value) {
+            (Some("ret"), Value::Str(names)) => {
+                names.split(',').all(|name| self.permits_option("ret", &name.trim().into()))
+            }
+            (Some(name), value) => self.permits_option(name, value),
+            (None, _) => false,
+        })
+    }
+
     /// Whether a user with these entries may publish a job. Each function has to be permitted on each minion, as have
     /// functions that arguments name, such as the one of `schedule.add`.
     /// `minions_of` returns the minions of a compound target, or `None` if it is invalid. An entry with a target does
@@ -287,14 +298,7 @@ impl Acl {
         minions_of: &dyn Fn(&str) -> Option<HashSet<String>>,
         depth: usize,
     ) -> bool {
-        let permits_option = |(name, value): (&Value, &Value)| match (name.as_str(), value) {
-            (Some("ret"), Value::Str(names)) => {
-                names.split(',').all(|name| self.permits_option("ret", &name.trim().into()))
-            }
-            (Some(name), value) => self.permits_option(name, value),
-            (None, _) => false,
-        };
-        if depth > MAX_DEPTH || !one.options.iter().all(permits_option) {
+        if depth > MAX_DEPTH || !self.permits_options(&one.options) {
             return false;
         }
         let kind = match one.place {
