@@ -8,6 +8,9 @@ use brine_bus::{Bus, BusError};
 use brine_value::Map;
 use tokio::sync::watch;
 
+/// The maximum wait for the job cache of those that need what it stores.
+pub(crate) const JOB_CACHE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The event bus of a master, together with the progress of the job cache. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Events {

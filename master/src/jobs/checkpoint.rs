@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 
 use super::Jobs;
 use crate::cluster::{Owned, Ownership, Shared, SharedError, StoreOutcome};
+use crate::events::JOB_CACHE_TIMEOUT;
 
 /// The prefix of the keys of orchestrations in the cluster.
 pub(crate) const PREFIX: &str = "orchestration.";
@@ -202,8 +203,10 @@ impl Jobs {
         }
     }
 
-    /// Returns the minions of a job from the job cache; `None` if the job was not published.
+    /// Returns the minions of a job from the job cache, once it has stored all events up to now; `None` if the job was not
+    /// published.
     pub async fn published_minions(&self, jid: &Jid) -> Option<Vec<String>> {
+        self.events.job_cache_caught_up(JOB_CACHE_TIMEOUT).await;
         let jid = jid.clone();
         let load = self.storage.run(move |storage| storage.job_cache.get_load(&jid)).await.ok()?.ok()??;
         Some(load.minions().iter().map(ToString::to_string).collect())

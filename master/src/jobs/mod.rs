@@ -35,7 +35,7 @@ use brine_wire::{CatchUp, PublishRequest};
 use tokio::time::Instant;
 
 use crate::cluster::{OptionalShared, Shared};
-use crate::events::Events;
+use crate::events::{Events, JOB_CACHE_TIMEOUT};
 use crate::facts::{Facts, ResolveError, Targets};
 use crate::metrics;
 use crate::storage::Storage;
@@ -99,8 +99,6 @@ impl From<ResolveError> for PublishError {
 /// The maximum wait for minions to reconnect after a restart, and the polling interval.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The maximum wait for the job cache to store the events up to now.
-const JOB_CACHE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Publishes jobs and tracks their returns.
 pub(crate) struct Jobs {
@@ -357,7 +355,7 @@ impl Jobs {
     }
 
     /// Waits until these minions have connected, as after a restart, because jobs that are published earlier do not
-    /// reach them; then waits until the job cache has stored earlier returns. Gives up after [`RECONNECT_TIMEOUT`].
+    /// reach them. Gives up after [`RECONNECT_TIMEOUT`].
     async fn wait_for_minions(&self, expected: &BTreeSet<String>) {
         let deadline = Instant::now() + RECONNECT_TIMEOUT;
         while Instant::now() < deadline {
@@ -367,7 +365,6 @@ impl Jobs {
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        self.events.job_cache_caught_up(JOB_CACHE_TIMEOUT).await;
     }
 
     /// Returns the returns of a job by minion, from the job cache once it has stored all events up to now: the event of a
