@@ -340,7 +340,7 @@ async fn keys_and_tokens_are_as_last_written_and_deleted_ones_stay_deleted() {
     for member in &cluster.members {
         member.write("users", "user0:one\nuser1:one\nuser2:one\n");
     }
-    for id in ["key0", "key1", "key2", "gone0", "gone1", "gone2", "gone3", "gone4", "gone5"] {
+    for id in ["both", "key0", "key1", "key2", "gone0", "gone1", "gone2", "gone3", "gone4", "gone5"] {
         let key = std::fs::read(cluster.members[0].path("pki/master.pub")).unwrap();
         let directory = cluster.members[0].path("pki/minions_pre");
         std::fs::create_dir_all(&directory).unwrap();
@@ -371,6 +371,9 @@ async fn keys_and_tokens_are_as_last_written_and_deleted_ones_stay_deleted() {
                 writers.push((value, found, task));
             }
         }
+        // A key with two writers ends in one of its lists on all members.
+        let both = Shared::Key("both".to_owned());
+        let rivals = [0, 2].map(|at| tokio::spawn(writer(etc[at].clone(), both.clone(), Arc::clone(&clock), ends)));
         let watchers: Vec<_> = etc.iter().map(|etc| tokio::spawn(token_watcher(etc.clone(), ends))).collect();
         let deleted = format!("gone{number}");
         let removal = async {
@@ -392,6 +395,10 @@ async fn keys_and_tokens_are_as_last_written_and_deleted_ones_stay_deleted() {
             assert!(answered > 4, "{fault:?}: {history:#?}");
             assert!(linearization::<Register>(&history).is_some(), "{fault:?}: {history:#?}");
         }
+        for rival in rivals {
+            rival.await.unwrap();
+        }
+        assert!([2, 3].contains(&agreed(&both, &etc).await), "{fault:?}");
         for etc in &etc {
             agree(|| async { key_list(etc, &deleted).await == Some(0) }, "the deleted key is gone").await;
         }

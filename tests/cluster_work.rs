@@ -13,9 +13,15 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789
 
 /// Starts members that accept every key.
 async fn cluster(ports: &[u16], names: &[&str], extra: &str) -> Vec<System> {
+    cluster_with(ports, names, extra, "").await
+}
+
+/// Starts members as [`cluster`]; `own` is a file of their configuration that takes precedence.
+async fn cluster_with(ports: &[u16], names: &[&str], extra: &str, own: &str) -> Vec<System> {
     let mut members = Vec::new();
     for name in names {
         let mut system = member(ports, name, SECRET, &format!("auto_accept: True\n{extra}"));
+        system.write("etc/master.d/own.conf", own);
         system.start_master().await;
         members.push(system);
     }
@@ -151,22 +157,13 @@ async fn until_ended(members: &mut [System], jid: &str) -> Vec<Value> {
     members.iter().map(end).collect()
 }
 
-/// Starts a cluster that waits for minions so long that a busy machine does not make them count as silent.
-async fn patient_cluster(ports: &[u16], names: &[&str]) -> Vec<System> {
-    let mut members = Vec::new();
-    for name in names {
-        let mut system = member(ports, name, SECRET, "auto_accept: True\n");
-        system.write("etc/master.d/patient.conf", "timeout: 60\ngather_job_timeout: 60\n");
-        system.start_master().await;
-        members.push(system);
-    }
-    members
-}
+/// A busy machine must not make minions count as silent.
+const PATIENT: &str = "timeout: 60\ngather_job_timeout: 60\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orchestration_resumes_on_another_member() {
     let nats = Nats::start().await;
-    let mut members = patient_cluster(&[nats.port], &["m1", "m2", "m3"]).await;
+    let mut members = cluster_with(&[nats.port], &["m1", "m2", "m3"], "", PATIENT).await;
     members[1].start_minion("web1").await;
     let lines = members[0].path("lines");
     let (proceed, text) = (members[0].path("proceed"), lines.display().to_string());
@@ -205,7 +202,7 @@ async fn orchestration_resumes_on_another_member() {
 #[tokio::test(flavor = "multi_thread")]
 async fn orchestration_with_large_results_resumes() {
     let nats = Nats::start().await;
-    let mut members = patient_cluster(&[nats.port], &["m1", "m2"]).await;
+    let mut members = cluster_with(&[nats.port], &["m1", "m2"], "", PATIENT).await;
     members[1].start_minion("web1").await;
     let (lines, proceed) = (members[0].path("lines"), members[0].path("proceed"));
     let step = |name: &str, command: &str| {
