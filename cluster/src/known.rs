@@ -23,7 +23,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Replaces what is known by a stored value.
+    /// Returns what is known after a value was stored.
     #[must_use]
     pub fn replaced_by(mut self, revision: u64, after: u64, digest: ValueDigest) -> Self {
         // Values that replace an older revision are refused.
@@ -31,7 +31,7 @@ impl Known {
         Known { revision, after, digest, ..self }
     }
 
-    /// Notes that a value was sent to replace the revision `after`, and that the answer was lost.
+    /// Returns what is known after a value was sent to replace the revision `after` and the answer was lost.
     #[must_use]
     pub fn with_unanswered(mut self, after: u64, digest: ValueDigest) -> Self {
         let sent = (after, digest);

@@ -34,7 +34,7 @@ impl Roots {
         lists.files.into_iter().filter(|path| path.contains('/')).collect()
     }
 
-    /// Returns the lists of what is below the entries of the roots with these names.
+    /// Returns the lists of an environment without the entries of its roots whose names are not wanted.
     fn lists_of(&self, saltenv: &str, is_wanted: &dyn Fn(&str) -> bool) -> FileLists {
         let mut lists = FileLists::default();
         for root in self.roots_of(saltenv) {

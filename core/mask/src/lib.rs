@@ -133,7 +133,7 @@ impl Mask {
         self.parameters.as_ref().map(|parameters| parameters.positional(function)).unwrap_or_default()
     }
 
-    /// Returns what is recorded of an argument with this name or position; `None` for the argument itself.
+    /// Returns a masked copy of an argument with this name or position; `None` if it contains no secret.
     fn argument(&self, function: &str, inner: Option<&Inner>, at: At<'_>, value: &Value) -> Option<Value> {
         let masked = inner.and_then(|inner| match inner.part(at)? {
             Part::List => match value {

@@ -133,10 +133,10 @@ shared_options! {
     cmd_whitelist_glob: Vec<String> = Vec::new(),
     /// Whether commands of templates and of other functions have no shell unless `python_shell=True` is passed.
     cmd_safe: bool = true,
-    /// The maximum size of all files of an archive that is extracted by `archive.extracted` or `archive.unzip`, in bytes.
+    /// The maximum size of all files of an archive that `archive.extracted` or a function of `archive` extracts, in bytes.
     archive_max_size: u64 = 64 << 30,
-    /// The maximum number of files, directories and links of an archive that is extracted by `archive.extracted` or
-    /// `archive.unzip`.
+    /// The maximum number of files, directories and links of an archive that `archive.extracted` or a function of
+    /// `archive` extracts.
     archive_max_entries: usize = 1_000_000,
     /// The age in seconds up to which jobs published while the minion was disconnected are fetched when it reconnects;
     /// 0 for never. Brine masters only.

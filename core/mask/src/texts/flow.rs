@@ -112,7 +112,7 @@ fn is_end(behind: &str) -> bool {
     behind.is_empty() || behind.starts_with([',', '}', ']', '\n', '\r', '#'])
 }
 
-/// Returns the text that stands for a value within quotes.
+/// Returns the content of a quoted value without its escapes.
 pub(super) fn decoded(value: &str, quote: Option<char>) -> Cow<'_, str> {
     match quote {
         Some('"') if value.contains('\\') => unescaped(value).into(),

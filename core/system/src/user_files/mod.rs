@@ -73,7 +73,7 @@ pub fn write_with(entry: Entry, bytes: &[u8], attributes: Attributes, new_mode: 
 }
 
 /// Writes a file from a reader. An existing file keeps its owner and mode where `attributes` sets none, a new one gets
-/// `new_mode`. What is there and no regular file is refused.
+/// `new_mode`. Anything else than a regular file at the path is refused.
 pub fn write_from(
     path: impl AsRef<Path>,
     source: &mut impl Read,
