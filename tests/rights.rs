@@ -262,6 +262,8 @@ async fn functions_that_arguments_name_need_a_permission_by_every_door() {
         job(tgt, "schedule.add", list![function], kwarg)
     };
     let runner = |fun: &str, arg: Value| map! {"client" => "runner", "fun" => fun, "arg" => arg};
+    let mut with_jid = runner("salt.execute", list!["web1", "test.ping"]);
+    with_jid.insert("kwarg".into(), map! {"jid" => "20261129000000000000"}.into());
     let written = api.system.path("written.sh");
     let kwargs = map! {"filename" => written.display().to_string()};
     for (chunk, permitted) in [
@@ -277,6 +279,7 @@ async fn functions_that_arguments_name_need_a_permission_by_every_door() {
         (runner("salt.execute", list!["*", "test.echo", list!["x"]]), false),
         (runner("salt.execute", list!["db1", "test.ping"]), true),
         (runner("salt.execute", list!["web1", "cmd.run", list!["id"]]), false),
+        (with_jid, false),
         (runner("batch.start", list!["web1", "cmd.run", list!["id"]]), false),
         (runner("salt.cmd", list!["cmd.run", "id"]), false),
         (runner("salt.cmd", list!["test.ping"]), true),

@@ -105,7 +105,8 @@ const CARRIERS: &[Carrier] = &[
         keywords: Some(at(7, "kwarg")),
         rest: Some(usize::MAX),
         own: &["tgt", "timeout", "tgt_type", "ret", "jid"],
-        options: &[(at(5, "ret"), "ret")],
+        // A job id of another user's job would make the call a part of that job.
+        options: &[(at(5, "ret"), "ret"), (at(6, "jid"), "jid")],
         place: CalledAt::Minions(at(0, "tgt"), at(4, "tgt_type"), "glob"),
         ..Carrier::NONE
     },
