@@ -5,65 +5,73 @@ use std::sync::Arc;
 use brine_auth::{Acl, CallKind, JobRequest};
 use brine_carriers::{all_called, called};
 use brine_function::Args;
-use brine_function::carriers::{Called, Place};
+use brine_function::carriers::Place;
 use brine_value::Value;
 use brine_wire::PublishRequest;
 
 use super::{Access, Caller, functions, minions_of};
-use crate::facts::Targets;
+use crate::facts::{Facts, ResolveError};
 use crate::runner_calls::Kind;
+use crate::storage::Storage;
 
 /// The runner function that calls hosts through `salt-ssh`.
 const SSH: &str = "runner.ssh.cmd";
 
 impl Access {
     /// Whether a limited user may call a function of the master, and the functions that its arguments name.
-    pub(super) async fn permits_call(
-        &self,
-        caller: &Caller,
-        acl: Acl,
-        (kind, registry): (CallKind, Kind),
-        function: &str,
-        args: &Args,
-    ) -> bool {
-        let name = format!("{}.{function}", registry.name());
-        let Some(names) = all_called(&name, args) else { return false };
-        if self.is_blacklisted(caller, names.iter().map(String::as_str)) {
+    pub(super) async fn permits_call(&self, caller: &Caller, acl: Acl, call: AskedCall) -> bool {
+        if self.is_call_blacklisted(caller.name(), &call) {
             return false;
-        }
-        if name == SSH && permits_ssh(&acl, args) {
-            return true;
-        }
-        if !acl.permits_call(kind, function, &args.positional, &args.keyword) {
-            return false;
-        }
-        let mut all = Vec::new();
-        for one in called(&name, args) {
-            let minions = match &one.place {
-                Place::Minions { tgt, tgt_type } => {
-                    let request = PublishRequest {
-                        tgt: tgt.clone(),
-                        tgt_type: tgt_type.clone(),
-                        ..PublishRequest::new("", "", "")
-                    };
-                    let Ok(Targets { minions, .. }) = self.facts.possible_targets(&request).await else { return false };
-                    minions
-                }
-                Place::Same | Place::Host | Place::Runner | Place::Wheel => Vec::new(),
-            };
-            all.push((one, minions));
-        }
-        if all.is_empty() {
-            return true;
         }
         let facts = Arc::clone(&self.facts);
-        let permitted = self.storage.run(move |storage| {
-            let permits = |(one, minions): &(Called, Vec<String>)| {
-                acl.permits_called(one, minions, |target| minions_of(&facts, storage, target))
+        let permitted = self.storage.run(move |storage| call.is_permitted(&acl, &facts, storage)).await;
+        matches!(permitted, Ok(Ok(true)))
+    }
+
+    /// Whether the user, or a function that the arguments lead to, is blacklisted, or whether they lead too far.
+    pub(super) fn is_call_blacklisted(&self, user: &str, call: &AskedCall) -> bool {
+        all_called(&call.name, &call.args).is_none_or(|names| {
+            self.blacklist.has_user(user) || self.blacklist.has_function(names.iter().map(String::as_str))
+        })
+    }
+}
+
+/// A call of a function of the master, of which the permission is asked for.
+pub(super) struct AskedCall {
+    kind: CallKind,
+    /// The name of the function with the prefix `runner.` or `wheel.`.
+    name: String,
+    args: Args,
+}
+
+impl AskedCall {
+    pub(super) fn new(registry: Kind, function: &str, args: Args) -> Self {
+        let kind = match registry {
+            Kind::Runner => CallKind::Runner,
+            Kind::Wheel => CallKind::Wheel,
+        };
+        AskedCall { kind, name: format!("{}.{function}", registry.name()), args }
+    }
+
+    /// Whether entries permit the call, and the functions that its arguments name.
+    pub(super) fn is_permitted(&self, acl: &Acl, facts: &Facts, storage: &Storage) -> Result<bool, ResolveError> {
+        if self.name == SSH && permits_ssh(acl, &self.args) {
+            return Ok(true);
+        }
+        let (_, function) = self.name.split_once('.').unwrap_or_default();
+        if !acl.permits_call(self.kind, function, &self.args.positional, &self.args.keyword) {
+            return Ok(false);
+        }
+        for one in called(&self.name, &self.args) {
+            let minions = match &one.place {
+                Place::Minions { tgt, tgt_type } => facts.possible_minions(storage, tgt_type, tgt.clone())?,
+                Place::Same | Place::Host | Place::Runner | Place::Wheel => Vec::new(),
             };
-            all.iter().all(permits)
-        });
-        permitted.await.unwrap_or(false)
+            if !acl.permits_called(&one, &minions, |target| minions_of(facts, storage, target)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

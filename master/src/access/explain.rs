@@ -1,14 +1,13 @@
 //! `auth.test`: explains the permissions of a user, and the entries that grant them.
 
-use brine_auth::{Acl, CallKind, Identity, JobRequest, may_see};
-use brine_carriers::{all_called, called};
+use brine_auth::{Acl, Identity, JobRequest, may_see};
+use brine_carriers::all_called;
 use brine_function::Args;
-use brine_function::carriers::{Called, Place};
-use brine_target::TargetError;
 use brine_value::{Map, Value, map};
 
+use super::called::AskedCall;
 use super::{Access, minions_of, options};
-use crate::facts::{Targets, resolve};
+use crate::runner_calls::Kind;
 use crate::storage::Storage;
 
 /// The pseudo-function of event permissions: its arguments are tags.
@@ -61,39 +60,32 @@ impl Access {
             explained.extend(refused.map(|refused| ("reason".into(), refused.to_string().into())));
             return Ok(explained.into());
         }
-        let of_master = [("runner.", CallKind::Runner), ("wheel.", CallKind::Wheel)];
+        let of_master = [("runner.", Kind::Runner), ("wheel.", Kind::Wheel)];
         let call = of_master.iter().find_map(|(prefix, kind)| Some((asked.fun.strip_prefix(prefix)?, *kind)));
         if let Some((function, kind)) = call {
-            let args = Args { positional: asked.args.clone(), keyword: asked.kwargs.clone() };
-            let permits = |one: &Called| {
-                let minions = match &one.place {
-                    Place::Minions { tgt, tgt_type } => {
-                        let kind = tgt_type.parse().map_err(|error: TargetError| error.to_string())?;
-                        let target = self.facts.target(kind, tgt.clone(), ":").map_err(|error| error.to_string())?;
-                        resolve(storage, &target).map_err(|error| error.to_string())?.minions
-                    }
-                    Place::Same | Place::Host | Place::Runner | Place::Wheel => Vec::new(),
-                };
-                Ok(acl.permits_called(one, &minions, |target| minions_of(&self.facts, storage, target)))
-            };
-            let all: Vec<bool> = called(&asked.fun, &args).iter().map(permits).collect::<Result<_, String>>()?;
-            let permitted =
-                acl.permits_call(kind, function, &asked.args, &asked.kwargs) && all.iter().all(|permitted| *permitted);
-            return Ok(map! {"permitted" => permitted, "entries" => entries}.into());
+            let call = AskedCall::new(kind, function, Args { positional: asked.args, keyword: asked.kwargs });
+            let is_kept_out = self.is_call_blacklisted(&asked.user, &call);
+            let is_permitted = call.is_permitted(&acl, &self.facts, storage).map_err(|error| error.to_string())?;
+            let explained = map! {"permitted" => !is_kept_out && is_permitted, "entries" => entries};
+            return Ok(with_reason(explained, is_kept_out).into());
         }
-        let kind = asked.tgt_type.parse().map_err(|error: TargetError| error.to_string())?;
-        let target = self.facts.target(kind, asked.tgt, ":").map_err(|error| error.to_string())?;
-        let Targets { minions, .. } = resolve(storage, &target).map_err(|error| error.to_string())?;
+        let minions = self.facts.possible_minions(storage, &asked.tgt_type, asked.tgt);
+        let minions = minions.map_err(|error| error.to_string())?;
         let arguments = Args { positional: asked.args, keyword: asked.kwargs }.to_wire();
         let job = JobRequest { functions: vec![(&asked.fun, &arguments)], minions: &minions };
         let names = all_called(&asked.fun, &Args::from_wire(&arguments)).unwrap_or_default();
         let names = names.iter().map(String::as_str).chain([asked.fun.as_str()]);
         let is_kept_out = self.blacklist.has_user(&asked.user) || self.blacklist.has_function(names);
         let permitted = !is_kept_out && acl.permits_job(&job, |target| minions_of(&self.facts, storage, target));
-        let mut explained = map! {"permitted" => permitted, "entries" => entries, "minions" => minions.clone()};
-        if is_kept_out {
-            explained.insert("reason".into(), "publisher_acl_blacklist names the user or the function".into());
-        }
-        Ok(explained.into())
+        let explained = map! {"permitted" => permitted, "entries" => entries, "minions" => minions.clone()};
+        Ok(with_reason(explained, is_kept_out).into())
     }
+}
+
+/// Adds the reason of a refusal by `publisher_acl_blacklist`.
+fn with_reason(mut explained: Map, is_kept_out: bool) -> Map {
+    if is_kept_out {
+        explained.insert("reason".into(), "publisher_acl_blacklist names the user or the function".into());
+    }
+    explained
 }

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_auth::{Acl, Blacklist, CallKind, CustomAuthModules, ExternalAuth, JobRequest, may_be_masters};
+use brine_auth::{Acl, Blacklist, CustomAuthModules, ExternalAuth, JobRequest, may_be_masters};
 use brine_config::MasterConfig;
 use brine_crypt::token;
 use brine_function::Args;
@@ -32,7 +32,7 @@ use crate::facts::{Facts, Targets};
 use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
-use called::calls_of;
+use called::{AskedCall, calls_of};
 use custom_auth::CustomAuth;
 use denials::Denials;
 pub(crate) use explain::PermissionQuery;
@@ -373,10 +373,6 @@ impl Access {
         proof: Option<&Proof>,
     ) -> Result<(), Refusal> {
         let MasterCall { kind: kind_of_call, function, args, source } = *call;
-        let of_call = match kind_of_call {
-            Kind::Runner => CallKind::Runner,
-            Kind::Wheel => CallKind::Wheel,
-        };
         let mut refused = None;
         let is_of_api =
             matches!(caller, Caller::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
@@ -385,7 +381,8 @@ impl Access {
             None => true,
             Some(acl) => {
                 refused = permit_source(&acl, &self.config, source).err();
-                refused.is_none() && self.permits_call(caller, acl, (of_call, kind_of_call), function, args).await
+                let call = AskedCall::new(kind_of_call, function, args.clone());
+                refused.is_none() && self.permits_call(caller, acl, call).await
             }
         };
         if permitted {

@@ -61,6 +61,12 @@ pub enum ResolveError {
     Failed(String),
 }
 
+impl ResolveError {
+    fn of_files(error: FileError) -> Self {
+        ResolveError::Failed(format!("resolving the target failed: {error}"))
+    }
+}
+
 impl Facts {
     /// Creates the facts of a master. `publisher` provides the connected subscribers.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
@@ -94,6 +100,13 @@ impl Facts {
         self.targets_by(request, resolve).await
     }
 
+    /// Returns all minions that a call of a function of the master with this target may reach, for permissions.
+    pub fn possible_minions(&self, storage: &Storage, kind: &str, tgt: Value) -> Result<Vec<String>, ResolveError> {
+        let target = self.target(kind.parse()?, tgt, ":")?;
+        let resolved = resolve(storage, &target).map_err(ResolveError::of_files)?;
+        Ok(self.without_syndics(resolved).minions)
+    }
+
     async fn targets_by(
         &self,
         request: &PublishRequest,
@@ -103,10 +116,12 @@ impl Facts {
         let target = self.target(request.tgt_type.parse()?, request.tgt.clone(), delimiter)?;
         let resolved = self.storage.run(move |storage| resolve(storage, &target)).await;
         let resolved = resolved.map_err(|error| ResolveError::Failed(error.to_string()))?;
-        let resolved =
-            resolved.map_err(|error| ResolveError::Failed(format!("resolving the target failed: {error}")))?;
+        Ok(self.without_syndics(resolved.map_err(ResolveError::of_files)?))
+    }
+
+    fn without_syndics(&self, resolved: Targets) -> Targets {
         let minions = resolved.minions.into_iter().filter(|id| !self.syndics.is_no_minion(id)).collect();
-        Ok(Targets { minions, ..resolved })
+        Targets { minions, ..resolved }
     }
 
     /// Whether there are syndics, connected or not.
