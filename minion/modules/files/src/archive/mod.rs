@@ -31,6 +31,7 @@ use super::cp::file_cache;
 use brine_function::arguments::names;
 use contents::at;
 pub use contents::{Contents, Format, TAR_LISTING, contents, tar_listing};
+pub use limits::LimitError;
 pub use private::{Content, PrivateCopy};
 use zipped::Unzip;
 pub use zipped::needs_password;

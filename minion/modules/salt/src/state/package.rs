@@ -17,7 +17,7 @@ use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
 
 use super::{options, ran, with};
-use brine_modules_files::archive::{self, Contents};
+use brine_modules_files::archive::{self, Contents, LimitError};
 use brine_modules_files::cmd::Scratch;
 use brine_modules_files::file::hex_digest;
 
@@ -47,7 +47,7 @@ pub fn pkg(
     // What was hashed is what is unpacked: others may exchange the file.
     let package = Scratch::new(&bytes, None)?;
     let contents = contents(package.path())?;
-    contents.check_all(context.config(), false).map_err(CallError::execution)?;
+    contents.check_all(context.config(), false).map_err(unpackable)?;
     if [&contents.dirs, &contents.files, &contents.links]
         .into_iter()
         .flatten()
@@ -57,6 +57,16 @@ pub fn pkg(
     }
     let unpacked = UnpackedArchive::of(package.path())?;
     run(context, &unpacked.0, with(kwargs, [("test", test)]))
+}
+
+/// Returns the error of a package beyond the limits of archives. No argument of `state.pkg` permits special files.
+fn unpackable(error: LimitError) -> CallError {
+    match error {
+        LimitError::Devices(file) | LimitError::SetId(file) => CallError::Execution(format!(
+            "the package contains a device, a FIFO or a set-uid or set-gid file, {file}: prepare it without special files"
+        )),
+        other => CallError::execution(other),
+    }
 }
 
 /// Returns Salt's result for a rejected package. The reason is logged.
