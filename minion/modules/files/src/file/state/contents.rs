@@ -104,6 +104,16 @@ impl Contents {
         all.map(one).collect()
     }
 
+    /// Whether the state gives contents, or names an item of pillar or grains with them.
+    pub fn is_inline(&self) -> bool {
+        self.inline_count() > 0
+    }
+
+    fn inline_count(&self) -> usize {
+        let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
+        given.iter().filter(|value| !value.is_nil()).count()
+    }
+
     /// Returns the desired content, or `None` if the state sets none.
     pub fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
         let argument = |key: &str| context.chunk.get(key).filter(|value| !value.is_nil());
@@ -112,8 +122,7 @@ impl Contents {
                 return Err(format!("{what} must be formed as a dict"));
             }
         }
-        let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
-        let inline = given.iter().filter(|value| !value.is_nil()).count();
+        let inline = self.inline_count();
         if inline > 0 && self.source.is_truthy() {
             return Err(
                 "'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'"

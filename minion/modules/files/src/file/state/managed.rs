@@ -263,7 +263,10 @@ pub(super) fn state(
         }
         Err(error) => return StateReturn::failed(name, error),
     };
+    // Contents that are null keep those of the file.
+    let kept = || (contents.is_inline() && how.replace).then(|| user_files::read(path).ok()).flatten();
     let has_no_content = wanted.is_none();
+    let wanted = wanted.or_else(kept);
     let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
         return only_attributes(context, name, path, &attributes, how);
     };

@@ -87,7 +87,13 @@ pub(super) fn symlink(
     let owner = match Attributes::new(&Value::Nil, &user, &group) {
         Ok(owner) => owner,
         Err(error) => {
-            return StateReturn::failed(name, error.trim_end().replace("is not available", "does not exist"));
+            let missing = |user: &Value, group: &Value| Attributes::new(&Value::Nil, user, group).err();
+            let told = |error: String| error.trim_end().replace("is not available", "does not exist");
+            let comment = match (missing(&user, &Value::Nil), missing(&Value::Nil, &group)) {
+                (Some(user), Some(group)) => format!("{}. {}.", told(user), told(group)),
+                _ => told(error),
+            };
+            return StateReturn::failed(name, comment);
         }
     };
     let path = Path::new(name);

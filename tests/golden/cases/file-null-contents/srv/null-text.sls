@@ -1,0 +1,3 @@
+ROOT/box/text:
+  file.managed:
+    - contents_pillar: nul

@@ -1,0 +1,6 @@
+ROOT/box/n:
+  file.managed:
+    - contents_pillar: nul
+ROOT/box/g:
+  file.managed:
+    - contents_grains: nul
