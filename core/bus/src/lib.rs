@@ -13,7 +13,6 @@ pub mod metrics;
 mod numbers;
 mod retention;
 mod ring;
-mod salt_clients;
 mod sockets;
 pub mod store;
 mod subscription;
@@ -27,7 +26,8 @@ use brine_value::Map;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub use journal::{JournalLimits, TimeOrSeq};
+pub use journal::TimeOrSeq;
+pub use retention::JournalLimits;
 pub use sockets::{EventSockets, SINCE, SocketNames};
 pub use subscription::{Filter, Start, Subscription};
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::JournalLimits;
 use crate::store::Pages;
 
 /// The maximum interval between checks for trimming.
@@ -10,6 +9,21 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const INDEX_INTERVAL_MICROS: u64 = 1_000_000;
 /// The maximum bytes removed in one commit, since later commits must wait for it.
 pub(super) const TRIM_AT_ONCE: u64 = 64 << 20;
+
+/// The limits of the journal.
+#[derive(Debug, Clone, Copy)]
+pub struct JournalLimits {
+    /// The age at which events are removed.
+    pub age: Duration,
+    /// The bytes on disk beyond which the oldest events are removed.
+    pub bytes: u64,
+}
+
+impl Default for JournalLimits {
+    fn default() -> Self {
+        JournalLimits { age: Duration::from_secs(24 * 3600), bytes: 1 << 30 }
+    }
+}
 
 /// The written, indexed and trimmed parts of the journal.
 pub(super) struct Progress {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use brine_event::Event;
 use brine_runtime::executors::{Executor, MayBlock};
@@ -13,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::BusLimits;
 use super::numbers::{self, Numbers};
-use super::retention::{self, Cut, Progress, TRIM_AT_ONCE};
+use super::retention::{self, Cut, JournalLimits, Progress, TRIM_AT_ONCE};
 use crate::metrics;
 use crate::store::{Batch, Opened, Store, StoreError, Table};
 
@@ -26,21 +25,6 @@ const CURSORS: Table = Table("cursors");
 const PAGE_BYTES: usize = 4 << 20;
 /// The maximum number of index entries per read.
 const INDEX_PAGE: usize = 1024;
-
-/// The limits of the journal.
-#[derive(Debug, Clone, Copy)]
-pub struct JournalLimits {
-    /// The age at which events are removed.
-    pub age: Duration,
-    /// The bytes on disk beyond which the oldest events are removed.
-    pub bytes: u64,
-}
-
-impl Default for JournalLimits {
-    fn default() -> Self {
-        JournalLimits { age: Duration::from_secs(24 * 3600), bytes: 1 << 30 }
-    }
-}
 
 /// A position in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 //!
 //! Each connection is a subscription of the bus: a slow one lags and reads from the journal; no event is dropped.
 
+mod salt_clients;
+
 use std::path::Path;
 
 use brine_event::Event;
@@ -14,8 +16,8 @@ use brine_zmtp::{
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{Bus, BusError, Filter, Start, Subscription};
-use crate::{metrics, salt_clients};
+use crate::metrics;
+use crate::{Bus, BusError, Filter, Start, Subscription};
 
 /// The names of the two sockets below `sock_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]

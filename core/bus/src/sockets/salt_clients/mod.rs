@@ -16,8 +16,8 @@ use brine_zmtp::{ForeignStream, SilenceTimeout, TransportError};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::sockets;
-use super::{Bus, Filter, Subscription};
+use super::publish_received;
+use crate::{Bus, Filter, Subscription};
 
 /// The time after which a silent subscriber is treated as a Salt client instead of a ZeroMQ peer: if Salt is installed
 /// for its Python process, and otherwise.
@@ -38,7 +38,7 @@ pub(crate) async fn receive(bus: Bus, peer: ForeignStream) -> Result<(), Transpo
     let (mut stream, mut buffer) = (peer.stream, peer.received);
     loop {
         while let Some(event) = next_event(&mut buffer, limit)? {
-            sockets::publish_received(bus.clone(), vec![event]).await;
+            publish_received(bus.clone(), vec![event]).await;
         }
         if stream.read_buf(&mut buffer).await.map_err(|_| TransportError::Closed)? == 0 {
             return Err(TransportError::Closed);
