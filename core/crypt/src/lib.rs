@@ -17,6 +17,7 @@ mod crypticle;
 mod gcm;
 mod identity;
 mod passphrase;
+mod pem;
 mod replay;
 mod rsa;
 mod session;

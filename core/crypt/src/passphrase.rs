@@ -7,7 +7,7 @@ use aes::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use md5::{Digest, Md5};
 
-use super::rsa::body;
+use super::pem::body;
 use super::{CryptError, token};
 
 /// The error for a key in another format.

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_rsa::Hash;
 use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256};
 
-use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
+use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase, pem};
 
 /// A private key. `Debug` shows only its fingerprint.
 #[derive(Clone)]
@@ -57,7 +56,7 @@ impl PrivateKey {
             let der = sealed.open(passphrase.ok_or(CryptError::BadKey(PASSPHRASE))?)?;
             return Self::from_der(&der).map_err(|_| CryptError::BadKey(passphrase::WRONG));
         }
-        let (label, der) = read_pem(text)?;
+        let (label, der) = pem::read(text)?;
         match label {
             "ENCRYPTED PRIVATE KEY" => Err(CryptError::BadKey(passphrase::FORM)),
             "PRIVATE KEY" | "RSA PRIVATE KEY" => Self::from_der(&der),
@@ -71,7 +70,7 @@ impl PrivateKey {
 
     /// Encodes the key in PKCS#1 form, as Salt writes it.
     pub fn to_pem(&self) -> Result<String, CryptError> {
-        Ok(format!("-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n", body(&self.to_der()?)))
+        Ok(format!("-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n", pem::body(&self.to_der()?)))
     }
 
     /// Encodes the key encrypted with a passphrase, in Salt's format.
@@ -111,7 +110,7 @@ impl PublicKey {
     /// Parses a key in SPKI form, which Salt writes, or in PKCS#1 form, with or without line breaks: Salt strips some
     /// of them on the wire.
     pub fn from_pem(text: &str) -> Result<Self, CryptError> {
-        let (label, der) = read_pem(text)?;
+        let (label, der) = pem::read(text)?;
         if !matches!(label, "PUBLIC KEY" | "RSA PUBLIC KEY") {
             return Err(CryptError::BadKey("it is not a public key"));
         }
@@ -125,14 +124,14 @@ impl PublicKey {
 
     /// Encodes the key in SPKI form with a final line break, as Salt writes it into files.
     pub fn to_pem(&self) -> String {
-        format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", body(&self.der))
+        format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", pem::body(&self.der))
     }
 
     /// Returns the fingerprint that operators compare: the SHA-256 of the PEM text between the first and the last line,
     /// as colon-separated pairs of hexadecimal digits. As `key.finger` and `master_finger`, and `salt-key -F` before
     /// 3008; from 3008 on that includes the first and last line, so that the fingerprints of the two ends differ there.
     pub fn fingerprint(&self) -> String {
-        let digest = Sha256::digest(body(&self.der));
+        let digest = Sha256::digest(pem::body(&self.der));
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
@@ -174,37 +173,11 @@ const BAD_PUBLIC_NUMBERS: CryptError = CryptError::BadKey("its numbers are not t
 const BAD_NUMBERS: CryptError = CryptError::BadKey("its numbers are not those of an RSA private key");
 const PASSPHRASE: &str = "it has a passphrase: give it as `key_pass`, or write the key without one (openssl rsa)";
 
-/// Returns the label and the bytes of the first PEM block. Ignores line breaks and spaces.
-fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
-    let block = || {
-        let (_, rest) = text.split_once("-----BEGIN ")?;
-        let (label, rest) = rest.split_once("-----")?;
-        let (body, rest) = rest.split_once("-----END ")?;
-        rest.starts_with(label).then_some((label, body))
-    };
-    let (label, body) = block().ok_or(CryptError::BadKey("it has no BEGIN and END line of a PEM file"))?;
-    let packed: String = body.split_whitespace().collect();
-    let der = BASE64_STANDARD.decode(packed).map_err(|_| CryptError::BadKey("its content is not Base64"))?;
-    Ok((label, der))
-}
-
-/// Returns the lines of a PEM file between the first and the last.
-pub(super) fn body(der: &[u8]) -> String {
-    let text = BASE64_STANDARD.encode(der);
-    let mut lines = String::with_capacity(text.len() + text.len() / 64 + 1);
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(64));
-        lines.push_str(line);
-        lines.push('\n');
-        rest = after;
-    }
-    lines
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::LazyLock;
+
+    use base64::{Engine, prelude::BASE64_STANDARD};
 
     use super::*;
 
