@@ -2,28 +2,12 @@
 
 use std::sync::Arc;
 
-use brine_value::Map;
-use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
+use crate::publisher::Publisher;
 use crate::script::Script;
 use crate::webhook::Webhook;
-
-/// The daemon of an engine, which publishes its events.
-pub trait Publisher: Send + Sync {
-    /// Returns the id of the daemon.
-    fn id(&self) -> &str;
-
-    /// Returns the maximum size of an event, in bytes.
-    fn max_event_size(&self) -> usize;
-
-    /// Publishes an event.
-    ///
-    /// # Errors
-    /// The event is not accepted.
-    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>>;
-}
 
 /// A built-in engine with its arguments.
 #[derive(Debug)]
@@ -79,13 +63,5 @@ impl BuiltIn {
                 Ok(())
             }
         }
-    }
-}
-
-/// Returns an error for arguments that an engine does not have.
-pub(crate) fn check_names(kwargs: &Map, known: &[&str]) -> Result<(), String> {
-    match kwargs.keys().map(ToString::to_string).find(|name| !known.contains(&name.as_str())) {
-        Some(unknown) => Err(format!("the argument '{unknown}' is unknown: expected {}", known.join(", "))),
-        None => Ok(()),
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `engine` | the option `engines`, and restarts: [`Engine`] |
 //! | `built_in` | the engines of Brine by name: [`BuiltIn`] |
+//! | `check` | the errors of the option before any engine runs |
+//! | `publisher` | what an engine gets from its daemon: [`Publisher`] |
 //! | `script` | `script`: events from the output of a program |
 //! | `webhook` | `webhook`: events from HTTP requests |
 //!
@@ -11,11 +13,15 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
+mod arguments;
 mod built_in;
+mod check;
 mod engine;
 pub mod metrics;
+mod publisher;
 mod script;
 mod webhook;
 
-pub use built_in::{BuiltIn, Publisher};
+pub use built_in::BuiltIn;
 pub use engine::Engine;
+pub use publisher::Publisher;

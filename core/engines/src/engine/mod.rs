@@ -8,7 +8,6 @@ use brine_value::{Map, Value};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::BuiltIn;
 use crate::metrics::ENGINE_ENDS;
 
 /// The first and the longest pause before an engine is restarted.
@@ -56,23 +55,6 @@ impl Engine {
             }
         }
         (engines, errors)
-    }
-
-    /// Returns the errors of the option `engines`: invalid entries, invalid arguments of built-in engines, and engines
-    /// that do not exist. `is_custom` returns whether a custom module has the name of an engine; with `python_fallback`,
-    /// the package `salt` may have all others.
-    pub fn check(option: &Value, python_fallback: bool, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
-        let (engines, mut errors) = Engine::read(option);
-        for engine in engines {
-            let Engine { name, module, .. } = &engine;
-            match BuiltIn::preferred(&engine, python_fallback, || is_custom(module)) {
-                Some(Err(error)) => errors.push(format!("'{name}': {error}")),
-                None if !python_fallback && !is_custom(module) => errors
-                    .push(format!("'{name}': there is no engine '{module}': add a module of this name in '_engines'")),
-                Some(Ok(_)) | None => {}
-            }
-        }
-        errors
     }
 
     fn new(name: &str, mut kwargs: Map) -> Self {

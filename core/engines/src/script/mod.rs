@@ -23,8 +23,9 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::built_in::{Publisher, check_names};
+use crate::arguments::check_names;
 use crate::metrics;
+use crate::publisher::Publisher;
 use lines::{Line, Lines};
 
 /// The range of `interval`, in seconds.

@@ -24,8 +24,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::built_in::{Publisher, check_names};
+use crate::arguments::check_names;
 use crate::metrics;
+use crate::publisher::Publisher;
 use connections::{Connections, Slot};
 use request::Hook;
 

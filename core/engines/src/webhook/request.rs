@@ -12,8 +12,8 @@ use hyper::header::{ALLOW, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
-use crate::built_in::Publisher;
 use crate::metrics;
+use crate::publisher::Publisher;
 
 /// The prefix of the tags.
 const TAG: &str = "salt/engines/hook/";
