@@ -1,10 +1,10 @@
-//! Binds the arguments of a call to the parameters, with Salt's error messages.
+//! Binds the arguments of a call to the parameters, with Salt's error messages; and structs of arguments.
 
 use std::collections::VecDeque;
 
 use brine_value::{FromValue, Map, Value};
 
-use super::{Args, CallError, Param, ParamKind};
+use super::{Args, CallError, Order, Param, ParamKind, ParamList, Params};
 
 /// The arguments of one call, bound parameter by parameter. Used by the code that [`#[function]`](super::function) and
 /// `#[derive(Args)]` generate.
@@ -103,5 +103,23 @@ impl Binder {
     /// Returns all remaining keyword values.
     pub fn keywords(&mut self) -> Map {
         std::mem::take(&mut self.keyword)
+    }
+}
+
+/// A struct of the arguments of a function, implemented by `#[derive(Args)]`.
+pub trait Arguments: Sized {
+    /// The permitted position of these parameters among others.
+    #[doc(hidden)]
+    const ORDER: Order;
+
+    /// Describes the fields as parameters, in order.
+    fn describe(params: &mut ParamList);
+
+    /// Binds the arguments of a call to the fields.
+    fn bind(bound: &mut Binder) -> Result<Self, CallError>;
+
+    /// Checks the arguments of a call of `module.name`, and binds them to the fields.
+    fn of_call(module: &str, name: &'static str, args: Args) -> Result<Self, CallError> {
+        Self::bind(&mut Binder::new(module, name, Params::Declared(Self::describe).list(), args)?)
     }
 }

@@ -115,10 +115,10 @@ pub mod carriers;
 use brine_text::nearest::nearest_within;
 use brine_value::{Map, Value};
 
-pub use binder::Binder;
+pub use binder::{Arguments, Binder};
 pub use brine_macros::{Args, function, registry};
 pub use functions::{FunctionList, Functions};
-pub use param::{Arguments, Order, Param, ParamKind, ParamList, Params, positional};
+pub use param::{Order, Param, ParamKind, ParamList, Params, positional};
 
 /// A function that is called by name, with a context `C` that its host provides.
 pub struct Function<C: 'static> {

@@ -1,11 +1,9 @@
-//! The parameters of functions: their descriptions, and structs of arguments.
+//! The parameters of functions: their descriptions and their order.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use brine_value::{FromValue, Value};
-
-use crate::{Args, Binder, CallError};
 
 /// One parameter of a function.
 #[derive(Clone, Copy)]
@@ -133,24 +131,6 @@ impl ParamList {
     #[inline(never)]
     fn add(&mut self, name: &'static str, kind: ParamKind, expected: &'static str, doc: &'static str) {
         self.0.push(Param { name, kind, expected, doc });
-    }
-}
-
-/// A struct of the arguments of a function, implemented by `#[derive(Args)]`.
-pub trait Arguments: Sized {
-    /// The permitted position of these parameters among others.
-    #[doc(hidden)]
-    const ORDER: Order;
-
-    /// Describes the fields as parameters, in order.
-    fn describe(params: &mut ParamList);
-
-    /// Binds the arguments of a call to the fields.
-    fn bind(bound: &mut Binder) -> Result<Self, CallError>;
-
-    /// Checks the arguments of a call of `module.name`, and binds them to the fields.
-    fn of_call(module: &str, name: &'static str, args: Args) -> Result<Self, CallError> {
-        Self::bind(&mut Binder::new(module, name, Params::Declared(Self::describe).list(), args)?)
     }
 }
 
