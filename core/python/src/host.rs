@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::leases::Lease;
 use crate::process::{Frames, Process};
+use crate::running::Running;
 use crate::{Files, PythonError, Settings};
 
 /// The interval at which a waiting call checks whether its job was cancelled.
@@ -23,8 +24,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// The maximum depth of nested calls: Python calls Brine, which calls Python.
 const MAX_NESTED: u32 = 16;
-/// The maximum number of shared mappings, such as `__opts__`, that a process keeps.
-const MAX_DATA: usize = 16;
 
 thread_local! {
     static NESTED: Cell<u32> = const { Cell::new(0) };
@@ -67,21 +66,6 @@ pub struct Call<'a> {
     pub data: Vec<(&'static str, Arc<Map>)>,
     /// The time at which the call is cancelled.
     pub deadline: Option<Instant>,
-}
-
-/// A process, and the data that has been sent to it.
-pub(crate) struct Running {
-    pub process: Arc<Process>,
-    sent: Mutex<Sent>,
-}
-
-/// The data that has been sent to a process.
-#[derive(Default)]
-struct Sent {
-    /// The sent mappings, each with its number, least recently used first. They are compared by address, so they are
-    /// kept alive.
-    data: Vec<(i64, Arc<Map>)>,
-    next: i64,
 }
 
 /// A Python interpreter, whose process is started at the first call.
@@ -172,7 +156,7 @@ impl Python {
         let process = Process::start(&self.settings)?;
         process.register(id, frames)?;
         process.send(&setup_frame(setup()))?;
-        let running = Arc::new(Running { process, sent: Mutex::default() });
+        let running = Arc::new(Running::new(process));
         *current = Some(Arc::clone(&running));
         Ok(running)
     }
@@ -278,29 +262,6 @@ fn nested<R>(run: impl FnOnce() -> Result<R, PythonError>) -> Result<R, PythonEr
     let result = run();
     NESTED.set(nested);
     result
-}
-
-impl Sent {
-    /// Returns the number of a mapping. Sends the mapping if the process does not have it.
-    fn share(&mut self, process: &Process, data: &Arc<Map>) -> Result<i64, PythonError> {
-        if let Some(index) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
-            // The most recently used mapping moves to the end, so that a call does not evict the data that it refers
-            // to.
-            let known = self.data.remove(index);
-            let number = known.0;
-            self.data.push(known);
-            return Ok(number);
-        }
-        if self.data.len() >= MAX_DATA {
-            let (number, _) = self.data.remove(0);
-            process.send(&map! {"op" => "drop", "id" => number})?;
-        }
-        let number = self.next;
-        self.next += 1;
-        process.send(&map! {"op" => "data", "id" => number, "value" => (**data).clone()})?;
-        self.data.push((number, Arc::clone(data)));
-        Ok(number)
-    }
 }
 
 fn setup_frame(setup: Setup) -> Map {

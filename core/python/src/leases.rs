@@ -9,7 +9,7 @@ use std::sync::Arc;
 use brine_value::Value;
 use parking_lot::Mutex;
 
-use crate::host::Running;
+use crate::running::Running;
 
 /// The key of a mapping that refers to a Python function.
 const MARK: &str = "__python_function__";

@@ -25,6 +25,7 @@ mod leases;
 mod library;
 mod process;
 mod programs;
+mod running;
 mod settings;
 #[cfg(test)]
 mod tests;
