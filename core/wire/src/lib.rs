@@ -8,7 +8,6 @@ mod command;
 mod deferral;
 mod envelope;
 mod fields;
-mod forward;
 pub mod metrics;
 mod peer;
 pub mod private;
@@ -18,11 +17,10 @@ pub mod purpose;
 pub mod signed;
 
 pub use auth::{Accepted, AuthRefusal, AuthReply, AuthRequest, Binding};
-pub use command::{Call, CatchUp, ClientCommand, ListKind, MinionCommand, MinionEvents};
+pub use command::{Call, CatchUp, ClientCommand, Forwarded, HookEvent, ListKind, MinionCommand, MinionEvents};
 pub use deferral::{MAX_DEFERRAL, deferral, deferred};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use fields::unknown_fields;
-pub use forward::{Forwarded, HookEvent};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use proof::{Proof, TokenRequest};
 pub use publish::{

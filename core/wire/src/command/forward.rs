@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use brine_value::{Map, map};
 
-use super::{ClientCommand, WireError, field, parsed};
+use super::ClientCommand;
+use crate::{WireError, field, parsed};
 
 /// The name of the command.
 const NAME: &str = "forward";

@@ -1,13 +1,17 @@
 //! The commands of a master: from a minion in its session, and from a local client.
 
+mod forward;
+
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_value::{Map, Value};
 
-use super::fields::is_wheel_argument;
-use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
-use super::publish::PublishRequest;
-use super::{AuthRequest, Binding, Forwarded, HookEvent, Proof, TokenRequest, WireError, field, optional, parsed};
+pub use forward::{Forwarded, HookEvent};
+
+use crate::fields::is_wheel_argument;
+use crate::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
+use crate::publish::PublishRequest;
+use crate::{AuthRequest, Binding, Proof, TokenRequest, WireError, field, optional, parsed};
 
 /// A command of an authenticated minion about itself. It applies to the minion of the session, regardless of the id in
 /// the message.
