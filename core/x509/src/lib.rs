@@ -17,10 +17,13 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
+mod arguments;
+mod builder;
 mod certificate;
 mod der;
 mod extension;
 mod general_name;
+mod key_files;
 mod keys;
 mod known;
 mod name;
@@ -34,10 +37,12 @@ mod show;
 mod signature;
 
 pub use brine_rsa::{Digest, KeyKind};
+pub use builder::Issuer;
 pub use certificate::{Certificate, Encoding, Loaded, Plan, serial_number};
 pub use der::{parse_time, show_time};
-pub use extension::{Extension, Issuer, changes};
-pub use keys::{LoadedKey, PrivateKey, PublicKey};
+pub use extension::{Extension, changes};
+pub use key_files::LoadedKey;
+pub use keys::{PrivateKey, PublicKey};
 pub use known::{AllowedIn, LONG_NAMES, Named, known, named};
 pub use name::{Name, attribute_names};
 pub use pkcs12::Container;

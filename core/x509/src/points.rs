@@ -2,7 +2,7 @@
 
 use brine_value::Value;
 
-use crate::extension::{flag, notation, reason};
+use crate::arguments::{count, flag, notation, reason};
 use crate::name::relative;
 use crate::{Result, der, general_name, invalid};
 
@@ -154,7 +154,7 @@ fn qualifier(value: &Value) -> Result<Vec<u8>> {
             .as_list()
             .unwrap_or_default()
             .iter()
-            .map(|number| Ok(der::number(der::INTEGER, crate::extension::count("noticeNumbers", number)?)));
+            .map(|number| Ok(der::number(der::INTEGER, count("noticeNumbers", number)?)));
         let encoded = der::item(der::SEQUENCE, &encoded.collect::<Result<Vec<_>>>()?.concat());
         let organization = value.get("organization").map_or_else(|| utf8(&"".into()), utf8);
         notice.extend(der::sequence(&[&organization, &encoded]));
