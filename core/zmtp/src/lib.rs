@@ -9,13 +9,13 @@
 //! `server` accepts connections for all listening sockets within the limits of `bounds`; `connection` reads and writes
 //! concurrently, for servers and for the request client.
 
-mod addresses;
 mod audience;
 mod backlog;
 mod bounds;
 mod connection;
 mod endpoint;
 mod foreign;
+mod handshake;
 mod io;
 mod keepalive;
 pub mod metrics;
@@ -25,6 +25,7 @@ mod request;
 mod router;
 mod salt_tcp;
 mod server;
+mod subscribed;
 mod subscriber;
 mod subscriptions;
 mod zmtp;
@@ -33,6 +34,7 @@ pub use bounds::{Bounds, Memory, PeerLimits};
 pub use connection::{Connection, Incoming, Outgoing, Source};
 pub use endpoint::{Endpoint, Listener, PortOptions};
 pub use foreign::{ForeignStream, SilenceTimeout};
+pub use handshake::{SocketType, connect};
 pub use io::{Reader, Writer};
 pub use keepalive::Keepalive;
 pub use publisher::Publisher;
@@ -40,9 +42,9 @@ pub use pull::{Pull, Push};
 pub use request::RequestClient;
 pub use router::{Handler, Peer, Router, Worker};
 pub use server::{Remote, Server, Service};
+pub use subscribed::Subscribed;
 pub use subscriber::Subscriber;
-pub use subscriptions::Subscribed;
-pub use zmtp::{Framing, Limits, Message, SocketType, connect};
+pub use zmtp::{Framing, Limits, Message};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,10 +17,11 @@ use super::audience::{Audience, Delivery};
 use super::backlog::{Backlog, Cursor, Lagged, Published};
 use super::bounds::Bounds;
 use super::connection::{Connection, Source};
+use super::handshake::SocketType;
 use super::salt_tcp;
 use super::server::{Remote, Server, Service};
-use super::subscriptions::Subscribed;
-use super::zmtp::{self, Framing, Limits, SocketType};
+use super::subscribed::Subscribed;
+use super::zmtp::{self, Framing, Limits};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 

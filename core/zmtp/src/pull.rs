@@ -7,8 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Incoming, Silent};
 use super::foreign::{ForeignStream, SilenceTimeout};
+use super::handshake::{self, SocketType};
 use super::server::{Remote, Server, Service};
-use super::zmtp::{self, Limits, Message, SocketType};
+use super::zmtp::{Limits, Message};
 use super::{Endpoint, Listener, TransportError, Writer};
 
 /// The maximum number of messages in a batch.
@@ -117,7 +118,7 @@ pub struct Push {
 impl Push {
     /// Connects.
     pub async fn connect(endpoint: &Endpoint) -> Result<Self, TransportError> {
-        let (_, writer) = zmtp::connect(endpoint, SocketType::Push, Limits::default()).await?;
+        let (_, writer) = handshake::connect(endpoint, SocketType::Push, Limits::default()).await?;
         Ok(Push { writer })
     }
 

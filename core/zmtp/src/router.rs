@@ -17,8 +17,9 @@ use tokio_util::task::TaskTracker;
 
 use super::bounds::{Bounds, Memory, Trust};
 use super::connection::{Connection, Incoming, Source};
+use super::handshake::SocketType;
 use super::server::{Remote, Server, Service};
-use super::zmtp::{Limits, Message, SocketType};
+use super::zmtp::{Limits, Message};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 

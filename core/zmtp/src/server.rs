@@ -16,7 +16,8 @@ use super::bounds::{Bounds, Trust};
 use super::connection::Connection;
 use super::endpoint::{Accepted, Listener};
 use super::foreign::{ForeignStream, SilenceTimeout, Sniffed, peer_pid, sniff};
-use super::zmtp::{self, Limits, SocketType};
+use super::handshake::{self, SocketType};
+use super::zmtp::Limits;
 use crate::metrics;
 
 /// The remote end of a connection.
@@ -132,7 +133,7 @@ impl Server {
                     // Boxed: otherwise the task would reserve memory for both futures, several times, for the life of
                     // the connection.
                     let handshake =
-                        Box::pin(zmtp::accept(read, write, begun, role, limits, remote.trust.clone())).await;
+                        Box::pin(handshake::accept(read, write, begun, role, limits, remote.trust.clone())).await;
                     let (reader, writer) = handshake?;
                     Box::pin(service.serve(session, remote, Connection::new(reader, writer, time))).await
                 };

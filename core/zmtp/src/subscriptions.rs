@@ -1,58 +1,9 @@
-//! The prefixes that a subscriber subscribes to, which change while messages are sent to it.
+//! The prefixes that a subscriber subscribes to.
 
 use brine_value::{Map, Value, map, msgpack};
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
-use super::TransportError;
-use super::audience::{Audience, Delivery};
-use super::connection::Incoming;
-use super::zmtp::{Framing, Message};
-
-/// The subscriptions of one connection.
-#[derive(Debug, Default)]
-pub struct Subscribed {
-    subscriptions: Mutex<Subscriptions>,
-    changed: Notify,
-}
-
-impl Subscribed {
-    /// Applies changes from the peer until the connection ends.
-    pub async fn follow(&self, mut incoming: Incoming) -> TransportError {
-        loop {
-            let message = match incoming.read().await {
-                Ok(message) => message,
-                Err(error) => return error,
-            };
-            match incoming.framing() {
-                Framing::Zmtp => self.subscriptions.lock().change(&message),
-                Framing::Salt => self.subscriptions.lock().identified(&message),
-            }
-            self.changed.notify_one();
-        }
-    }
-
-    /// Waits until the subscriptions change.
-    pub async fn changed(&self) {
-        self.changed.notified().await;
-    }
-
-    /// Whether there is no subscription.
-    pub fn is_empty(&self) -> bool {
-        self.subscriptions.lock().0.is_empty()
-    }
-
-    /// Returns the prefixes.
-    pub fn prefixes(&self) -> Vec<Bytes> {
-        self.subscriptions.lock().0.clone()
-    }
-
-    /// Returns the form in which the peer receives a message; see [`Audience::delivery`].
-    pub(super) fn delivery<'a>(&self, audience: &'a Audience) -> Delivery<'a> {
-        audience.delivery(&self.subscriptions.lock())
-    }
-}
+use super::zmtp::Message;
 
 /// The prefixes that a subscriber subscribes to.
 #[derive(Debug, Default)]
@@ -63,7 +14,7 @@ impl Subscriptions {
     const MAX: usize = 1024;
 
     /// Applies a subscription or its cancellation, as a message or as a command of ZMTP; ignores other messages.
-    fn change(&mut self, message: &Message) {
+    pub fn change(&mut self, message: &Message) {
         let (add, prefix) = match message {
             Message::Frames(frames) => {
                 match frames.first().and_then(|frame| frame.split_first().map(|split| (frame, split))) {
@@ -93,7 +44,7 @@ impl Subscriptions {
 
     /// Subscribes a peer with Salt's framing, which has identified itself: to the topics in its message, or to
     /// everything if it has none, as the messages of Salt's minions.
-    fn identified(&mut self, message: &Message) {
+    pub fn identified(&mut self, message: &Message) {
         let Message::Frames(frames) = message else { return };
         let Some(body) = frames.last() else { return };
         self.0 = topics_in(body).unwrap_or_else(|| vec![Bytes::new()]);

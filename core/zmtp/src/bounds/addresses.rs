@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::sync::Semaphore;
 
-use super::bounds::{ExceededLimit, Trust};
+use super::{ExceededLimit, Trust};
 
 /// The maximum number of authenticated addresses that are remembered.
 pub(super) const ADDRESSES: usize = 1 << 16;

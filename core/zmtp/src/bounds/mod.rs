@@ -5,6 +5,8 @@
 //! byte limit on all unauthenticated connections together. The messages of authenticated connections have a byte limit,
 //! too, of which each address has a share.
 
+mod addresses;
+
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,8 +15,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::addresses::{Addresses, ConnectionLimits, network};
 use crate::metrics;
+use addresses::{Addresses, ConnectionLimits, network};
 
 /// The time for which an address is remembered after its last authenticated request.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);

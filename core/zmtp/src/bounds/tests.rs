@@ -1,5 +1,5 @@
+use super::addresses::ADDRESSES;
 use super::*;
-use crate::addresses::ADDRESSES;
 
 fn bounds(connections: usize, per_address: usize) -> Bounds {
     Bounds::new(PeerLimits { connections, per_address, ..PeerLimits::default() })

@@ -22,7 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use self::routing::Routing;
 use super::connection::{Connection, Incoming, Source};
-use super::zmtp::{self, Limits, Message, SocketType};
+use super::handshake::{self, SocketType};
+use super::zmtp::{Limits, Message};
 use super::{Endpoint, Reader, TransportError, Writer};
 
 type Reply = oneshot::Sender<Result<Bytes, TransportError>>;
@@ -192,7 +193,7 @@ impl RequestClient {
 
     /// Connects. Returns the connection and whether it takes any number of requests.
     async fn connect(&self) -> Result<(Queue, bool), TransportError> {
-        let (reader, writer) = zmtp::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
+        let (reader, writer) = handshake::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
         let pipelines_requests = reader.pipelines_requests();
         let (queue, requests) = mpsc::channel(if pipelines_requests { QUEUED } else { 1 });
         let routing = Routing::new(self.0.limits.framing, pipelines_requests);

@@ -20,7 +20,9 @@ async fn listen() -> (Listener, RequestClient) {
 
 async fn accept(listener: &Listener, kind: SocketType) -> (Reader, Writer) {
     let accepted = listener.accept().await;
-    zmtp::accept(accepted.read, accepted.write, bytes::BytesMut::new(), kind, Limits::default(), None).await.unwrap()
+    handshake::accept(accepted.read, accepted.write, bytes::BytesMut::new(), kind, Limits::default(), None)
+        .await
+        .unwrap()
 }
 
 /// Returns the next request with all its frames.

@@ -5,9 +5,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, Incoming, Silent};
+use super::handshake::{self, SocketType};
 use super::salt_tcp::NO_HEAD;
 use super::subscriptions::topics_message;
-use super::zmtp::{self, Framing, Limits, Message, SocketType, is_pong};
+use super::zmtp::{Framing, Limits, Message, is_pong};
 use super::{Endpoint, Reader, TransportError, Writer};
 
 /// The maximum number of messages that are read ahead.
@@ -35,7 +36,7 @@ impl Subscriber {
         if limits.framing == Framing::Salt {
             return Self::identify(endpoint, &topics_message(prefixes), limits).await;
         }
-        let (reader, mut writer) = zmtp::connect(endpoint, SocketType::Sub, limits).await?;
+        let (reader, mut writer) = handshake::connect(endpoint, SocketType::Sub, limits).await?;
         for prefix in prefixes {
             writer.push(&[[b"\x01", prefix.as_ref()].concat()]);
         }
@@ -47,7 +48,7 @@ impl Subscriber {
     /// Brine master subscribes it to everything.
     pub async fn identify(endpoint: &Endpoint, message: &Bytes, limits: Limits) -> Result<Self, TransportError> {
         let limits = Limits { framing: Framing::Salt, ..limits };
-        let (reader, mut writer) = zmtp::connect(endpoint, SocketType::Sub, limits).await?;
+        let (reader, mut writer) = handshake::connect(endpoint, SocketType::Sub, limits).await?;
         writer.push_content(&[NO_HEAD], message);
         writer.flush().await?;
         Ok(Self::start(reader, writer, limits))

@@ -11,9 +11,16 @@ async fn heartbeats_are_answered_while_the_owner_is_busy() {
     let endpoint = listener.endpoint().clone();
     let accept = async {
         let accepted = listener.accept().await;
-        zmtp::accept(accepted.read, accepted.write, bytes::BytesMut::new(), SocketType::Pub, Limits::default(), None)
-            .await
-            .unwrap()
+        handshake::accept(
+            accepted.read,
+            accepted.write,
+            bytes::BytesMut::new(),
+            SocketType::Pub,
+            Limits::default(),
+            None,
+        )
+        .await
+        .unwrap()
     };
     let connect = Subscriber::connect(&endpoint, &[b""], Limits::default());
     let (subscriber, (mut reader, mut writer)) = tokio::join!(connect, accept);
@@ -40,7 +47,9 @@ async fn publisher(listener: &Listener) -> (Reader, Writer) {
     let accepted = listener.accept().await;
     let buffer = bytes::BytesMut::new();
     let (mut reader, writer) =
-        zmtp::accept(accepted.read, accepted.write, buffer, SocketType::Pub, Limits::default(), None).await.unwrap();
+        handshake::accept(accepted.read, accepted.write, buffer, SocketType::Pub, Limits::default(), None)
+            .await
+            .unwrap();
     assert_eq!(reader.read().await.unwrap(), Message::Frames(vec!["\x01".into()]));
     (reader, writer)
 }
