@@ -9,6 +9,7 @@ pub mod escape;
 mod highstate;
 mod json;
 mod key;
+mod line_format;
 mod nested;
 pub mod no_return;
 mod options;

@@ -1,16 +1,13 @@
 //! The outputter of state runs: a block or a line for each state, and a summary for each minion.
 //!
-//! `state` formats one state, `summary` the summary, `compress` merges states with the same id, `wrap` wraps warnings,
-//! `line_format` implements the custom formats of `state_tabular`.
+//! `state` formats one state, `summary` the summary, `compress` merges states with the same id, `wrap` wraps warnings.
 
 mod compress;
-mod line_format;
 mod state;
 mod summary;
 mod wrap;
 
 use brine_value::{Map, Value};
-pub use line_format::LineFormat;
 use state::State;
 use summary::Counts;
 

@@ -3,7 +3,7 @@
 use brine_value::{FromValue, Map, Value};
 
 use crate::Colours;
-use crate::highstate::LineFormat;
+use crate::line_format::LineFormat;
 use crate::table::TableOptions;
 
 /// The indentation of JSON and YAML (`output_indent`, `--out-indent`).
