@@ -9,20 +9,17 @@
 mod acl;
 mod backends;
 mod blacklist;
-mod custom_tokens;
 mod eauth;
 mod events;
 mod names;
 mod throttle;
-mod token_files;
 mod tokens;
 
 pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING, ineffective, may_be_masters};
 pub use backends::CustomAuthModules;
 pub use blacklist::Blacklist;
-pub use custom_tokens::CustomTokens;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
 pub use events::{EventPermissions, may_see};
 pub use names::{UserName, fold};
 pub use throttle::{Attempt, Outcome, Throttle, network};
-pub use tokens::{NewToken, Token, TokenError, TokenStore};
+pub use tokens::{CustomTokens, NewToken, Token, TokenError, TokenStore};

@@ -1,7 +1,12 @@
 //! Tokens: credentials of an authenticated user that replace the password until they expire or are revoked.
 //!
 //! The store contains only a digest of each token, so that read access to the store does not reveal tokens. With
-//! `eauth_tokens` a custom store is used instead.
+//! `eauth_tokens` a custom store is used instead: `custom`. `token` owns one token and its encodings, `files` the files of
+//! tokens for Salt's own programs.
+
+mod custom;
+mod files;
+mod token;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,15 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
-use brine_crypt::token;
-use brine_value::{Map, Value, map, msgpack};
+use brine_crypt::token::random_bytes;
+use brine_value::msgpack;
 use jiff::{SignedDuration, Timestamp};
-use sha2::{Digest, Sha256};
 
-use crate::custom_tokens::{self, CustomTokens};
 use crate::eauth::Identity;
 use crate::names::{UserName, fold};
-use crate::token_files::TokenFiles;
+pub use custom::CustomTokens;
+use files::TokenFiles;
+pub use token::{NewToken, Token};
 
 /// The identity as a packed map, by the token's SHA-256 digest in hexadecimal.
 const TOKENS: Table = Table("auth_tokens");
@@ -25,55 +30,6 @@ const TOKENS: Table = Table("auth_tokens");
 const MAX_TOKENS: usize = 10_000;
 /// The number of tokens read in one page.
 const PAGE: usize = 1_000;
-
-/// A valid token.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Token {
-    /// The user. Its entries are set if they are fixed at creation of the token (`keep_acl_in_token`).
-    pub identity: Identity,
-    /// The time of creation.
-    pub start: Timestamp,
-    /// The expiry time.
-    pub expire: Timestamp,
-    /// Whether the token has files for Salt's programs, without which it is revoked.
-    pub has_files: bool,
-}
-
-/// A new token with its secret.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewToken {
-    /// The secret: 64 hexadecimal digits. It is not stored.
-    pub secret: String,
-    /// The token.
-    pub token: Token,
-}
-
-impl Token {
-    fn to_map(&self) -> Map {
-        map! {
-            "name" => self.identity.username.as_str(),
-            "eauth" => &self.identity.eauth,
-            "groups" => self.identity.groups.clone(),
-            "auth_list" => self.identity.entries.clone(),
-            "start" => self.start.as_millisecond(),
-            "expire" => self.expire.as_millisecond(),
-            "has_files" => self.has_files,
-        }
-    }
-
-    fn from_map(map: &Map) -> Option<Self> {
-        let time = |name: &str| match map.get(name) {
-            Some(Value::Int(millisecond)) => Timestamp::from_millisecond(*millisecond).ok(),
-            _ => None,
-        };
-        Some(Token {
-            identity: Identity::of_token(map)?,
-            start: time("start")?,
-            expire: time("expire")?,
-            has_files: map.get("has_files").is_some_and(Value::is_truthy),
-        })
-    }
-}
 
 /// The error of an operation on tokens.
 #[derive(Debug, thiserror::Error)]
@@ -99,10 +55,6 @@ pub struct TokenStore {
     files: Option<TokenFiles>,
 }
 
-fn key(secret: &str) -> String {
-    brine_digest::hex(Sha256::digest(secret))
-}
-
 impl TokenStore {
     /// Opens the tokens in a store, or in the custom store `custom`.
     pub fn new(store: BlockingStore, custom: Option<Arc<dyn CustomTokens>>) -> Self {
@@ -118,16 +70,16 @@ impl TokenStore {
     /// Creates a token that is valid for a duration from `now` on.
     pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, TokenError> {
         if let Some(custom) = &self.custom {
-            return custom_tokens::create(&**custom, identity, valid, now).map_err(TokenError::Custom);
+            return custom::create(&**custom, identity, valid, now).map_err(TokenError::Custom);
         }
         self.make_room(now)?;
-        let secret = brine_digest::hex(token::random_bytes::<32>());
+        let secret = brine_digest::hex(random_bytes::<32>());
         let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
         let mut token = Token { identity, start: now, expire, has_files: self.files.is_some() };
         self.put(&secret, &token)?;
         // The token is stored first, since files of unknown tokens are removed.
         if let Some(files) = &self.files
-            && let Err(error) = files.write(&secret, &custom_tokens::to_map(&token))
+            && let Err(error) = files.write(&secret, &token.to_salt())
         {
             tracing::warn!(%error, "writing the files of a token for Salt's programs failed");
             token.has_files = false;
@@ -138,16 +90,16 @@ impl TokenStore {
 
     fn put(&self, secret: &str, token: &Token) -> Result<(), StoreError> {
         let mut batch = Batch::new();
-        batch.put(TOKENS, key(secret), msgpack::pack_map(&token.to_map()));
+        batch.put(TOKENS, token::digest(secret), msgpack::pack_map(&token.to_map()));
         self.store.write_blocking(batch).durable_blocking()
     }
 
     /// Returns a token; `None` if it is unknown, revoked or expired.
     pub fn get(&self, secret: &str, now: Timestamp) -> Result<Option<Token>, TokenError> {
         if let Some(custom) = &self.custom {
-            return custom_tokens::get(&**custom, secret, now).map_err(TokenError::Custom);
+            return custom::get(&**custom, secret, now).map_err(TokenError::Custom);
         }
-        let packed = self.store.get(TOKENS, key(secret).as_bytes())?;
+        let packed = self.store.get(TOKENS, token::digest(secret).as_bytes())?;
         let token = packed.and_then(|packed| Token::from_map(&msgpack::unpack_map(&packed).ok()?));
         let Some(token) = token.filter(|token| now < token.expire) else { return Ok(None) };
         if token.has_files && self.files.as_ref().is_some_and(|files| !files.has(secret)) {
@@ -163,13 +115,13 @@ impl TokenStore {
 
     /// Revokes a token. Returns whether it existed.
     pub fn revoke(&self, secret: &str) -> Result<bool, TokenError> {
-        self.revoke_digest(&key(secret))
+        self.revoke_digest(&token::digest(secret))
     }
 
     /// Revokes the token with this digest, as returned by [`TokenStore::list`].
     pub fn revoke_digest(&self, digest: &str) -> Result<bool, TokenError> {
         if let Some(custom) = &self.custom {
-            return Ok(self.revoke_custom(&**custom, |secret, _| custom_tokens::digest(secret) == digest)? > 0);
+            return Ok(self.revoke_custom(&**custom, |secret, _| token::digest(secret) == digest)? > 0);
         }
         let is_known = self.store.get(TOKENS, digest.as_bytes())?.is_some();
         if is_known {
@@ -185,7 +137,7 @@ impl TokenStore {
     fn clean_files(&self) {
         if let Some(files) = &self.files {
             // The file of a token that cannot be read is kept.
-            files.remove(|secret| !matches!(self.store.get(TOKENS, key(secret).as_bytes()), Ok(None)));
+            files.remove(|secret| !matches!(self.store.get(TOKENS, token::digest(secret).as_bytes()), Ok(None)));
         }
     }
 
@@ -210,9 +162,9 @@ impl TokenStore {
         is_meant: impl Fn(&str, &Token) -> bool,
     ) -> Result<usize, TokenError> {
         let mut count = 0;
-        for (secret, token) in custom_tokens::list(custom, Timestamp::now()).map_err(TokenError::Custom)? {
+        for (secret, token) in custom::list(custom, Timestamp::now()).map_err(TokenError::Custom)? {
             if is_meant(&secret, &token) {
-                custom_tokens::revoke(custom, &secret).map_err(TokenError::Custom)?;
+                custom::revoke(custom, &secret).map_err(TokenError::Custom)?;
                 count += 1;
             }
         }
@@ -222,8 +174,8 @@ impl TokenStore {
     /// Returns all valid tokens, each with its digest.
     pub fn list(&self, now: Timestamp) -> Result<Vec<(String, Token)>, TokenError> {
         if let Some(custom) = &self.custom {
-            let listed = custom_tokens::list(&**custom, now).map_err(TokenError::Custom)?;
-            return Ok(listed.into_iter().map(|(secret, token)| (custom_tokens::digest(&secret), token)).collect());
+            let listed = custom::list(&**custom, now).map_err(TokenError::Custom)?;
+            return Ok(listed.into_iter().map(|(secret, token)| (token::digest(&secret), token)).collect());
         }
         let with_files = self.digests_with_files();
         let mut found = Vec::new();
@@ -239,7 +191,7 @@ impl TokenStore {
     /// Removes expired tokens. Returns their number.
     pub fn remove_expired(&self, now: Timestamp) -> Result<usize, TokenError> {
         if let Some(custom) = &self.custom {
-            return custom_tokens::remove_expired(&**custom, now).map_err(TokenError::Custom);
+            return custom::remove_expired(&**custom, now).map_err(TokenError::Custom);
         }
         let with_files = self.digests_with_files();
         // The files of a new token may not have been listed yet.

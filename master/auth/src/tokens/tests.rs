@@ -1,5 +1,6 @@
 use brine_bus::store::Store;
 use brine_runtime::executors::MayBlock;
+use brine_value::Value;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use brine_value::list;
+use brine_value::{list, map};
 
 use super::*;
 use crate::names::UserName;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, msgpack};
 
-use crate::custom_tokens;
+use super::token;
 
 /// The maximum number of files that are read.
 const MAX_FILES: usize = 40_000;
@@ -21,7 +21,7 @@ const SUFFIXES: [&str; 2] = ["", ".p"];
 
 /// The directory of the files.
 #[derive(Debug, Clone)]
-pub(crate) struct TokenFiles(PathBuf);
+pub(super) struct TokenFiles(PathBuf);
 
 impl TokenFiles {
     pub fn new(directory: &Path) -> Self {
@@ -50,9 +50,7 @@ impl TokenFiles {
     pub fn digests(&self) -> Option<HashSet<String>> {
         let secrets = self.secrets();
         let whole = secrets.len() < MAX_FILES && self.0.is_dir();
-        whole.then(|| {
-            secrets.iter().filter(|secret| self.has(secret)).map(|secret| custom_tokens::digest(secret)).collect()
-        })
+        whole.then(|| secrets.iter().filter(|secret| self.has(secret)).map(|secret| token::digest(secret)).collect())
     }
 
     /// Removes the files of the tokens for which `is_kept` returns `false`.
