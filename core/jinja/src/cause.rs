@@ -1,6 +1,6 @@
 //! Plain causes of errors whose messages name classes of Python, such as `pillar has no key 'x'`.
 
-use super::error::UNDEFINED;
+use super::messages::UNDEFINED;
 
 /// The part of Salt's message between the class and the missing name.
 const LACKS: &str = "' has no attribute ";

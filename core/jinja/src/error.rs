@@ -6,23 +6,17 @@ use minijinja::{Error, ErrorKind};
 
 use super::cause::cause;
 use super::diagnose::Missing;
-use super::guard::REFUSED;
 use super::import::{Imports, path_of};
 use super::limits::{Budget, LimitExceeded};
+use super::messages::{REFUSED, SALT_FUNCTION, UNDEFINED, no_function};
 use super::signatures;
 use super::syntax::{Document, SourceMap};
 
 /// The number of lines shown before and after the failed one.
 const AROUND: usize = 5;
 
-/// The prefix of errors of a host function.
-pub(super) const SALT_FUNCTION: &str = "Problem running salt function in Jinja template: ";
-
 /// The engine's error for a call of an undefined value.
 const UNDEFINED_CALL: &str = "value of type undefined is not callable";
-
-/// The prefix of complete messages about something undefined.
-pub(super) const UNDEFINED: &str = "Jinja variable ";
 
 /// The error of compiling or rendering a template.
 ///
@@ -333,23 +327,6 @@ fn python_type(kind: &str) -> &'static str {
         "undefined" => "Undefined",
         _ => "object",
     }
-}
-
-/// Returns the error of a missing host function.
-pub(super) fn missing_function(name: &str) -> Error {
-    Error::new(ErrorKind::UndefinedError, no_function(name))
-}
-
-/// Returns the error of a missing function in a module of the host.
-pub(super) fn missing_in_module(name: &str) -> Error {
-    Error::new(
-        ErrorKind::UndefinedError,
-        format!("{UNDEFINED}'salt.loader.lazy.LoadedMod object' has no attribute '{name}'"),
-    )
-}
-
-fn no_function(name: &str) -> String {
-    format!("{UNDEFINED}'salt.utils.templates.AliasedLoader object' has no attribute '{name}'")
 }
 
 /// Returns the expression whose lookup failed.

@@ -13,6 +13,7 @@
 //! | `operators`, `methods`, `filters`, `call`, `formatting` | Python's operators and methods, Salt's filters |
 //! | `limits` | steps, memory, output and time of a render |
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
+//! | `messages` | the beginnings of complete messages, which errors keep |
 //! | `lines` | the map from lines of rendered text to lines of the template |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
@@ -32,6 +33,7 @@ mod host;
 mod import;
 pub mod limits;
 mod lines;
+mod messages;
 mod methods;
 pub mod metrics;
 mod operators;

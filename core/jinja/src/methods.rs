@@ -11,9 +11,9 @@ use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
 use super::containers::{Dict, View, is_ordered, to_mutable};
-use super::error::UNDEFINED;
 use super::formatting;
 use super::limits;
+use super::messages::UNDEFINED;
 use super::operators::{refuse_undefined, type_name};
 
 /// The maximum length of a padded string, in characters: a width must not exhaust memory.

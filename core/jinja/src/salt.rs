@@ -10,9 +10,9 @@ use minijinja::{Error, ErrorKind, State};
 
 use super::behaviour::{Behaviour, MayBeUndefined, Origin};
 use super::containers::{Dict, Tree};
-use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::host::Host;
 use super::limits;
+use super::messages::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::operators::refuse_undefined;
 use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
 

@@ -8,9 +8,9 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
 use super::super::containers::{Dict, List, to_mutable};
-use super::super::error::SALT_FUNCTION;
 use super::super::guard;
 use super::super::limits;
+use super::super::messages::SALT_FUNCTION;
 use super::super::operators::refuse_undefined;
 use super::super::value::{double_quoted, pairs, text, to_jinja};
 use super::{Args, Defined, Options, by_name, class, counted, defined, failed, iterable, lacks};

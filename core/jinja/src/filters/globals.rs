@@ -6,6 +6,7 @@ use rand::seq::IndexedRandom;
 
 use super::super::behaviour::Role;
 use super::super::containers::Dict;
+use super::super::messages::missing_function;
 use super::super::salt::Salt;
 use super::super::value::text;
 use super::{Args, Options, failed, is_data};
@@ -37,7 +38,7 @@ pub(super) fn call(state: &mut State<'_, '_>, role: Role, name: &str, args: Args
     let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
     let salt = state.lookup("salt").unwrap_or_default();
     let function = salt.downcast_object_ref::<Salt>().and_then(|Salt(host)| host.name_of(role));
-    let missing = || super::super::error::missing_function(function.unwrap_or(name));
+    let missing = || missing_function(function.unwrap_or(name));
     let found = salt.get_item(&JinjaValue::from(function.ok_or_else(missing)?))?;
     if found.is_undefined() {
         return Err(missing());

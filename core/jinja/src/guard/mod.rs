@@ -27,14 +27,12 @@ use facts::Encoder;
 pub(super) use facts::Facts;
 pub(super) use solve::Decision;
 
+use super::messages::REFUSED;
 use super::syntax::{Document, Emitted, Purpose, emit};
 use super::value::{from_jinja, printed, split_kwargs, to_jinja};
 
 /// The variable of the guard.
 pub(super) const GUARD: &str = "__guard__";
-
-/// The prefix of errors about untrusted text.
-pub(super) const REFUSED: &str = "render failed: ";
 
 /// The variables of a render, by trust.
 #[derive(Debug, Clone, Copy, Default)]
