@@ -5,9 +5,8 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Kwargs, Object, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::containers::Dict;
+use super::data::{Dict, split_kwargs};
 use super::limits;
-use super::value::split_kwargs;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__macro__", |inner: JinjaValue, takes_more: bool| {

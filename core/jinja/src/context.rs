@@ -5,10 +5,9 @@ use std::sync::Arc;
 use brine_value::{Map, Value};
 use minijinja::value::Value as JinjaValue;
 
-use super::containers::Tree;
+use super::data::{Tree, from_jinja, to_jinja};
 use super::filters::traverse;
 use super::limits::Limits;
-use super::value::{from_jinja, to_jinja};
 
 /// The variables of a template. In-place changes by a template are visible to the next one that is rendered with the
 /// same context, as in Salt.

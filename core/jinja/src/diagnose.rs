@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use brine_function::{Args, CallError};
 use brine_value::{Value, python};
-use minijinja::value::{Value as JinjaValue, ValueKind};
+use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
 use super::ENVIRONMENT;
 use super::behaviour::{Behaviour, Role};
-use super::containers::Tree;
+use super::data::{Tree, from_jinja, type_name_in_errors};
 use super::host::{Functions, Host};
-use super::operators::type_name;
 
 type CallResult = Result<Value, CallError>;
 
@@ -135,7 +134,7 @@ impl Lookups {
             if key.is_undefined() {
                 return of.get_item(&key);
             }
-            lookups.record(of.get_item(&key), &of, || super::value::from_jinja(&key))
+            lookups.record(of.get_item(&key), &of, || from_jinja(&key))
         });
         let lookups = self.clone();
         environment.add_filter("attr", move |of: JinjaValue, name: String| {
@@ -169,23 +168,4 @@ impl Lookups {
     pub(super) fn take(self) -> Vec<Missing> {
         std::mem::take(&mut self.0.lock())
     }
-}
-
-/// Returns Jinja's type name of a value without the attribute.
-pub(super) fn type_name_in_errors(value: &JinjaValue) -> String {
-    let name = match value.kind() {
-        ValueKind::None => return "None".to_owned(),
-        _ => match type_name(value) {
-            "LoadedMod" => "salt.loader.lazy.LoadedMod",
-            "LoadedFunc" => "salt.loader.lazy.LoadedFunc",
-            "AliasedLoader" => "salt.utils.templates.AliasedLoader",
-            "Macro" => "jinja2.runtime.Macro",
-            "LoopContext" => "jinja2.runtime.LoopContext",
-            "Namespace" => "jinja2.utils.Namespace",
-            "Cycler" => "jinja2.utils.Cycler",
-            "TemplateModule" => "jinja2.environment.TemplateModule",
-            name => name,
-        },
-    };
-    format!("{name} object")
 }

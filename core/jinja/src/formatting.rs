@@ -7,8 +7,8 @@ use minijinja::formatting::FormatStyle;
 use minijinja::value::{Kwargs, Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind};
 
+use super::data::split_kwargs;
 use super::limits;
-use super::value::split_kwargs;
 
 /// The prefix of an error that names the undefined argument of a call by its number.
 const ITEM: &str = "undefined item ";

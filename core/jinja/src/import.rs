@@ -13,12 +13,11 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
 use super::cache::{ImportCache, Imported};
+use super::data::{double_quoted, type_name};
 use super::filters::known_names;
 use super::guard::Guard;
 use super::host::Host;
-use super::operators::type_name;
 use super::syntax::{Document, Emitted, Purpose, emit};
-use super::value::double_quoted;
 
 /// The separator in the names that minijinja sees: the path of a template, its id in the cache, and the prologue of an
 /// import.

@@ -9,7 +9,7 @@
 //! | `host`, `salt` | the functions and files that templates reach, in layers; the variable `salt` |
 //! | `behaviour` | the properties of host functions that the engine depends on |
 //! | `guard` | keeps untrusted text out of the structure of a template's output |
-//! | `value`, `containers` | data in templates, and its conversion |
+//! | `data` | data in templates: Python's types, their conversion and their text |
 //! | `operators`, `methods`, `filters`, `call`, `formatting` | Python's operators and methods, Salt's filters |
 //! | `limits` | steps, memory, output and time of a render |
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
@@ -22,8 +22,8 @@ mod behaviour;
 mod cache;
 mod call;
 mod cause;
-mod containers;
 mod context;
+mod data;
 mod diagnose;
 mod error;
 mod filters;
@@ -44,7 +44,6 @@ mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
-mod value;
 
 use std::sync::LazyLock;
 
@@ -53,8 +52,8 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 pub use behaviour::{Behaviour, MayBeUndefined, Origin, Role};
 pub use cache::{Blocks, ImportCache};
-pub use containers::Tree;
 pub use context::Context;
+pub use data::Tree;
 pub use error::JinjaError;
 pub use guard::Variables;
 pub use host::{CustomCall, Files, Functions, Host, HostedFile, InThread};
@@ -78,11 +77,11 @@ fn environment() -> Environment<'static> {
     environment.set_syntax(syntax_config(false, false));
     environment.set_unknown_method_callback(methods::call);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_formatter(value::format);
+    environment.set_formatter(data::format);
     // Errors include the undefined expression and its location.
     environment.set_debug(true);
     filters::add_to(&mut environment);
-    containers::add_to(&mut environment);
+    data::add_to(&mut environment);
     call::add_to(&mut environment);
     operators::add_to(&mut environment);
     import::add_to(&mut environment);

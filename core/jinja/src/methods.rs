@@ -10,11 +10,12 @@ use minijinja::value::{Object, ObjectRepr, Tuple, Value as JinjaValue, ValueKind
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
-use super::containers::{Dict, View, is_ordered, to_mutable};
+use super::data::{
+    Dict, List, View, is_ordered, pairs, refuse_undefined, split_kwargs, to_mutable, type_name, type_name_in_errors,
+};
 use super::formatting;
 use super::limits;
 use super::messages::UNDEFINED;
-use super::operators::{refuse_undefined, type_name};
 
 /// The maximum length of a padded string, in characters: a width must not exhaust memory.
 const MAX_WIDTH: usize = 1 << 20;
@@ -164,7 +165,7 @@ pub(super) fn call(
         ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
         ValueKind::Map => match (method, args) {
             // A shallow copy, as in Python: inner containers stay shared.
-            ("copy", []) => Some(JinjaValue::from_object(Dict::new(super::value::pairs(value), is_ordered(value)))),
+            ("copy", []) => Some(JinjaValue::from_object(Dict::new(pairs(value), is_ordered(value)))),
             // An undefined value is not a default in minijinja.
             ("get", [key, default]) => {
                 refuse_undefined(key)?;
@@ -227,7 +228,7 @@ fn lacking(value: &JinjaValue, method: &str, error: Error) -> Error {
     if error.kind() != ErrorKind::UnknownMethod || value.is_undefined() {
         return error;
     }
-    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::diagnose::type_name_in_errors(value));
+    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", type_name_in_errors(value));
     // minijinja handles errors of this kind as missing attributes.
     Error::new(ErrorKind::UnknownMethod, message)
 }
@@ -239,7 +240,7 @@ fn by_position<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [Jinj
         "splitlines" => &["keepends"],
         _ => return Ok(args.into()),
     };
-    let (mut positional, named) = super::value::split_kwargs(args)?;
+    let (mut positional, named) = split_kwargs(args)?;
     for name in names.iter().skip(positional.len()) {
         let given = named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
         positional.push(given.unwrap_or_else(|| JinjaValue::from(())));
@@ -252,7 +253,7 @@ fn by_position<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [Jinj
 
 fn sequence(value: &JinjaValue, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
     Ok(match (method, args) {
-        ("copy", []) => Some(JinjaValue::from_object(value.try_iter()?.collect::<super::containers::List>())),
+        ("copy", []) => Some(JinjaValue::from_object(value.try_iter()?.collect::<List>())),
         ("index", [item]) => {
             let absent = || Error::new(ErrorKind::InvalidOperation, "the item is not in the sequence");
             Some(JinjaValue::from(value.try_iter()?.position(|have| have == *item).ok_or_else(absent)?))

@@ -9,12 +9,10 @@ use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
 use super::behaviour::{Behaviour, MayBeUndefined, Origin};
-use super::containers::{Dict, Tree};
+use super::data::{Dict, Tree, from_jinja, like, refuse_undefined, split_args, split_kwargs, to_jinja, to_ordered};
 use super::host::Host;
 use super::limits;
 use super::messages::{SALT_FUNCTION, missing_function, missing_in_module};
-use super::operators::refuse_undefined;
-use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
 
 /// Arguments that name an environment.
 const ENVIRONMENTS: [&str; 2] = ["saltenv", "pillarenv"];
@@ -36,7 +34,7 @@ impl Object for Salt {
             if !host.has_module(name) {
                 return None;
             }
-            return Some(JinjaValue::from_object(Module { host, name: name.to_owned() }));
+            return Some(JinjaValue::from_object(LoadedModule { host, name: name.to_owned() }));
         }
         self.0.has(name).then(|| JinjaValue::from_object(Function { host, name: name.to_owned() }))
     }
@@ -60,18 +58,18 @@ impl Object for Salt {
 }
 
 /// `salt.mod` in templates.
-pub(super) struct Module {
+pub(super) struct LoadedModule {
     host: Host,
     name: String,
 }
 
-impl fmt::Debug for Module {
+impl fmt::Debug for LoadedModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<LoadedMod module='salt.loaded.{}'>", self.name)
     }
 }
 
-impl Object for Module {
+impl Object for LoadedModule {
     fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
         let name = format!("{}.{}", self.name, key.as_str()?);
         self.host.has(&name).then(|| JinjaValue::from_object(Function { host: self.host.clone(), name }))

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::cache::{Blocks, ImportCache};
 use super::context::Context;
+use super::data::UndefinedMode;
 use super::diagnose::{Lookups, Missing, RecordedResults};
 use super::error::{JinjaError, is_undefined};
 use super::filters::known_names;
@@ -18,7 +19,6 @@ use super::host::Host;
 use super::import::Imports;
 use super::limits::{self, Render};
 use super::lines::{Recorder, SourceLines};
-use super::operators;
 use super::salt::Salt;
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 use super::{ENVIRONMENT, syntax_config};
@@ -264,7 +264,7 @@ impl Template {
             imports.add_to(environment);
         }
         let mut output = limits::Output::default();
-        let _mode = operators::UndefinedMode::enter(self.imports.is_lenient());
+        let _mode = UndefinedMode::enter(self.imports.is_lenient());
         let template = environment.get_template(&self.name)?;
         output.lines = Recorder::new(template.source());
         let rendered = catch_panics(|| {

@@ -7,12 +7,10 @@ use brine_yaml::{Style, traverse};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::super::containers::{Dict, List, to_mutable};
+use super::super::data::{Dict, List, double_quoted, pairs, refuse_undefined, text, to_jinja, to_mutable};
 use super::super::guard;
 use super::super::limits;
 use super::super::messages::SALT_FUNCTION;
-use super::super::operators::refuse_undefined;
-use super::super::value::{double_quoted, pairs, text, to_jinja};
 use super::{Args, Defined, Options, by_name, class, counted, defined, failed, iterable, lacks};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {

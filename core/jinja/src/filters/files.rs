@@ -12,8 +12,7 @@ use brine_value::Value;
 use minijinja::value::{Rest, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
-use super::super::operators::type_name;
-use super::super::value::to_jinja;
+use super::super::data::{to_jinja, type_name};
 use super::{Defined, by_name, defined, failed, text_of};
 
 /// The size of the start of a file that decides whether it is text.

@@ -5,10 +5,9 @@ use minijinja::{Environment, Error, State};
 use rand::seq::IndexedRandom;
 
 use super::super::behaviour::Role;
-use super::super::containers::Dict;
+use super::super::data::{Dict, text};
 use super::super::messages::missing_function;
 use super::super::salt::Salt;
-use super::super::value::text;
 use super::{Args, Options, failed, is_data};
 
 /// The words of `lipsum`.

@@ -7,7 +7,7 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 use regex::Regex;
 
-use super::super::value::text;
+use super::super::data::{refuse_undefined, text};
 use super::{Args, Options, failed};
 
 /// Matches a web address, with or without a scheme.
@@ -41,7 +41,7 @@ struct Links {
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("urlize", |value: JinjaValue, args: Args| -> Result<String, Error> {
-        super::super::operators::refuse_undefined(&value)?;
+        refuse_undefined(&value)?;
         let links = Links::from_options(&Options::new(&args)?)?;
         let text = if value.is_safe() { text(&value) } else { super::escape(&text(&value)) };
         Ok(links.linkify(&text))

@@ -8,9 +8,8 @@ use rand::seq::IndexedRandom;
 
 use super::{Args, Defined, Options, by_name, defined, failed, is_list, iterable, lacks};
 
-use super::super::containers::to_mutable;
-use super::super::operators::{add, refuse_undefined, type_name};
-use super::super::value::{pairs, to_jinja};
+use super::super::data::{pairs, refuse_undefined, text, to_jinja, to_mutable, type_name};
+use super::super::operators::add;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("unique", |value: JinjaValue| items(&value).map(|items| listed(unique(items))));
@@ -76,7 +75,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         if let Some(other) = items.iter().find(|item| item.as_str().is_none()) {
             return Err(lacks(other, "lower"));
         }
-        items.sort_by_cached_key(|item| super::super::value::text(item).to_lowercase());
+        items.sort_by_cached_key(|item| text(item).to_lowercase());
         Ok(listed(items))
     });
     by_name(environment, "compare_dicts", &["new"], compare_dicts);

@@ -30,11 +30,13 @@ pub(super) use percent::percent;
 pub(super) use text::{escape, reserve_replaced};
 
 use super::ENVIRONMENT;
+use super::data::{
+    Keywords, from_jinja, is_lenient, refuse_undefined, refuse_undefined_entries, split_args, split_kwargs, type_name,
+    type_name_in_errors,
+};
 use super::limits;
 use super::methods::BoundMethod;
-use super::operators::type_name;
 use super::syntax::Called;
-use super::value::{Keywords, from_jinja, split_args, split_kwargs};
 
 /// Adds the filters, tests and globals.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -54,7 +56,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     for name in ["length", "count"] {
         environment.add_filter(name, |value: JinjaValue| {
             let none = || failed(format_args!("object of type '{}' has no len()", type_name(&value)));
-            if value.is_undefined() && super::operators::is_lenient() {
+            if value.is_undefined() && is_lenient() {
                 return Ok(0);
             }
             minijinja::filters::length(&value).map_err(|error| if value.is_undefined() { error } else { none() })
@@ -235,7 +237,7 @@ fn counted(text: String) -> Result<String, Error> {
 
 /// Returns a value that can be iterated over, or an error.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
-    super::operators::refuse_undefined(&value)?;
+    refuse_undefined(&value)?;
     match value.as_str() {
         Some(text) => limits::reserve_parts(text)?,
         None => limits::reserve_values(value.len().unwrap_or_default())?,
@@ -313,14 +315,14 @@ impl<'a> ArgType<'a> for Defined {
 
     fn from_value(value: Option<&'a JinjaValue>) -> Result<Self, Error> {
         let value = JinjaValue::from_value(value)?;
-        super::operators::refuse_undefined(&value)?;
+        refuse_undefined(&value)?;
         Ok(Defined(value))
     }
 }
 
 /// Returns the bytes of a string or of bytes, as Salt's `to_bytes`; other types are refused.
 fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
-    super::operators::refuse_undefined(value)?;
+    refuse_undefined(value)?;
     match (value.kind(), value.as_bytes()) {
         (ValueKind::String | ValueKind::Bytes, Some(bytes)) => limits::reserve(bytes.len()).map(|()| bytes.to_vec()),
         _ => Err(failed(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
@@ -336,7 +338,7 @@ fn text_of(value: &JinjaValue) -> Result<String, Error> {
 fn class(value: &JinjaValue) -> String {
     match value.kind() {
         ValueKind::None => "<class 'NoneType'>".to_owned(),
-        _ => format!("<class '{}'>", super::diagnose::type_name_in_errors(value).trim_end_matches(" object")),
+        _ => format!("<class '{}'>", type_name_in_errors(value).trim_end_matches(" object")),
     }
 }
 
@@ -346,7 +348,7 @@ fn defined(value: &JinjaValue) -> Result<Value, Error> {
         // minijinja's own error names the expression.
         value.get_attr("")?;
     }
-    super::value::refuse_undefined_entries(value, 0)?;
+    refuse_undefined_entries(value, 0)?;
     let value = from_jinja(value);
     limits::check().map(|()| value)
 }

@@ -8,9 +8,7 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, State};
 
 use super::super::behaviour::Role;
-use super::super::containers::to_mutable;
-use super::super::operators::type_name;
-use super::super::value::text;
+use super::super::data::{text, to_mutable, type_name};
 use super::{Args, Defined, Options, by_name, failed};
 
 /// The maximum number of listed addresses of a network.

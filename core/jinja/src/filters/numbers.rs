@@ -4,8 +4,8 @@ use brine_value::{Value, python};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 
-use super::super::operators::{add, type_name};
-use super::super::value::{from_jinja, split_kwargs, text, to_jinja};
+use super::super::data::{from_jinja, refuse_undefined, split_kwargs, text, to_jinja, type_name};
+use super::super::operators::add;
 use super::{Args, Defined, Options, by_name, defined, failed, iterable, undefined};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -108,7 +108,7 @@ fn sum(value: Defined, args: Args) -> Result<JinjaValue, Error> {
 
 fn sum_of(items: &[JinjaValue], start: JinjaValue) -> Result<JinjaValue, Error> {
     items.iter().try_fold(start, |sum, item| {
-        super::super::operators::refuse_undefined(item)?;
+        refuse_undefined(item)?;
         add(&sum, item)
     })
 }

@@ -8,8 +8,8 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
+use super::super::data::{refuse_undefined, type_name};
 use super::super::limits;
-use super::super::operators::type_name;
 use super::{Args, Options, by_name, failed, first_and_others};
 
 /// The maximum number of cached patterns.
@@ -35,7 +35,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         |text: JinjaValue, pattern: String, options: Args| find(&matched(&text)?, &pattern, &options, true),
     );
     environment.add_filter("regex_escape", |text: JinjaValue| {
-        super::super::operators::refuse_undefined(&text)?;
+        refuse_undefined(&text)?;
         let refused = || failed(format_args!("decoding to str: need a bytes-like object, {} found", type_name(&text)));
         super::counted(escape(text.as_str().ok_or_else(refused)?))
     });
@@ -47,7 +47,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 
 /// Returns the string to search.
 fn matched(text: &JinjaValue) -> Result<String, Error> {
-    super::super::operators::refuse_undefined(text)?;
+    refuse_undefined(text)?;
     match text.kind() {
         ValueKind::String => {
             let text = text.as_str().unwrap_or_default();

@@ -5,9 +5,8 @@ use minijinja::Error;
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{Value as JinjaValue, ValueKind};
 
+use super::super::data::{from_jinja, type_name};
 use super::super::formatting::format;
-use super::super::operators::type_name;
-use super::super::value::from_jinja;
 use super::failed;
 
 /// `'%s' % value`.

@@ -10,7 +10,7 @@ use minijinja::{Environment, Error};
 
 use super::super::limits;
 use super::{by_name, defined, failed};
-use crate::value::to_jinja;
+use crate::data::to_jinja;
 
 /// The maximum length of an expression: its parser and evaluation are recursive.
 const MAX_SIGNS: usize = 200;

@@ -3,10 +3,9 @@
 use minijinja::value::{Tuple, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
-use super::super::containers::to_mutable;
 use super::super::limits;
 use super::{Args, by_name, failed, iterable};
-use crate::value::{Keywords, split_kwargs};
+use crate::data::{Keywords, split_kwargs, to_mutable};
 
 /// The maximum number of results, to limit memory.
 const MAX: usize = 100_000;

@@ -9,10 +9,8 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 
-use super::super::containers::Dict;
+use super::super::data::{Dict, pairs, split_kwargs, text, type_name};
 use super::super::limits;
-use super::super::operators::type_name;
-use super::super::value::{split_kwargs, text};
 use super::percent;
 use super::{Args, Defined, Options, by_name, bytes_of, defined, failed, first_and_others, lacks, text_of};
 
@@ -34,7 +32,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         ValueKind::Map => {
             // In a query, a space becomes a plus, and a slash is escaped.
             let quoted = |value: &JinjaValue| percent_encoded(&text(value)).replace("%20", "+");
-            let pairs = super::super::value::pairs(&value);
+            let pairs = pairs(&value);
             pairs.map(|(key, value)| std::format!("{}={}", quoted(&key), quoted(&value))).collect::<Vec<_>>().join("&")
         }
         _ => percent_encoded_path(&text(&value)),

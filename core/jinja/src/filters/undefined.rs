@@ -4,10 +4,9 @@ use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, filters};
 
-use super::super::diagnose::type_name_in_errors;
+use super::super::data::{refuse_undefined, split_kwargs, type_name, type_name_in_errors};
 use super::super::limits;
-use super::super::operators::{order, refuse_undefined, type_name};
-use super::super::value::split_kwargs;
+use super::super::operators::order;
 use super::{failed, prepared};
 
 /// The use of items by a filter.

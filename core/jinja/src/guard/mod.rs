@@ -27,9 +27,9 @@ use facts::Encoder;
 pub(super) use facts::Facts;
 pub(super) use solve::Decision;
 
+use super::data::{from_jinja, printed, split_kwargs, to_jinja};
 use super::messages::REFUSED;
 use super::syntax::{Document, Emitted, Purpose, emit};
-use super::value::{from_jinja, printed, split_kwargs, to_jinja};
 
 /// The variable of the guard.
 pub(super) const GUARD: &str = "__guard__";

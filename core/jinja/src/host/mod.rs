@@ -6,7 +6,7 @@ use brine_function::{Args, CallError};
 use brine_value::{Map, Value};
 
 use super::behaviour::{Behaviour, Role};
-use super::containers::Tree;
+use super::data::Tree;
 use super::limits::hand_off;
 
 /// A file for a renderer that is not part of Brine, such as `py`.

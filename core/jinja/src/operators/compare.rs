@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use minijinja::value::{Rest, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 
-use super::super::containers::Dict;
-use super::{Number, modulo, numbers, raise, refuse_undefined, type_name};
+use super::super::data::{Dict, refuse_undefined, type_name};
+use super::{Number, modulo, numbers, raise};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__lt__", |a: JinjaValue, b: JinjaValue| order("<", &a, &b).map(Ordering::is_lt));

@@ -2,14 +2,13 @@
 
 mod compare;
 
-use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
 use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::containers::{Dict, List, Range, View, is_ordered, is_plain_map};
+use super::data::{List, Range, View, refuse_undefined, type_name};
 use super::filters::{escape, percent};
 use super::limits;
 use super::methods::{tested_attribute, tested_item};
@@ -71,80 +70,6 @@ fn raise<T>(message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T, Err
 
 fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, "a number is too large")
-}
-
-thread_local! {
-    /// Whether undefined values are empty in the current render.
-    static LENIENT: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The treatment of undefined values by the renders of this thread, until it is dropped.
-pub(super) struct UndefinedMode {
-    outer: bool,
-}
-
-impl UndefinedMode {
-    /// Begins a render in which undefined values are empty, or errors.
-    pub fn enter(lenient: bool) -> Self {
-        UndefinedMode { outer: LENIENT.replace(lenient) }
-    }
-}
-
-impl Drop for UndefinedMode {
-    fn drop(&mut self) {
-        LENIENT.set(self.outer);
-    }
-}
-
-/// Returns whether undefined values are empty in the current render, as by Jinja's default.
-pub(super) fn is_lenient() -> bool {
-    LENIENT.get()
-}
-
-/// Returns an error for an undefined value where Python would use its value.
-pub(super) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
-    if value.is_undefined() && !is_lenient() {
-        // minijinja's own error names the expression.
-        value.get_attr("")?;
-    }
-    Ok(())
-}
-
-/// Returns Python's name for the type of a value.
-pub(super) fn type_name(value: &JinjaValue) -> &'static str {
-    match value.kind() {
-        ValueKind::Undefined => "Undefined",
-        ValueKind::None => "NoneType",
-        ValueKind::Bool => "bool",
-        ValueKind::Number if value.is_integer() => "int",
-        ValueKind::Number => "float",
-        ValueKind::String if value.is_safe() => "Markup",
-        ValueKind::String => "str",
-        ValueKind::Bytes => "bytes",
-        ValueKind::Seq | ValueKind::Iterable if value.is_tuple() => "tuple",
-        ValueKind::Seq | ValueKind::Iterable if value.downcast_object_ref::<Range>().is_some() => "range",
-        ValueKind::Seq | ValueKind::Iterable => value.downcast_object_ref::<View>().map_or("list", |view| view.name()),
-        ValueKind::Map if is_ordered(value) => "collections.OrderedDict",
-        ValueKind::Map if value.downcast_object_ref::<Dict>().is_some() || is_plain_map(value) => "dict",
-        _ => object_name(value),
-    }
-}
-
-/// Returns Python's type name of a value that is not data.
-fn object_name(value: &JinjaValue) -> &'static str {
-    let name = value.as_object().map(|object| object.type_name().rsplit("::").next().unwrap_or_default());
-    match name {
-        Some("Namespace") => "Namespace",
-        Some("Module") if value.downcast_object_ref::<super::salt::Module>().is_some() => "LoadedMod",
-        Some("Module") => "TemplateModule",
-        Some("Macro") => "Macro",
-        Some("Loop") => "LoopContext",
-        Some("Cycler") => "Cycler",
-        Some("Salt") => "AliasedLoader",
-        Some("Function") => "LoadedFunc",
-        Some("BoundMethod") => "builtin_function_or_method",
-        Some(_) | None => "object",
-    }
 }
 
 /// Returns the items of a loop, with the limits checked for each item.

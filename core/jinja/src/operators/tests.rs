@@ -1,4 +1,4 @@
-use super::super::value::text;
+use super::super::data::text;
 use super::*;
 
 #[test]

@@ -133,6 +133,12 @@ fn functions_of_the_host_are_called_by_item_or_by_attribute() {
         ("{{ salt.no.fun() }}", "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute 'no'"),
         ("{{ salt.no }}", "Jinja variable 'salt.utils.templates.AliasedLoader object' has no attribute 'no'"),
         ("{{ salt.test.fun() }}", "Jinja variable 'salt.loader.lazy.LoadedMod object' has no attribute 'fun'"),
+        ("{{ salt.test.fun }}", "Jinja variable 'salt.loader.lazy.LoadedMod object' has no attribute 'fun'"),
+        ("{{ salt.test + 1 }}", "Jinja error: unsupported operand type(s) for +: 'LoadedMod' and 'int'"),
+        (
+            "{% import 'lib.jinja' as lib %}{{ lib + 1 }}",
+            "Jinja error: unsupported operand type(s) for +: 'TemplateModule' and 'int'",
+        ),
         ("{{ salt['test.broken']() }}", "Problem running salt function in Jinja template: it broke"),
     ]);
 }

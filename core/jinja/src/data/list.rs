@@ -8,13 +8,14 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, Value as JinjaValue, from
 use minijinja::{Error, ErrorKind, State};
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use super::super::limits;
-use super::super::value::{from_jinja, split_kwargs, write};
+use super::convert::{from_jinja, split_kwargs};
+use super::print::write;
 use super::{Origin, drop_iteratively, nothing, raise, refuse_cycle, to_mutable};
+use crate::limits;
 
 /// A list that the template may change.
 #[derive(Default)]
-pub(in super::super) struct List(RwLock<Vec<JinjaValue>>, Origin);
+pub(crate) struct List(RwLock<Vec<JinjaValue>>, Origin);
 
 impl FromIterator<JinjaValue> for List {
     fn from_iter<I: IntoIterator<Item = JinjaValue>>(items: I) -> Self {
@@ -36,7 +37,7 @@ impl fmt::Debug for List {
 
 impl List {
     /// Creates a list inside of a container of this origin.
-    pub(in super::super) fn of(items: impl IntoIterator<Item = JinjaValue>, origin: &Origin) -> Self {
+    pub(crate) fn of(items: impl IntoIterator<Item = JinjaValue>, origin: &Origin) -> Self {
         List(RwLock::new(items.into_iter().collect()), origin.clone())
     }
 

@@ -10,13 +10,14 @@ use minijinja::value::{Enumerator, Object, Rest, Tuple, Value as JinjaValue, Val
 use minijinja::{Error, ErrorKind, State};
 use parking_lot::RwLock;
 
-use super::super::limits;
-use super::super::operators::type_name;
-use super::super::value::{from_jinja, pairs, split_kwargs, to_jinja, to_jinja_of, write};
+use super::convert::{from_jinja, pairs, split_kwargs, to_jinja, to_jinja_of};
+use super::print::write;
+use super::types::type_name;
 use super::{Origin, drop_iteratively, hashable, nothing, raise, refuse_cycle, to_mutable};
+use crate::limits;
 
 /// A mapping that the template may change.
-pub(in super::super) struct Dict {
+pub(crate) struct Dict {
     entries: RwLock<Entries>,
     origin: Origin,
     /// Whether it is Python's `OrderedDict`.
@@ -67,13 +68,13 @@ impl fmt::Debug for Dict {
 
 impl Dict {
     /// Creates a mapping, Python's `OrderedDict` or `dict`.
-    pub(in super::super) fn new(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, ordered: bool) -> Self {
+    pub(crate) fn new(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, ordered: bool) -> Self {
         let entries = RwLock::new(Entries::Own(entries.into_iter().collect()));
         Dict { entries, origin: Origin::default(), ordered }
     }
 
     /// Creates a mapping inside of a container of this origin.
-    pub(in super::super) fn of(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, origin: &Origin) -> Self {
+    pub(crate) fn of(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, origin: &Origin) -> Self {
         let entries = RwLock::new(Entries::Own(entries.into_iter().collect()));
         Dict { entries, origin: origin.clone(), ordered: origin.ordered }
     }
@@ -84,7 +85,7 @@ impl Dict {
     }
 
     /// Whether it is Python's `OrderedDict`.
-    pub(in super::super) fn is_ordered(&self) -> bool {
+    pub(crate) fn is_ordered(&self) -> bool {
         self.ordered
     }
 
@@ -101,7 +102,7 @@ impl Dict {
     }
 
     /// Returns whether a key exists.
-    pub(in super::super) fn contains(&self, key: &JinjaValue) -> Result<bool, Error> {
+    pub(crate) fn contains(&self, key: &JinjaValue) -> Result<bool, Error> {
         hashable(key)?;
         Ok(match &*self.entries.read() {
             Entries::Own(entries) => entries.contains_key(key),
@@ -203,7 +204,7 @@ impl Dict {
     }
 
     /// Merges the entries of another mapping. Inner mappings keep their identity.
-    pub(in super::super) fn overlay(&self, other: &JinjaValue) {
+    pub(crate) fn overlay(&self, other: &JinjaValue) {
         for (key, value) in pairs(other) {
             let inner = self.lookup(&key).and_then(|inner| inner.downcast_object::<Dict>());
             match inner {

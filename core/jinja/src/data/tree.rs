@@ -6,7 +6,7 @@ use std::sync::Arc;
 use brine_value::{Map, Value};
 use minijinja::value::Value as JinjaValue;
 
-use super::super::value::{from_jinja, to_jinja};
+use super::convert::{from_jinja, to_jinja};
 use super::{Dict, List, Origin};
 
 /// A mapping that several templates read: each sees the changes of those before it. An entry is converted when a
@@ -74,12 +74,12 @@ impl Tree {
     }
 
     /// Returns the mapping for templates.
-    pub(in super::super) fn value(&self) -> JinjaValue {
+    pub(crate) fn value(&self) -> JinjaValue {
         JinjaValue::from_dyn_object(Arc::clone(&self.root))
     }
 
     /// Returns the value at a path, shared with the tree instead of copied.
-    pub(in super::super) fn at(&self, path: &str, delimiter: &str) -> Option<JinjaValue> {
+    pub(crate) fn at(&self, path: &str, delimiter: &str) -> Option<JinjaValue> {
         if !self.is_changed() {
             // In an unchanged tree, a scalar is found without converting its containers.
             let found = brine_yaml::entry_at(&self.map, path, delimiter)?;

@@ -1,10 +1,17 @@
-//! Lists and mappings that a template changes in place, as Python's do: [`List`], [`Dict`], the [`View`] of a mapping's
-//! keys, and the [`Tree`] that templates share.
+//! Data in templates: Python's types, their conversion and their text.
+//!
+//! Lists and mappings that a template changes in place, as Python's do, are a [`List`] and a [`Dict`]; further types are
+//! [`Range`], the [`View`] of a mapping's keys, and the [`Tree`] that templates share. `convert` owns the conversion from
+//! and to plain values, `print` the text of values, `types` the names of their types, `undefined` undefined values.
 
+mod convert;
 mod dict;
 mod list;
+mod print;
 mod range;
 mod tree;
+mod types;
+mod undefined;
 mod view;
 
 use std::fmt;
@@ -15,15 +22,17 @@ use indexmap::IndexMap;
 use minijinja::value::{Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind};
 
+pub(super) use convert::{Keywords, from_jinja, like, pairs, split_args, split_kwargs, to_jinja, to_ordered};
 pub(super) use dict::Dict;
 pub(super) use list::List;
+pub(super) use print::{double_quoted, format, printed, text};
 pub(super) use range::Range;
 pub use tree::Tree;
+pub(super) use types::{type_name, type_name_in_errors};
+pub(super) use undefined::{UndefinedMode, is_lenient, refuse_undefined, refuse_undefined_entries};
 pub(super) use view::View;
 
 use super::limits;
-use super::operators::type_name;
-use super::value::pairs;
 
 /// Adds the functions that rewritten literals and assignments call.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -110,7 +119,7 @@ fn nothing() -> Result<JinjaValue, Error> {
 }
 
 /// Returns an error with Python's message.
-fn raise(message: impl fmt::Display) -> Error {
+pub(super) fn raise(message: impl fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 

@@ -7,7 +7,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, Value as JinjaValue, Valu
 use minijinja::{Environment, Error};
 
 use super::raise;
-use crate::operators::type_name;
+use super::types::type_name;
 
 /// The maximum number of items of a range.
 const MAX: u64 = 100_000;

@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Tuple, Value as JinjaValue};
 
-use super::super::limits;
-use super::super::value::{pairs, write};
+use super::convert::pairs;
 use super::is_ordered;
+use super::print::write;
+use crate::limits;
 
 /// A view of a mapping: an immutable list that prints its kind.
 #[derive(Debug)]
-pub(in super::super) struct View {
+pub(crate) struct View {
     name: &'static str,
     items: Vec<JinjaValue>,
 }
 
 impl View {
     /// Returns the view of a mapping for a method; `None` if the method returns none.
-    pub(in super::super) fn of(map: &JinjaValue, method: &str) -> Option<JinjaValue> {
+    pub(crate) fn of(map: &JinjaValue, method: &str) -> Option<JinjaValue> {
         let ordered = is_ordered(map);
         let named = |plain, of_ordered| if ordered { of_ordered } else { plain };
         let view = match method {
@@ -36,7 +37,7 @@ impl View {
     }
 
     /// Returns Python's name for the view.
-    pub(in super::super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 }
