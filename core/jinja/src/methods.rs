@@ -198,7 +198,7 @@ fn reserve(text: &str, method: &str, args: &[JinjaValue]) -> Result<(), Error> {
     match (method, args) {
         ("split" | "rsplit" | "splitlines", _) => limits::reserve_parts(text),
         ("replace", [old, new, ..]) => {
-            super::filters::reserve_replaced(text, old.as_str().unwrap_or_default(), new.as_str().unwrap_or_default())
+            limits::reserve_replaced(text, old.as_str().unwrap_or_default(), new.as_str().unwrap_or_default())
         }
         ("join", [items]) if items.kind() != ValueKind::Map => {
             let items = items.try_iter()?.collect::<Vec<_>>();

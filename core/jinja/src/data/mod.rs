@@ -1,12 +1,14 @@
 //! Data in templates: Python's types, their conversion and their text.
 //!
-//! Lists and mappings that a template changes in place, as Python's do, are a [`List`] and a [`Dict`]; further types are
-//! [`Range`], the [`View`] of a mapping's keys, and the [`Tree`] that templates share. `convert` owns the conversion from
-//! and to plain values, `print` the text of values, `types` the names of their types, `undefined` undefined values.
+//! Lists and mappings that a template changes in place, as Python's do, are a [`List`] and a [`Dict`]; further types
+//! are [`Range`], the [`View`] of a mapping's keys, and the [`Tree`] that templates share. `convert` owns the conversion
+//! from and to plain values, `print` the text of values, `types` the names of their types, `markup` text that is safe in
+//! HTML, and `undefined` undefined values.
 
 mod convert;
 mod dict;
 mod list;
+mod markup;
 mod print;
 mod range;
 mod tree;
@@ -25,6 +27,7 @@ use minijinja::{Environment, Error, ErrorKind};
 pub(super) use convert::{Keywords, from_jinja, like, pairs, split_args, split_kwargs, to_jinja, to_ordered};
 pub(super) use dict::Dict;
 pub(super) use list::List;
+pub(super) use markup::escape;
 pub(super) use print::{double_quoted, format, printed, text};
 pub(super) use range::Range;
 pub use tree::Tree;

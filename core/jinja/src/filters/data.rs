@@ -7,11 +7,11 @@ use brine_yaml::{Style, traverse};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::super::data::{Dict, List, double_quoted, pairs, refuse_undefined, text, to_jinja, to_mutable};
+use super::super::data::{Dict, List, double_quoted, pairs, raise, refuse_undefined, text, to_jinja, to_mutable};
 use super::super::guard;
 use super::super::limits;
 use super::super::messages::SALT_FUNCTION;
-use super::{Args, Defined, Options, by_name, class, counted, defined, failed, iterable, lacks};
+use super::{Args, Defined, Options, by_name, class, counted, defined, iterable, lacks};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("yaml", to_yaml);
@@ -104,7 +104,7 @@ fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
             .map(|(name, cell)| (name.as_str().into(), super::numbers::number(cell).unwrap_or_else(|| cell.into())))
             .collect();
         let key = row.iter().find(|(name, _)| name.as_str() == Some(&column)).map(|(_, cell)| cell.clone());
-        let key = key.ok_or_else(|| failed(brine_value::python::repr(&column.as_str().into())))?;
+        let key = key.ok_or_else(|| raise(brine_value::python::repr(&column.as_str().into())))?;
         rows.push((key, JinjaValue::from_object(row.into_iter().collect::<Dict>())));
     }
     Ok(JinjaValue::from_object(rows.into_iter().collect::<Dict>()))
@@ -191,7 +191,7 @@ fn guarded(value: &JinjaValue, guard: Option<&JinjaValue>) -> Option<Result<Jinj
 
 fn load_yaml(value: &JinjaValue) -> Result<JinjaValue, Error> {
     refuse_undefined(value)?;
-    let Some(text) = value.as_str() else { return Err(failed("a string or stream input is required")) };
+    let Some(text) = value.as_str() else { return Err(raise("a string or stream input is required")) };
     let wrong = |error: brine_yaml::YamlError| {
         let message = format!("Encountered error loading yaml: {}", error.python_text());
         Error::new(ErrorKind::SyntaxError, message)
@@ -228,7 +228,7 @@ fn yaml_encode(value: &JinjaValue) -> Result<String, Error> {
         Value::Str(text) => Ok(ascii(&double_quoted(&text))),
         Value::List(_) | Value::Map(_) => {
             let message = "yaml_encode() only works with YAML scalar data; failed for";
-            Err(failed(format_args!("{message} {}", class(value))))
+            Err(raise(format_args!("{message} {}", class(value))))
         }
         other => Ok(brine_yaml::dump(&other, Style::FLOW).trim_end().to_owned()),
     }
@@ -264,7 +264,7 @@ fn to_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
     let map: Map = match defined(&value)? {
         Value::Map(map) => map,
         Value::List(items) => (0_i64..).map(Value::Int).zip(items).collect(),
-        _ => return Err(failed("Input data must be a dict or list")),
+        _ => return Err(raise("Input data must be a dict or list")),
     };
     let entries = map.into_iter().map(|(key, value)| Value::Map(brine_value::map! {"key" => key, "value" => value}));
     Ok(to_jinja(&entries.collect()))
@@ -276,7 +276,7 @@ fn from_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
     for entry in &entries {
         let key = ["key", "k", "name", "Name", "Key", "K"].iter().find_map(|name| entry.get(name));
         let value = ["value", "v", "Value", "V"].iter().find_map(|name| entry.get(name));
-        let key = key.ok_or_else(|| failed("an entry has no key"))?;
+        let key = key.ok_or_else(|| raise("an entry has no key"))?;
         map.insert(key.clone(), value.cloned().unwrap_or_default());
     }
     Ok(to_jinja(&map.into()))
@@ -299,7 +299,7 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
     let delimiter = delimiter.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(":");
     let (mut data, new) = (defined(value)?, defined(new)?);
     if let Some(why) = unreachable(&data) {
-        return Err(failed(why));
+        return Err(raise(why));
     }
     let mut target = &mut data;
     for (depth, step) in path.split(delimiter).enumerate() {
@@ -308,7 +308,7 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
             *target = Value::map();
         }
         let Value::Map(map) = target else {
-            return Err(failed(format_args!(
+            return Err(raise(format_args!(
                 "Cannot reach the key {path}: there is a {} on the way",
                 target.type_name()
             )));
@@ -317,7 +317,7 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
     }
     let cannot = |have: &Value| {
         let message = format!("The last key contains a <class '{}'>, which cannot {how}.", have.type_name());
-        Err(failed(format_args!("{SALT_FUNCTION}{message}")))
+        Err(raise(format_args!("{SALT_FUNCTION}{message}")))
     };
     match (how, &mut *target, &new) {
         ("update", Value::Map(have), Value::Map(new)) => have.extend(new.clone()),

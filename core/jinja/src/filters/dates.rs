@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 use minijinja::Environment;
 use minijinja::value::Value as JinjaValue;
 
-use super::{by_name, defined, failed};
+use super::{by_name, defined};
+use crate::data::raise;
 
 /// The notations of dates.
 const DATES: [&str; 12] = [
@@ -36,8 +37,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         by_name(environment, name, &["format"], |value: JinjaValue, format: Option<String>| {
             let value = defined(&value)?;
             let time =
-                time_of(&value, &brine_clock::now()).ok_or_else(|| failed(format_args!("Unable to parse {value}")))?;
-            brine_clock::strftime(format.as_deref().unwrap_or("%Y-%m-%d"), &time).map_err(failed)
+                time_of(&value, &brine_clock::now()).ok_or_else(|| raise(format_args!("Unable to parse {value}")))?;
+            brine_clock::strftime(format.as_deref().unwrap_or("%Y-%m-%d"), &time).map_err(raise)
         });
     }
 }

@@ -12,8 +12,8 @@ use brine_value::Value;
 use minijinja::value::{Rest, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
-use super::super::data::{to_jinja, type_name};
-use super::{Defined, by_name, defined, failed, text_of};
+use super::super::data::{raise, to_jinja, type_name};
+use super::{Defined, by_name, defined, text_of};
 
 /// The size of the start of a file that decides whether it is text.
 const TEXT_START: u64 = 512;
@@ -51,7 +51,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         &["form", "chunk_size"],
         |path: String, form: Option<String>, _chunk_size: Option<u64>| {
             let digest = super::text::digest(form.as_deref().unwrap_or("sha256"))?.of_file(Path::new(&path));
-            Ok::<_, Error>(hex(digest.map_err(|error| failed(format_args!("{path}: {error}")))?))
+            Ok::<_, Error>(hex(digest.map_err(|error| raise(format_args!("{path}: {error}")))?))
         },
     );
     environment.add_filter("is_empty", |path: JinjaValue| -> Result<bool, Error> {
@@ -66,7 +66,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("get_uid", |name: Defined| {
         let wanted = "getpwnam() argument must be str, not";
-        let name = name.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&name))))?;
+        let name = name.as_str().ok_or_else(|| raise(format_args!("{wanted} {}", type_name(&name))))?;
         let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let of = |line: &str| {
             let mut fields = line.split(':');
@@ -97,7 +97,7 @@ fn path_of(value: &JinjaValue) -> Result<PathBuf, Error> {
         return Ok(PathBuf::from(path.as_str()));
     }
     let expected = "access: path should be string, bytes or os.PathLike, not";
-    Err(failed(format_args!("{expected} {}", type_name(value))))
+    Err(raise(format_args!("{expected} {}", type_name(value))))
 }
 
 /// Returns the first bytes of a file; `None` if it cannot be read.

@@ -5,10 +5,10 @@ use minijinja::{Environment, Error, State};
 use rand::seq::IndexedRandom;
 
 use super::super::behaviour::Role;
-use super::super::data::{Dict, text};
+use super::super::data::{Dict, raise, text};
 use super::super::messages::missing_function;
 use super::super::salt::Salt;
-use super::{Args, Options, failed, is_data};
+use super::{Args, Options, is_data};
 
 /// The words of `lipsum`.
 const WORDS: &str = "alba amica aqua arbor bonus caelum campus canis carmen casa cena clarus cor corpus dies domus \
@@ -24,7 +24,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     environment.add_function("raise", |message: Option<JinjaValue>| -> Result<JinjaValue, Error> {
-        Err(failed(message.map_or_else(String::new, |message| text(&message))))
+        Err(raise(message.map_or_else(String::new, |message| text(&message))))
     });
     environment.add_function("show_full_context", show_full_context);
     environment.add_function("lipsum", lipsum);
@@ -61,13 +61,13 @@ fn lipsum(args: Args) -> Result<JinjaValue, Error> {
     let number = |index, name, default| options.get(index, name).and_then(|value| value.as_i64()).unwrap_or(default);
     let (count, least, most) = (number(0, "n", 5).max(0), number(2, "min", 20), number(3, "max", 100));
     if least >= most {
-        return Err(failed(format_args!(
+        return Err(raise(format_args!(
             "empty range for randrange() ({least}, {most}, {})",
             most.saturating_sub(least)
         )));
     }
     if count.saturating_mul(most.max(1)) > MAX_WORDS {
-        return Err(failed(format_args!("lipsum returns at most {MAX_WORDS} words")));
+        return Err(raise(format_args!("lipsum returns at most {MAX_WORDS} words")));
     }
     let words: Vec<&str> = WORDS.split_whitespace().collect();
     let paragraphs = (0..count).map(|_| paragraph(&words, rand::random_range(least..most)));

@@ -7,8 +7,8 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 use regex::Regex;
 
-use super::super::data::{refuse_undefined, text};
-use super::{Args, Options, failed};
+use super::super::data::{escape, raise, refuse_undefined, text};
+use super::{Args, Options};
 
 /// Matches a web address, with or without a scheme.
 static WEB: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -43,7 +43,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("urlize", |value: JinjaValue, args: Args| -> Result<String, Error> {
         refuse_undefined(&value)?;
         let links = Links::from_options(&Options::new(&args)?)?;
-        let text = if value.is_safe() { text(&value) } else { super::escape(&text(&value)) };
+        let text = if value.is_safe() { text(&value) } else { escape(&text(&value)) };
         Ok(links.linkify(&text))
     });
 }
@@ -57,15 +57,15 @@ impl Links {
         kinds.extend(options.flag(1, "nofollow", false).then(|| "nofollow".to_owned()));
         kinds.sort();
         kinds.dedup();
-        let mut attributes = format!(" rel=\"{}\"", super::escape(&kinds.join(" ")));
+        let mut attributes = format!(" rel=\"{}\"", escape(&kinds.join(" ")));
         if let Some(target) = text(2, "target") {
-            attributes += &format!(" target=\"{}\"", super::escape(&target));
+            attributes += &format!(" target=\"{}\"", escape(&target));
         }
         let schemes = options.get(4, "extra_schemes").unwrap_or_default();
         let schemes: Vec<String> = schemes.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
         if let Some(invalid) = schemes.iter().find(|scheme| !is_scheme(scheme)) {
             let quoted = python::repr(&invalid.as_str().into());
-            return Err(failed(format_args!("{quoted} is not a valid URI scheme prefix.")));
+            return Err(raise(format_args!("{quoted} is not a valid URI scheme prefix.")));
         }
         let limit = options.get(0, "trim_url_limit").and_then(|limit| limit.as_i64());
         Ok(Links { limit: limit.map(|limit| usize::try_from(limit).unwrap_or(0)), attributes, schemes })

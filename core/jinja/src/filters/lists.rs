@@ -6,9 +6,9 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::IndexedRandom;
 
-use super::{Args, Defined, Options, by_name, defined, failed, is_list, iterable, lacks};
+use super::{Args, Defined, Options, by_name, defined, is_list, iterable, lacks};
 
-use super::super::data::{pairs, refuse_undefined, text, to_jinja, to_mutable, type_name};
+use super::super::data::{pairs, raise, refuse_undefined, text, to_jinja, to_mutable, type_name};
 use super::super::operators::add;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -48,7 +48,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         &["list_to_search"],
         |what: Defined, list: JinjaValue| -> Result<bool, Error> {
             let wanted = "'in <string>' requires string as left operand, not";
-            let what = what.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&what))))?;
+            let what = what.as_str().ok_or_else(|| raise(format_args!("{wanted} {}", type_name(&what))))?;
             Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(what))))
         },
     );
@@ -101,7 +101,7 @@ fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
 /// Returns a sample of items, random or from a seed.
 fn sample(items: &[JinjaValue], count: usize, seed: Option<Value>) -> Result<JinjaValue, Error> {
     let chosen = MersenneTwister::chosen(items, count, &seed.unwrap_or_default());
-    chosen.map(listed).ok_or_else(|| failed("Sample larger than population or is negative"))
+    chosen.map(listed).ok_or_else(|| raise("Sample larger than population or is negative"))
 }
 
 fn unique(items: impl IntoIterator<Item = JinjaValue>) -> Vec<JinjaValue> {
@@ -129,7 +129,7 @@ fn sort_entries(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     defined(&value)?;
     if value.kind() != ValueKind::Map {
-        return Err(failed(format_args!("'{}' object has no attribute 'items'", type_name(&value))));
+        return Err(raise(format_args!("'{}' object has no attribute 'items'", type_name(&value))));
     }
     let exact = options.flag(0, "case_sensitive", false);
     let by_value = options.get(1, "by").is_some_and(|by| by.as_str() == Some("value"));
@@ -158,7 +158,7 @@ fn flatten_into(list: Vec<Value>, levels: u64, keep_nothing: bool, out: &mut Vec
 /// `{key: {old, new}}` for differing values; a missing one is an empty string.
 fn compare_dicts(old: JinjaValue, new: JinjaValue) -> Result<JinjaValue, Error> {
     let (Value::Map(old), Value::Map(new)) = (defined(&old)?, defined(&new)?) else {
-        return Err(failed("compare_dicts requires two mappings"));
+        return Err(raise("compare_dicts requires two mappings"));
     };
     let missing = || Value::from("");
     let keys: indexmap::IndexSet<_> = old.keys().chain(new.keys()).collect();
@@ -172,7 +172,7 @@ fn compare_dicts(old: JinjaValue, new: JinjaValue) -> Result<JinjaValue, Error> 
 /// `{new: [...], old: [...]}` with the items that only one list has.
 fn compare_lists(old: JinjaValue, new: JinjaValue) -> Result<JinjaValue, Error> {
     let (Value::List(old), Value::List(new)) = (defined(&old)?, defined(&new)?) else {
-        return Err(failed("compare_lists requires two lists"));
+        return Err(raise("compare_lists requires two lists"));
     };
     let only =
         |a: &[Value], b: &[Value]| -> Vec<Value> { a.iter().filter(|item| !b.contains(item)).cloned().collect() };

@@ -9,7 +9,6 @@ mod lists;
 mod network;
 mod numbers;
 mod pattern;
-mod percent;
 mod query;
 mod series;
 mod text;
@@ -26,13 +25,11 @@ use minijinja::value::{
 use minijinja::{Environment, Error, ErrorKind, State};
 
 pub(super) use data::walk as traverse;
-pub(super) use percent::percent;
-pub(super) use text::{escape, reserve_replaced};
 
 use super::ENVIRONMENT;
 use super::data::{
-    Keywords, from_jinja, is_lenient, refuse_undefined, refuse_undefined_entries, split_args, split_kwargs, type_name,
-    type_name_in_errors,
+    Keywords, from_jinja, is_lenient, raise, refuse_undefined, refuse_undefined_entries, split_args, split_kwargs,
+    type_name, type_name_in_errors,
 };
 use super::limits;
 use super::methods::BoundMethod;
@@ -55,7 +52,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     text::add_to(environment);
     for name in ["length", "count"] {
         environment.add_filter(name, |value: JinjaValue| {
-            let none = || failed(format_args!("object of type '{}' has no len()", type_name(&value)));
+            let none = || raise(format_args!("object of type '{}' has no len()", type_name(&value)));
             if value.is_undefined() && is_lenient() {
                 return Ok(0);
             }
@@ -64,7 +61,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
     environment.add_filter("last", |value: JinjaValue| match value.kind() {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
-            Err(failed(format_args!("'{}' object is not reversible", type_name(&value))))
+            Err(raise(format_args!("'{}' object is not reversible", type_name(&value))))
         }
         ValueKind::Undefined | ValueKind::Map | ValueKind::Bytes => {
             Ok(iterable(value)?.try_iter()?.last().unwrap_or_default())
@@ -80,7 +77,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("items", |value: JinjaValue| match value.kind() {
         ValueKind::Undefined => Ok(JinjaValue::from(Vec::<JinjaValue>::new())),
         ValueKind::Map => minijinja::filters::items(&value),
-        _ => Err(failed("Can only get item pairs from a mapping.")),
+        _ => Err(raise("Can only get item pairs from a mapping.")),
     });
     by_name(environment, "attr", &["name"], |value: Defined, name: String| match value.kind() {
         // Entries are not attributes, but methods are.
@@ -121,7 +118,7 @@ pub(super) fn known_names() -> impl Fn(Called, &str) -> bool {
 /// Adds a test for names of filters or tests; values other than strings are not names.
 fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
     environment.add_test(name, move |state: &State<'_, '_>, value: Defined| match type_name(&value) {
-        kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
+        kind @ ("list" | "dict") => Err(raise(format_args!("unhashable type: '{kind}'"))),
         _ => Ok(value.as_str().is_some_and(|name| test(state, name))),
     });
 }
@@ -131,7 +128,7 @@ const MAX_PARTS: usize = 100_000;
 
 fn parts(count: usize) -> Result<usize, Error> {
     if count > MAX_PARTS {
-        return Err(failed(format_args!("{count} parts requested: expected at most {MAX_PARTS}")));
+        return Err(raise(format_args!("{count} parts requested: expected at most {MAX_PARTS}")));
     }
     Ok(count)
 }
@@ -157,7 +154,7 @@ where
     prepared(environment, name, filter, move |args| {
         let (positional, others) = by_position(names, &args, 1)?;
         match others.first() {
-            Some((unknown, _)) => Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'"))),
+            Some((unknown, _)) => Err(raise(format_args!("{own}() got an unexpected keyword argument '{unknown}'"))),
             None => Ok(positional),
         }
     });
@@ -245,7 +242,7 @@ fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
     match value.kind() {
         ValueKind::Bytes => Ok(value.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
-            Err(failed(format_args!("'{}' object is not iterable", type_name(&value))))
+            Err(raise(format_args!("'{}' object is not iterable", type_name(&value))))
         }
         _ => Ok(value),
     }
@@ -253,7 +250,7 @@ fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
 
 /// Returns the error of a value without an attribute.
 fn lacks(value: &JinjaValue, attribute: &str) -> Error {
-    failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
+    raise(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
 }
 
 /// Whether a value is data: no function, macro or module.
@@ -268,10 +265,6 @@ fn is_data(value: &JinjaValue) -> bool {
 /// Whether a value is a list in Python.
 fn is_list(value: &JinjaValue) -> bool {
     value.kind() == ValueKind::Seq && type_name(value) == "list"
-}
-
-fn failed(message: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 
 /// The arguments of a filter after the value, by position or by name.
@@ -325,13 +318,13 @@ fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
     refuse_undefined(value)?;
     match (value.kind(), value.as_bytes()) {
         (ValueKind::String | ValueKind::Bytes, Some(bytes)) => limits::reserve(bytes.len()).map(|()| bytes.to_vec()),
-        _ => Err(failed(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
+        _ => Err(raise(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
     }
 }
 
 /// Returns a string, or UTF-8 bytes as one; other types are refused.
 fn text_of(value: &JinjaValue) -> Result<String, Error> {
-    String::from_utf8(bytes_of(value)?).map_err(failed)
+    String::from_utf8(bytes_of(value)?).map_err(raise)
 }
 
 /// Returns Python's notation for the type of a value.

@@ -8,8 +8,8 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, State};
 
 use super::super::behaviour::Role;
-use super::super::data::{text, to_mutable, type_name};
-use super::{Args, Defined, Options, by_name, failed};
+use super::super::data::{raise, text, to_mutable, type_name};
+use super::{Args, Defined, Options, by_name};
 
 /// The maximum number of listed addresses of a network.
 const MAX_HOSTS: u128 = 1 << 16;
@@ -70,11 +70,11 @@ fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
     let digits: Vec<char> = match letters.len() {
         12 => letters,
         17 => letters.iter().filter(|c| **c != letters[2]).copied().collect(),
-        _ => return Err(failed("Invalid MAC address")),
+        _ => return Err(raise("Invalid MAC address")),
     };
     let byte = |pair: &[char]| {
         let pair: String = pair.iter().collect();
-        let invalid = |_| failed(format_args!("invalid literal for int() with base 16: '{pair}'"));
+        let invalid = |_| raise(format_args!("invalid literal for int() with base 16: '{pair}'"));
         u8::from_str_radix(&pair, 16).map_err(invalid)
     };
     digits.chunks(2).map(byte).collect::<Result<Vec<_>, _>>().map(JinjaValue::from_bytes)
@@ -85,7 +85,7 @@ const MAX_TRIED: usize = 4;
 
 /// Returns the address of a host: the first that accepts connections at a port, or else the first.
 fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
-    let none = || failed(format_args!("DNS lookup or connection check of '{host}' failed."));
+    let none = || raise(format_args!("DNS lookup or connection check of '{host}' failed."));
     let all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| none())?.collect();
     let mut wanted: Vec<_> = all.iter().filter(|address| ipv6.is_none_or(|ipv6| address.is_ipv6() == ipv6)).collect();
     if wanted.is_empty() && ipv6 == Some(true) {
@@ -107,7 +107,7 @@ fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
     let Some(net) = of_address(value) else { return Ok(None) };
     let size = size(&net);
     if size > MAX_HOSTS {
-        return Err(failed(format_args!("{} has too many addresses to list them", text(value))));
+        return Err(raise(format_args!("{} has too many addresses to list them", text(value))));
     }
     // As in Python, the first address of a network is not a host address, also with IPv6.
     let skip = usize::from(net.addr().is_ipv6() && size > 2);
@@ -202,7 +202,7 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
 fn in_networks(value: JinjaValue, networks: JinjaValue) -> Result<JinjaValue, Error> {
     let parse = |item: JinjaValue| {
         let text = text(&item);
-        network::interface(&text).ok_or_else(|| failed(format_args!("'{text}' is no network")))
+        network::interface(&text).ok_or_else(|| raise(format_args!("'{text}' is no network")))
     };
     let networks: Vec<IpNet> = networks.try_iter()?.map(parse).collect::<Result<_, _>>()?;
     each(&value, |value| {

@@ -4,15 +4,15 @@ use brine_value::{Value, python};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 
-use super::super::data::{from_jinja, refuse_undefined, split_kwargs, text, to_jinja, type_name};
+use super::super::data::{from_jinja, raise, refuse_undefined, split_kwargs, text, to_jinja, type_name};
 use super::super::operators::add;
-use super::{Args, Defined, Options, by_name, defined, failed, iterable, undefined};
+use super::{Args, Defined, Options, by_name, defined, iterable, undefined};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("abs", |value: Defined| match value.kind() {
         ValueKind::Bool => Ok(JinjaValue::from(i64::from(value.is_true()))),
         ValueKind::Number => minijinja::filters::abs(value.0),
-        _ => Err(failed(format_args!("bad operand type for abs(): '{}'", type_name(&value)))),
+        _ => Err(raise(format_args!("bad operand type for abs(): '{}'", type_name(&value)))),
     });
     by_name(environment, "round", &["precision", "method"], round);
     environment.add_filter("int", int);
@@ -29,7 +29,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             ValueKind::Bool | ValueKind::Number => int(value.0, minijinja::value::Rest(Vec::new())),
             _ => {
                 let wanted = "int() argument must be a string, a bytes-like object or a real number";
-                Err(failed(format_args!("{wanted}, not '{}'", type_name(&value))))
+                Err(raise(format_args!("{wanted}, not '{}'", type_name(&value))))
             }
         });
     }
@@ -39,7 +39,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         }
         let items: Vec<JinjaValue> = value.try_iter()?.collect();
         let sum = float(&sum_of(&items, JinjaValue::from(0))?)?;
-        if items.is_empty() { Err(failed("division by zero")) } else { Ok(sum / items.len() as f64) }
+        if items.is_empty() { Err(raise("division by zero")) } else { Ok(sum / items.len() as f64) }
     });
     environment.add_filter("sum", sum);
     environment.add_filter("filesizeformat", |value: Defined, args: Args| -> Result<String, Error> {
@@ -56,17 +56,17 @@ fn float(value: &JinjaValue) -> Result<f64, Error> {
     };
     let shown = || python::repr(&from_jinja(value));
     if let Some(text) = value.as_str() {
-        return text.trim().parse().map_err(|_| failed(format_args!("could not convert string to float: {}", shown())));
+        return text.trim().parse().map_err(|_| raise(format_args!("could not convert string to float: {}", shown())));
     }
     let wanted = "float() argument must be a string or a real number";
-    Err(failed(format_args!("{wanted}, not '{}'", type_name(value))))
+    Err(raise(format_args!("{wanted}, not '{}'", type_name(value))))
 }
 
 /// `round(precision=0, method='common')`.
 fn round(value: Defined, precision: Option<i32>, method: Option<String>) -> Result<JinjaValue, Error> {
     let method = method.unwrap_or_else(|| "common".to_owned());
     if !matches!(method.as_str(), "common" | "ceil" | "floor") {
-        return Err(failed("method must be common, ceil or floor"));
+        return Err(raise("method must be common, ceil or floor"));
     }
     match (value.kind(), method.as_str()) {
         (ValueKind::Bool, "common") => Ok(JinjaValue::from(i64::from(value.is_true()))),
@@ -86,7 +86,7 @@ fn round(value: Defined, precision: Option<i32>, method: Option<String>) -> Resu
             let is_whole = value.is_integer() && method == "common" && rounded.abs() < 9e15;
             Ok(if is_whole { JinjaValue::from(rounded as i64) } else { JinjaValue::from(rounded) })
         }
-        _ => Err(failed(format_args!("type {} doesn't define __round__ method", type_name(&value)))),
+        _ => Err(raise(format_args!("type {} doesn't define __round__ method", type_name(&value)))),
     }
 }
 

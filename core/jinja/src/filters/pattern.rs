@@ -8,9 +8,9 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
-use super::super::data::{refuse_undefined, type_name};
+use super::super::data::{raise, refuse_undefined, type_name};
 use super::super::limits;
-use super::{Args, Options, by_name, failed, first_and_others};
+use super::{Args, Options, by_name, first_and_others};
 
 /// The maximum number of cached patterns.
 const KEPT: usize = 256;
@@ -36,7 +36,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     );
     environment.add_filter("regex_escape", |text: JinjaValue| {
         refuse_undefined(&text)?;
-        let refused = || failed(format_args!("decoding to str: need a bytes-like object, {} found", type_name(&text)));
+        let refused = || raise(format_args!("decoding to str: need a bytes-like object, {} found", type_name(&text)));
         super::counted(escape(text.as_str().ok_or_else(refused)?))
     });
     environment.add_test("match", |text: JinjaValue, args: Args| {
@@ -53,7 +53,7 @@ fn matched(text: &JinjaValue) -> Result<String, Error> {
             let text = text.as_str().unwrap_or_default();
             limits::reserve(text.len()).map(|()| text.to_owned())
         }
-        _ => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(text)))),
+        _ => Err(raise(format_args!("expected string or bytes-like object, got '{}'", type_name(text)))),
     }
 }
 
@@ -74,7 +74,7 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
         .delegate_size_limit(COMPILED)
         .delegate_dfa_size_limit(COMPILED)
         .build();
-    let regex = Arc::new(regex.map_err(failed)?);
+    let regex = Arc::new(regex.map_err(raise)?);
     let mut patterns = PATTERNS.lock();
     if patterns.len() >= KEPT {
         patterns.clear();
@@ -85,7 +85,7 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
 
 /// Returns the groups of the first match, or the whole match if there are none; `None` without a match.
 fn find(text: &str, pattern: &str, options: &Args, at_start: bool) -> Result<JinjaValue, Error> {
-    let captures = compile(pattern, options)?.captures(text).map_err(failed)?.map(|captures| {
+    let captures = compile(pattern, options)?.captures(text).map_err(raise)?.map(|captures| {
         let group = |i| captures.get(i).map(|found| (found.start(), found.as_str()));
         (0..captures.len()).map(group).collect::<Vec<_>>()
     });
@@ -104,7 +104,7 @@ fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Re
     let regex = compile(&pattern, &options)?;
     let (mut out, mut at) = (String::new(), 0);
     for found in regex.captures_iter(text.as_str()) {
-        let found = found.map_err(failed)?;
+        let found = found.map_err(raise)?;
         let Some(whole) = found.get(0) else { continue };
         let before = text.get(at..whole.start()).unwrap_or_default();
         // The replacement consists of the template and the matched groups.

@@ -9,8 +9,8 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 
 use super::super::limits;
-use super::{by_name, defined, failed};
-use crate::data::to_jinja;
+use super::{by_name, defined};
+use crate::data::{raise, to_jinja};
 
 /// The maximum length of an expression: its parser and evaluation are recursive.
 const MAX_SIGNS: usize = 200;
@@ -56,7 +56,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 fn query(data: &Value, expression: &str) -> Result<Value, Error> {
-    let invalid = |what: &dyn std::fmt::Display| failed(format_args!("Invalid jmespath expression: {what}"));
+    let invalid = |what: &dyn std::fmt::Display| raise(format_args!("Invalid jmespath expression: {what}"));
     let count = |signs: &str| expression.matches(|c| signs.contains(c)).count();
     if count("([{!&.|*<>=") > MAX_SIGNS || count("[{,") > MAX_ITEMS {
         return Err(invalid(&"it has too many parts"));
@@ -66,12 +66,12 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
         invalid(&report.lines().next().unwrap_or_default())
     };
     let compiled = RUNTIME.compile(expression).map_err(first_line)?;
-    let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;
+    let data = Variable::from_json(&json::to_json(data)).map_err(raise)?;
     let found = compiled.search(data).map_err(first_line)?;
     let mut left = MAX_FOUND;
     let value = found_value(&found, &mut left);
     limits::check()?;
-    value.ok_or_else(|| failed(format_args!("json_query returns at most {MAX_FOUND} values")))
+    value.ok_or_else(|| raise(format_args!("json_query returns at most {MAX_FOUND} values")))
 }
 
 /// Converts the result, within the number of values left.

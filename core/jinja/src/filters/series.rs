@@ -4,8 +4,8 @@ use minijinja::value::{Tuple, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
 use super::super::limits;
-use super::{Args, by_name, failed, iterable};
-use crate::data::{Keywords, split_kwargs, to_mutable};
+use super::{Args, by_name, iterable};
+use crate::data::{Keywords, raise, split_kwargs, to_mutable};
 
 /// The maximum number of results, to limit memory.
 const MAX: usize = 100_000;
@@ -80,7 +80,7 @@ fn with(row: &[JinjaValue], item: &JinjaValue) -> Vec<JinjaValue> {
 }
 
 fn too_many() -> Error {
-    failed(format_args!("more than {MAX} results"))
+    raise(format_args!("more than {MAX} results"))
 }
 
 fn tuples(rows: Vec<Vec<JinjaValue>>) -> Result<JinjaValue, Error> {

@@ -9,10 +9,10 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 use rand::seq::IndexedRandom;
 
-use super::super::data::{Dict, pairs, split_kwargs, text, type_name};
+use super::super::data::{Dict, escape, pairs, raise, split_kwargs, text, type_name};
 use super::super::limits;
-use super::percent;
-use super::{Args, Defined, Options, by_name, bytes_of, defined, failed, first_and_others, lacks, text_of};
+use super::{Args, Defined, Options, by_name, bytes_of, defined, first_and_others, lacks, text_of};
+use crate::formatting::percent;
 
 /// The maximum length of generated text.
 const MAX_LENGTH: usize = 1 << 20;
@@ -22,7 +22,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("quote", |value: Defined| match value.as_str() {
         Some(text) => Ok(quote(text)),
         None if !value.is_true() => Ok("''".to_owned()),
-        None => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(&value)))),
+        None => Err(raise(format_args!("expected string or bytes-like object, got '{}'", type_name(&value)))),
     });
     by_name(environment, "center", &["width"], |value: Defined, width: Option<usize>| {
         center(&text(&value), width.unwrap_or(80))
@@ -53,7 +53,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let (positional, named) = split_kwargs(&args)?;
         let has_named = !named.is_empty();
         if !positional.is_empty() && has_named {
-            return Err(failed("can't handle positional and keyword arguments at the same time"));
+            return Err(raise("can't handle positional and keyword arguments at the same time"));
         }
         let named = named.into_iter().map(|(name, value)| (JinjaValue::from(name), value));
         let named: Dict = named.collect();
@@ -65,7 +65,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("contains_whitespace", |value: Defined| match value.as_str() {
         Some(text) => Ok(text.contains(char::is_whitespace)),
-        None => Err(failed(format_args!("'{}' object is not iterable", type_name(&value)))),
+        None => Err(raise(format_args!("'{}' object is not iterable", type_name(&value)))),
     });
     environment.add_filter("base64_encode", |value: JinjaValue| bytes_of(&value).map(|bytes| STANDARD.encode(bytes)));
     environment.add_filter("base64_decode", |value: JinjaValue| bytes_of(&value).and_then(|text| decoded(&text)));
@@ -83,7 +83,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("to_bytes", |value: JinjaValue| bytes_of(&value).map(JinjaValue::from_bytes));
     environment.add_filter("to_snake_case", |value: Defined| match value.as_str() {
         Some(text) => Ok(snake_case(text)),
-        None => Err(failed(format_args!("'{}' object is not subscriptable", type_name(&value)))),
+        None => Err(raise(format_args!("'{}' object is not subscriptable", type_name(&value)))),
     });
     environment.add_filter("to_camelcase", |value: Defined, args: Args| -> Result<String, Error> {
         let text = value.as_str().ok_or_else(|| lacks(&value, "split"))?;
@@ -140,17 +140,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 /// `replace(old, new, count=None)`.
 fn replace(value: Defined, old: Defined, new: Defined, count: Option<i64>) -> Result<String, Error> {
     let (text, old, new) = (text(&value), text(&old), text(&new));
-    reserve_replaced(&text, &old, &new)?;
+    limits::reserve_replaced(&text, &old, &new)?;
     Ok(match count.and_then(|count| usize::try_from(count).ok()) {
         Some(count) => text.replacen(&old, &new, count),
         None => text.replace(&old, &new),
     })
-}
-
-/// Reserves the memory of a string after replacing all occurrences of a part.
-pub(crate) fn reserve_replaced(text: &str, old: &str, new: &str) -> Result<(), Error> {
-    let grown = if new.len() > old.len() { text.matches(old).count().saturating_mul(new.len()) } else { 0 };
-    limits::reserve(text.len().saturating_add(grown))
 }
 
 /// Decodes base64. Invalid characters are skipped, as in Python.
@@ -163,9 +157,9 @@ fn decoded(text: &[u8]) -> Result<JinjaValue, Error> {
     let count = data.iter().filter(|byte| **byte != b'=').count();
     if count % 4 == 1 {
         let message = "Invalid base64-encoded string: number of data characters";
-        return Err(failed(format_args!("{message} ({count}) cannot be 1 more than a multiple of 4")));
+        return Err(raise(format_args!("{message} ({count}) cannot be 1 more than a multiple of 4")));
     }
-    let bytes = STANDARD.decode(data).map_err(|_| failed("Incorrect padding"))?;
+    let bytes = STANDARD.decode(data).map_err(|_| raise("Incorrect padding"))?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => JinjaValue::from(text),
         Err(error) => JinjaValue::from_bytes(error.into_bytes()),
@@ -181,7 +175,7 @@ fn center(text: &str, width: usize) -> String {
 /// `truncate(length=255, killwords=False, end='...', leeway=5)`.
 fn truncate(value: Defined, args: Args) -> Result<String, Error> {
     if matches!(value.kind(), ValueKind::Number | ValueKind::Bool | ValueKind::None) {
-        return Err(failed(format_args!("object of type '{}' has no len()", type_name(&value))));
+        return Err(raise(format_args!("object of type '{}' has no len()", type_name(&value))));
     }
     let options = Options::new(&args)?;
     let number = |index, name, default| {
@@ -206,7 +200,7 @@ fn truncate(value: Defined, args: Args) -> Result<String, Error> {
 fn random(length: usize) -> Result<String, Error> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if length > MAX_LENGTH {
-        return Err(failed(format_args!("a random string may have at most {MAX_LENGTH} characters")));
+        return Err(raise(format_args!("a random string may have at most {MAX_LENGTH} characters")));
     }
     let mut rng = rand::rng();
     Ok((0..length).filter_map(|_| LETTERS.choose(&mut rng)).map(|byte| char::from(*byte)).collect())
@@ -242,12 +236,12 @@ fn camel_case(text: &str, upper: bool) -> String {
 
 /// Returns a digest by its name.
 pub(super) fn digest(form: &str) -> Result<Digest, Error> {
-    Digest::named(form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))
+    Digest::named(form).ok_or_else(|| raise(format_args!("Invalid hash type: {form}")))
 }
 
 /// Returns the HMAC with SHA-256.
 fn signed(text: &[u8], secret: &str) -> Result<Vec<u8>, Error> {
-    Digest::Sha256.hmac(secret.as_bytes(), text).map_err(failed)
+    Digest::Sha256.hmac(secret.as_bytes(), text).map_err(raise)
 }
 
 /// Returns the UUID (version 5) of a name in Salt's name space.
@@ -296,8 +290,8 @@ fn indent(value: Defined, args: Args) -> Result<String, Error> {
         // Python appends a newline to the value.
         return Err(match type_name(&value) {
             "list" => lacks(&value, "splitlines"),
-            "tuple" => failed("can only concatenate tuple (not \"str\") to tuple"),
-            name => failed(format_args!("unsupported operand type(s) for +=: '{name}' and 'str'")),
+            "tuple" => raise("can only concatenate tuple (not \"str\") to tuple"),
+            name => raise(format_args!("unsupported operand type(s) for +=: '{name}' and 'str'")),
         });
     }
     let text = text(&value);
@@ -373,12 +367,6 @@ fn listed(value: Defined, args: Args) -> Result<bool, Error> {
     let list = |index, name| options.get(index, name).filter(Value::is_truthy);
     let (white, black) = (list(0, "whitelist"), list(1, "blacklist"));
     Ok(!black.is_some_and(|list| on(&list)) && white.is_none_or(|list| on(&list)))
-}
-
-/// Escapes text for HTML and XML.
-pub(crate) fn escape(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&#34;").replace('\'', "&#39;")
 }
 
 /// Returns a mapping as an XML document: its entries are elements, lists repeat them, a name with `@` is an attribute.

@@ -4,10 +4,10 @@ use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, filters};
 
-use super::super::data::{refuse_undefined, split_kwargs, type_name, type_name_in_errors};
+use super::super::data::{raise, refuse_undefined, split_kwargs, type_name, type_name_in_errors};
 use super::super::limits;
 use super::super::operators::order;
-use super::{failed, prepared};
+use super::prepared;
 
 /// The use of items by a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
     let Some((value, rest)) = positional.split_first() else { return Ok(()) };
     positional.iter().try_for_each(refuse_undefined)?;
     if matches!(value.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number) {
-        return Err(failed(format_args!("'{}' object is not iterable", type_name(value))));
+        return Err(raise(format_args!("'{}' object is not iterable", type_name(value))));
     }
     let tested = matches!(name, "select" | "reject") && !rest.is_empty();
     if does == Items::Unchanged || tested {
@@ -98,7 +98,7 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
         limits::reserve(items.iter().map(size).fold(0, usize::saturating_add))?;
     }
     if items.is_empty() && matches!(name, "min" | "max") {
-        return Err(failed(format_args!("{name}() arg is an empty sequence")));
+        return Err(raise(format_args!("{name}() arg is an empty sequence")));
     }
     if let Items::Compared(operator) = does
         && attribute.is_none()

@@ -27,7 +27,7 @@ use facts::Encoder;
 pub(super) use facts::Facts;
 pub(super) use solve::Decision;
 
-use super::data::{from_jinja, printed, split_kwargs, to_jinja};
+use super::data::{from_jinja, printed, raise, split_kwargs, to_jinja};
 use super::messages::REFUSED;
 use super::syntax::{Document, Emitted, Purpose, emit};
 
@@ -126,10 +126,6 @@ pub(super) fn decisions(facts: &Arc<Facts>, variables: Variables) -> Result<Arc<
     }
 }
 
-fn failed(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, message.into())
-}
-
 impl Guard {
     pub(super) fn new(name: &str, facts: &Arc<Facts>, decisions: &Arc<[Decision]>, variables: Variables) -> Arc<Self> {
         let templates = Templates {
@@ -166,7 +162,7 @@ impl Guard {
         templates.names.push(name.into());
         let solution = solve::solve(&templates.facts, self.variables);
         if let Some(refused) = solution.refused() {
-            return Err(failed(refused));
+            return Err(raise(refused));
         }
         let decide = |facts: &Arc<Facts>| facts.emits.iter().map(|emit| solution.decide(emit)).collect();
         let decisions = templates.facts.iter().map(decide).collect();
@@ -178,7 +174,7 @@ impl Guard {
     fn print(&self, value: &JinjaValue, id: u64, tag: usize) -> Result<JinjaValue, Error> {
         let mut templates = self.templates.lock();
         let Some(at) = templates.facts.iter().position(|facts| facts.id == id) else {
-            return Err(failed(format!("{REFUSED}a tag of an unknown template")));
+            return Err(raise(format!("{REFUSED}a tag of an unknown template")));
         };
         let decision = templates.decisions[at].get(tag).copied().unwrap_or(Decision::Text);
         // Undefined values are refused by the printing itself.
@@ -228,7 +224,7 @@ impl Guard {
             Some(_) => {}
             None => {
                 if !self.placeholders.spend(text.len() + revealed.len()) {
-                    return Err(failed(format!("{REFUSED}the template captures too much text")));
+                    return Err(raise(format!("{REFUSED}the template captures too much text")));
                 }
                 templates.captured.insert(revealed.clone(), Some(text.to_owned()));
             }
@@ -245,7 +241,7 @@ impl Guard {
         if self.placeholders.spend(revealed.len()) {
             Ok(revealed)
         } else {
-            Err(failed(format!("{REFUSED}the template captures too much text")))
+            Err(raise(format!("{REFUSED}the template captures too much text")))
         }
     }
 
@@ -257,7 +253,7 @@ impl Guard {
             }
             GuardedError::Untrusted(error) => refuse(&mut self.templates.lock(), error),
         })?;
-        self.placeholders.resolve(located.value).map(|value| to_jinja(&value)).map_err(failed)
+        self.placeholders.resolve(located.value).map(|value| to_jinja(&value)).map_err(raise)
     }
 
     /// Whether captured text contains placeholders.
@@ -268,7 +264,7 @@ impl Guard {
 
 /// Stores the error, whose location differs from that of the failing tag, and returns an error for the engine.
 fn refuse(templates: &mut Templates, error: UntrustedError) -> Error {
-    let report = failed(error.message.clone());
+    let report = raise(error.message.clone());
     templates.refused.get_or_insert(error);
     report
 }
@@ -298,7 +294,7 @@ impl Object for GuardValue {
             "macro" => Ok(JinjaValue::from_object(Capturing { guard: Arc::clone(&self.0), inner })),
             // The target of a call block prints directly.
             "block" if inner.is_undefined() || inner.downcast_object_ref::<Capturing>().is_some() => Ok(inner),
-            _ => Err(failed(format!("{REFUSED}a call block calls something other than a macro"))),
+            _ => Err(raise(format!("{REFUSED}a call block calls something other than a macro"))),
         }
     }
 
@@ -349,7 +345,7 @@ impl Object for Capturing {
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     let held = |guard: &JinjaValue| {
         let held = guard.downcast_object::<GuardValue>();
-        held.ok_or_else(|| failed(format!("{REFUSED}the guard of the render is missing")))
+        held.ok_or_else(|| raise(format!("{REFUSED}the guard of the render is missing")))
     };
     environment.add_filter("__captured__", move |text: JinjaValue, guard: JinjaValue| held(&guard)?.0.captured(&text));
     environment.add_filter("__uncover__", move |text: JinjaValue, guard: JinjaValue| -> Result<JinjaValue, Error> {

@@ -34,6 +34,12 @@ pub(crate) fn reserve_parts(text: &str) -> Result<(), Error> {
     reserve(text.len().saturating_mul(size_of::<JinjaValue>()))
 }
 
+/// Reserves the memory of a string after replacing all occurrences of a part.
+pub(crate) fn reserve_replaced(text: &str, old: &str, new: &str) -> Result<(), Error> {
+    let grown = if new.len() > old.len() { text.matches(old).count().saturating_mul(new.len()) } else { 0 };
+    reserve(text.len().saturating_add(grown))
+}
+
 /// Counts work on this number of bytes that allocates little memory.
 pub(crate) fn work(bytes: usize) -> Result<(), Error> {
     with_budget(Ok(()), |budget| if budget.spend(bytes as u64, 0) { Ok(()) } else { Err(budget.error()) })

@@ -22,7 +22,8 @@ use brine_value::{FromValue, Map};
 pub(super) use budget::{Budget, Render};
 pub use budget::{Handoff, hand_off, measure_memory};
 pub(super) use checks::{
-    Checked, Output, check, check_fuel, reserve, reserve_parts, reserve_values, walk, walk_items, work,
+    Checked, Output, check, check_fuel, reserve, reserve_parts, reserve_replaced, reserve_values, walk, walk_items,
+    work,
 };
 
 /// The default of the option `template_fuel`: about twenty times the use of the largest formulas.

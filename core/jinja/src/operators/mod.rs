@@ -8,8 +8,8 @@ use std::fmt::Write;
 use minijinja::value::{Rest, Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::data::{List, Range, View, refuse_undefined, type_name};
-use super::filters::{escape, percent};
+use super::data::{List, Range, View, escape, refuse_undefined, type_name};
+use super::formatting::percent;
 use super::limits;
 use super::methods::{tested_attribute, tested_item};
 pub(super) use compare::order;

@@ -5,17 +5,16 @@ use minijinja::Error;
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{Value as JinjaValue, ValueKind};
 
-use super::super::data::{from_jinja, type_name};
-use super::super::formatting::format;
-use super::failed;
+use super::super::data::{from_jinja, raise, type_name};
+use super::format;
 
 /// `'%s' % value`.
 pub(crate) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
-    let Some(pattern) = pattern.as_str() else { return Err(failed("only strings are formatted with %")) };
+    let Some(pattern) = pattern.as_str() else { return Err(raise("only strings are formatted with %")) };
     let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
     let wanted = conversions(pattern);
     if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {
-        return Err(failed("not all arguments converted during string formatting"));
+        return Err(raise("not all arguments converted during string formatting"));
     }
     let pattern = by_position(pattern, value, &mut args)?;
     let pattern = converted(&pattern, &mut args)?;
@@ -44,19 +43,19 @@ fn by_position<'p>(
         let after = match after.strip_prefix('(') {
             None => after,
             Some(inner) => {
-                let (name, behind) = inner.split_once(')').ok_or_else(|| failed("incomplete format key"))?;
+                let (name, behind) = inner.split_once(')').ok_or_else(|| raise("incomplete format key"))?;
                 let found = value.get_attr(name).ok().filter(|found| !found.is_undefined());
-                named.push(found.ok_or_else(|| failed(format!("'{name}'")))?);
+                named.push(found.ok_or_else(|| raise(format!("'{name}'")))?);
                 behind
             }
         };
         let end = after.find(|c: char| !c.is_ascii_digit() && !"#- +*.hlL".contains(c));
         let Some((end, c)) = end.zip(end.and_then(|end| after[end..].chars().next())) else {
-            return Err(failed("incomplete format"));
+            return Err(raise("incomplete format"));
         };
         if !c.is_ascii() {
             let at = pattern[..pattern.len() - after.len() + end].chars().count();
-            return Err(failed(format!("unsupported format character '{c}' ({:#x}) at index {at}", c as u32)));
+            return Err(raise(format!("unsupported format character '{c}' ({:#x}) at index {at}", c as u32)));
         }
         out += &after[..=end];
         rest = &after[end + 1..];
@@ -130,9 +129,9 @@ fn whole(value: &JinjaValue, letter: char) -> Result<JinjaValue, Error> {
         ValueKind::Number => match f64::try_from(value.clone()) {
             #[allow(clippy::cast_possible_truncation, reason = "as in Python")]
             Ok(float) if float.is_finite() => Ok(JinjaValue::from(float.trunc() as i128)),
-            _ => Err(failed("cannot convert float infinity or NaN to integer")),
+            _ => Err(raise("cannot convert float infinity or NaN to integer")),
         },
-        _ => Err(failed(format_args!("%{letter} format: a real number is required, not {}", type_name(value)))),
+        _ => Err(raise(format_args!("%{letter} format: a real number is required, not {}", type_name(value)))),
     }
 }
 

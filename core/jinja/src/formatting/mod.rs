@@ -1,4 +1,7 @@
-//! Python's string formatting by minijinja, which refuses undefined values as Jinja does.
+//! Python's string formatting by minijinja, which refuses undefined values as Jinja does. `percent` owns the operator
+//! `%`.
+
+mod percent;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,6 +11,8 @@ use minijinja::value::{Kwargs, Object, ObjectRepr, Value as JinjaValue};
 use minijinja::{Error, ErrorKind};
 
 use super::data::split_kwargs;
+pub(super) use percent::percent;
+
 use super::limits;
 
 /// The prefix of an error that names the undefined argument of a call by its number.
