@@ -7,7 +7,7 @@ use std::sync::Arc;
 use minijinja::Environment;
 use parking_lot::Mutex;
 
-use super::filters::known_names;
+use super::environment::{is_global, known_names, syntax_config};
 use super::guard::{self, Facts, Variables};
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 
@@ -113,7 +113,7 @@ impl ImportCache {
         let document = Document::parse(&source, None, &known_names());
         let (emitted, facts) = if let Some(variables) = guarded {
             let (emitted, facts) =
-                guard::guard_template(&document, super::syntax_config(false, false), variables, false)?;
+                guard::guard_template(&document, syntax_config(false, false), variables, false, &is_global)?;
             (emitted, Some(facts))
         } else {
             (emit(&document, Purpose::Render), None)

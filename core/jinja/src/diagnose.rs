@@ -11,9 +11,9 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
-use super::ENVIRONMENT;
 use super::behaviour::{Behaviour, Role};
 use super::data::{Tree, from_jinja, type_name_in_errors};
+use super::environment::ENVIRONMENT;
 use super::host::{Functions, Host};
 
 type CallResult = Result<Value, CallError>;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::cache::{ImportCache, Imported};
 use super::data::{double_quoted, type_name};
-use super::filters::known_names;
+use super::environment::{HIDDEN, known_names};
 use super::guard::Guard;
 use super::host::Host;
 use super::syntax::{Document, Emitted, Purpose, emit};
@@ -31,11 +31,6 @@ const BASE: &str = "__base__";
 
 /// The function that resolves the names of templates in tags.
 const RESOLVE: &str = "__template__";
-
-/// Adds the value that hides a variable.
-pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_global("__undefined__", JinjaValue::UNDEFINED);
-}
 
 fn set(variable: &str, value: &str) -> String {
     format!("{{%set {variable}={}%}}", double_quoted(value))
@@ -186,7 +181,7 @@ impl Imports {
         let mut prologue: String = own.into_iter().map(|(variable, value)| set(variable, value)).collect();
         for variable in self.hidden(state) {
             // Writing into a `String` cannot fail.
-            _ = write!(prologue, "{{%set {variable}=__undefined__%}}");
+            _ = write!(prologue, "{{%set {variable}={HIDDEN}%}}");
         }
         Ok(format!("{compiled}{SEPARATOR}{prologue}").into())
     }

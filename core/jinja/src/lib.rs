@@ -4,6 +4,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `template`, `context` | compiled templates, their variables |
+//! | `environment` | the filters, tests and functions that all templates share |
 //! | `syntax` | the parser, and the rewriting to minijinja's language with a source map |
 //! | `import`, `cache` | templates that others import, compiled once |
 //! | `host`, `salt` | the functions and files that templates reach, in layers; the variable `salt` |
@@ -25,6 +26,7 @@ mod cause;
 mod context;
 mod data;
 mod diagnose;
+mod environment;
 mod error;
 mod filters;
 mod formatting;
@@ -45,11 +47,6 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
-
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-
 pub use behaviour::{Behaviour, MayBeUndefined, Origin, Role};
 pub use cache::{Blocks, ImportCache};
 pub use context::Context;
@@ -60,31 +57,3 @@ pub use host::{CustomCall, Files, Functions, Host, HostedFile, InThread};
 pub use limits::{Cancel, LimitExceeded, Limits};
 pub use lines::SourceLines;
 pub use template::{GuardedError, Template};
-
-/// The filters, tests and globals that all templates share. A copy is a few reference counts.
-static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
-
-fn syntax_config(trim_blocks: bool, lstrip_blocks: bool) -> SyntaxConfig {
-    let mut syntax = SyntaxConfig::builder();
-    syntax.trim_blocks(trim_blocks).lstrip_blocks(lstrip_blocks);
-    // The only part that can fail to build is the delimiters, and these are the usual ones.
-    syntax.build().unwrap_or_default()
-}
-
-fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_syntax(syntax_config(false, false));
-    environment.set_unknown_method_callback(methods::call);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_formatter(data::format);
-    // Errors include the undefined expression and its location.
-    environment.set_debug(true);
-    filters::add_to(&mut environment);
-    data::add_to(&mut environment);
-    call::add_to(&mut environment);
-    operators::add_to(&mut environment);
-    import::add_to(&mut environment);
-    guard::add_to(&mut environment);
-    environment
-}

@@ -12,8 +12,8 @@ use super::cache::{Blocks, ImportCache};
 use super::context::Context;
 use super::data::UndefinedMode;
 use super::diagnose::{Lookups, Missing, RecordedResults};
+use super::environment::{ENVIRONMENT, is_global, known_names, syntax_config};
 use super::error::{JinjaError, is_undefined};
-use super::filters::known_names;
 use super::guard::{self, Decision, Facts, Guard, Variables};
 use super::host::Host;
 use super::import::Imports;
@@ -21,7 +21,6 @@ use super::limits::{self, Render};
 use super::lines::{Recorder, SourceLines};
 use super::salt::Salt;
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
-use super::{ENVIRONMENT, syntax_config};
 
 /// A compiled template, for repeated rendering.
 ///
@@ -110,7 +109,7 @@ impl Template {
                 let failed = |message| JinjaError::whole(name, message);
                 let alone = !document.imports();
                 let (emitted, facts) =
-                    guard::guard_template(&document, options.syntax(), variables, alone).map_err(failed)?;
+                    guard::guard_template(&document, options.syntax(), variables, alone, &is_global).map_err(failed)?;
                 let decisions = guard::decisions(&facts, variables).map_err(failed)?;
                 guarded = Some(Guarded { variables, facts, decisions });
                 emitted

@@ -1,9 +1,10 @@
 //! Data in templates: Python's types, their conversion and their text.
 //!
 //! Lists and mappings that a template changes in place, as Python's do, are a [`List`] and a [`Dict`]; further types
-//! are [`Range`], the [`View`] of a mapping's keys, and the [`Tree`] that templates share. `convert` owns the conversion
-//! from and to plain values, `print` the text of values, `types` the names of their types, `markup` text that is safe in
-//! HTML, and `undefined` undefined values.
+//! are [`Range`], the [`View`] of a mapping's keys, and the [`Tree`] that templates share.
+//!
+//! `convert` owns the conversion from and to plain values, `print` the text of values, `types` the names of their types,
+//! `markup` text that is safe in HTML, and `undefined` undefined values.
 
 mod convert;
 mod dict;

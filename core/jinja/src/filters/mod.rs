@@ -14,7 +14,6 @@ mod series;
 mod text;
 mod undefined;
 
-use std::cell::LazyCell;
 use std::ops::Deref;
 
 use brine_value::{Map, Value};
@@ -26,14 +25,12 @@ use minijinja::{Environment, Error, ErrorKind, State};
 
 pub(super) use data::walk as traverse;
 
-use super::ENVIRONMENT;
 use super::data::{
     Keywords, from_jinja, is_lenient, raise, refuse_undefined, refuse_undefined_entries, split_args, split_kwargs,
     type_name, type_name_in_errors,
 };
 use super::limits;
 use super::methods::BoundMethod;
-use super::syntax::Called;
 
 /// Adds the filters, tests and globals.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -105,17 +102,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "slice", &["slices", "fill_with"], limited(minijinja::filters::slice));
 }
 
-/// Returns a function that returns whether there is a filter or a test of a name. All names of a template share one state
-/// of the engine.
-pub(super) fn known_names() -> impl Fn(Called, &str) -> bool {
-    let state = LazyCell::new(|| ENVIRONMENT.empty_state());
-    move |called, name| match called {
-        Called::Filter => minijinja::tests::is_filter(&state, name),
-        Called::Test => minijinja::tests::is_test(&state, name),
-    }
-}
-
-/// Adds a test for names of filters or tests; values other than strings are not names.
 fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
     environment.add_test(name, move |state: &State<'_, '_>, value: Defined| match type_name(&value) {
         kind @ ("list" | "dict") => Err(raise(format_args!("unhashable type: '{kind}'"))),

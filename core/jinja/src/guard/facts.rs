@@ -79,6 +79,33 @@ pub(crate) struct Facts {
     pub(super) top: Names,
     /// Its printing tags and filter blocks, in order.
     pub(super) emits: Vec<Emit>,
+    /// The globals of the engine among its names.
+    pub(super) globals: Names,
     /// A construct that cannot be tracked.
     pub(super) refused: Option<String>,
+}
+
+impl Facts {
+    /// Returns all names that are sources of values.
+    pub(super) fn mentioned(&self) -> impl Iterator<Item = &str> {
+        let flows = self.flows.iter().map(|(_, of)| of);
+        let changes = self.changes.iter().flat_map(|(things, of)| [things, of]);
+        let calls = self.calls.iter().map(|(_, of)| of);
+        let emits = self.emits.iter().map(|emit| &emit.of);
+        let all = flows.chain(changes).chain(calls).chain(&self.imports).chain([&self.top]).chain(emits);
+        all.flatten().map(String::as_str)
+    }
+
+    /// Returns the names that tags print directly.
+    pub(super) fn printed(&self) -> impl Iterator<Item = &str> {
+        self.emits.iter().filter_map(|emit| match &emit.direct {
+            Direct::Name(name) | Direct::Macro(name) => Some(name.as_str()),
+            Direct::No | Direct::Encoded(_) | Direct::Engine => None,
+        })
+    }
+}
+
+/// Returns the name of a module in the name of its output.
+pub(super) fn bare(name: &str) -> &str {
+    name.strip_prefix('#').unwrap_or(name)
 }

@@ -50,8 +50,7 @@ pub struct Variables {
 impl Variables {
     /// Whether a variable is trusted, unless the template assigns it.
     fn is_trusted(&self, name: &str) -> bool {
-        let name = name.strip_prefix('#').unwrap_or(name);
-        name.starts_with("__") || matches!(name, "salt" | "saltenv") || self.trusted.contains(&name) || is_global(name)
+        name.starts_with("__") || matches!(name, "salt" | "saltenv") || self.trusted.contains(&name)
     }
 
     /// Returns a variable that is in neither list.
@@ -60,12 +59,9 @@ impl Variables {
     }
 }
 
-fn is_global(name: &str) -> bool {
-    super::ENVIRONMENT.globals().any(|(global, _)| global == name)
-}
-
 /// Rewrites a template so that its printing tags go through the guard, and returns its facts. `alone` is true for a
-/// template that reads no other template: tags that cannot print untrusted text then print directly.
+/// template that reads no other template: tags that cannot print untrusted text then print directly. `is_global` returns
+/// whether a name is a global of the engine.
 ///
 /// The facts are read from the engine's own syntax tree, not from that of [`Document`]: the guard must see the tree
 /// that the engine runs. A template that the engine cannot parse is not changed, so that the compiler reports the
@@ -75,12 +71,13 @@ pub(super) fn guard_template(
     syntax: SyntaxConfig,
     variables: Variables,
     alone: bool,
+    is_global: &dyn Fn(&str) -> bool,
 ) -> Result<(Emitted, Arc<Facts>), String> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let plain = emit(document, Purpose::Render);
     let printing = document.printing();
     let facts = match minijinja::machinery::parse(&plain.text, "template", syntax) {
-        Ok(tree) => reader::read(&tree, &printing, &is_global, variables),
+        Ok(tree) => reader::read(&tree, &printing, is_global, variables),
         Err(_) => return Ok((plain, Arc::default())),
     };
     // The document and the engine must list the same tags in the same order.

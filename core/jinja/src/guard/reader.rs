@@ -4,10 +4,11 @@
 use minijinja::machinery::ast::{Call, CallArg, Expr, Filter, Macro, Stmt};
 
 use super::Variables;
-use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names};
+use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names, bare};
 use super::known::{CALLER, COMPARISONS, ENCODERS, FUNCTIONS, JSON_ENCODERS, OPERATORS, READ_ONLY};
 
-/// Reads the facts of a template. `tags` are its printing tags and filter blocks in order, with their lines.
+/// Reads the facts of a template. `tags` are its printing tags and filter blocks in order, with their lines; `globals`
+/// returns whether a name is a global of the engine.
 pub(super) fn read(
     tree: &Stmt<'_>,
     tags: &[(usize, &str)],
@@ -19,6 +20,8 @@ pub(super) fn read(
     reader.statement(tree);
     let mut facts = reader.facts;
     facts.top = reader.bodies.pop().unwrap_or_default();
+    let names = facts.mentioned().chain(facts.printed()).map(bare);
+    facts.globals = names.filter(|name| globals(name)).map(str::to_owned).collect();
     facts
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Variables;
-use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names};
+use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names, bare};
 
 /// The form in which a tag prints its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,12 +35,10 @@ pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<
     let assigned: HashSet<&str> =
         templates.iter().flat_map(|facts| &facts.assigned).map(|(name, _)| name.as_str()).collect();
     let mut solution = Solution { untrusted: HashSet::from([ANY]), templates, variables };
-    let unassigned = |name: &&str| !assigned.contains(name) && !solution.variables.is_trusted(name);
+    let unassigned = |name: &&str| !assigned.contains(name) && !solution.is_trusted(name);
     let mentioned = solution.templates.iter().flat_map(|facts| facts.mentioned());
-    let from_outside = |name: &&str| {
-        let bare = name.strip_prefix('#').unwrap_or(name);
-        solution.variables.untrusted.contains(&bare) || unassigned(name) && **name != *INCLUDED
-    };
+    let from_outside =
+        |name: &&str| solution.variables.untrusted.contains(&bare(name)) || unassigned(name) && **name != *INCLUDED;
     let begin: Vec<&str> = mentioned.filter(from_outside).collect();
     solution.untrusted.extend(begin);
     solution.propagate();
@@ -48,6 +46,11 @@ pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<
 }
 
 impl<'f> Solution<'f> {
+    /// Whether a name is trusted, unless a template assigns it.
+    fn is_trusted(&self, name: &str) -> bool {
+        self.variables.is_trusted(bare(name)) || self.templates.iter().any(|facts| facts.globals.contains(bare(name)))
+    }
+
     fn is_untrusted(&self, names: &Names) -> bool {
         names.iter().any(|name| self.untrusted.contains(name.as_str()))
     }
@@ -106,7 +109,7 @@ impl<'f> Solution<'f> {
     /// Whether a name has assignments and all of them are of this kind.
     fn is_only(&self, name: &str, how: Assigned) -> bool {
         let mut all = self.templates.iter().flat_map(|facts| &facts.assigned).filter(|(known, _)| known == name);
-        let from_outside = self.variables.is_trusted(name) || self.variables.untrusted.contains(&name);
+        let from_outside = self.is_trusted(name) || self.variables.untrusted.contains(&name);
         let first = all.next();
         !from_outside
             && first.into_iter().chain(all).fold(None, |only, (_, kind)| Some(only.unwrap_or(true) && *kind == how))
@@ -153,16 +156,4 @@ impl<'f> Solution<'f> {
 fn parameters<'f>(templates: &[&'f Facts]) -> impl Iterator<Item = (&'f str, &'f str)> {
     let macros: Vec<&'f (String, Vec<String>)> = templates.iter().flat_map(|facts| &facts.macros).collect();
     macros.into_iter().flat_map(|(name, names)| names.iter().map(move |parameter| (name.as_str(), parameter.as_str())))
-}
-
-impl Facts {
-    /// Returns all names in the facts.
-    fn mentioned(&self) -> impl Iterator<Item = &str> {
-        let flows = self.flows.iter().map(|(_, of)| of);
-        let changes = self.changes.iter().flat_map(|(things, of)| [things, of]);
-        let calls = self.calls.iter().map(|(_, of)| of);
-        let emits = self.emits.iter().map(|emit| &emit.of);
-        let all = flows.chain(changes).chain(calls).chain(&self.imports).chain([&self.top]).chain(emits);
-        all.flatten().map(String::as_str)
-    }
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::environment::ENVIRONMENT;
 
 /// Returns the names of all entries, including those after `also`.
 fn names(table: &[Entry]) -> BTreeSet<String> {
@@ -16,7 +17,7 @@ fn names(table: &[Entry]) -> BTreeSet<String> {
 /// Returns the names of the tests and filters that the environment has.
 pub(super) fn registered() -> (BTreeSet<String>, BTreeSet<String>) {
     // Only the debug output of the environment lists them.
-    let shown = format!("{:?}", *super::super::ENVIRONMENT);
+    let shown = format!("{:?}", *ENVIRONMENT);
     let (_, rest) = shown.split_once(", tests: [").unwrap();
     let (tests, rest) = rest.split_once("], filters: [").unwrap();
     let (filters, _) = rest.split_once("], templates").unwrap();
@@ -32,7 +33,7 @@ fn every_filter_test_and_global_is_documented() {
     let (tests, filters) = registered();
     assert_eq!(names(FILTERS), filters);
     assert_eq!(names(TESTS), tests);
-    let globals = super::super::ENVIRONMENT.globals().map(|(name, _)| name.to_owned());
+    let globals = ENVIRONMENT.globals().map(|(name, _)| name.to_owned());
     assert_eq!(names(GLOBALS), globals.filter(|name| !name.starts_with("__")).collect());
 }
 
