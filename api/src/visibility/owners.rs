@@ -22,10 +22,15 @@ pub(crate) struct Owners(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    users: HashMap<Box<str>, Arc<str>>,
-    /// Job ids, oldest first.
-    order: VecDeque<Box<str>>,
+    users: HashMap<JobId, Arc<str>>,
+    /// Oldest first.
+    order: VecDeque<JobId>,
+    /// The owner of the newest job, shared by the jobs of a user who starts many.
+    newest: Option<Arc<str>>,
 }
+
+/// The digits of a job id as a number: tens of thousands are kept.
+type JobId = u128;
 
 impl Owners {
     /// Returns the owner of the job or call that an event belongs to. Remembers the owner of a new one.
@@ -33,7 +38,7 @@ impl Owners {
         let tag = event.tag();
         let is_call = CALLS.iter().any(|prefix| tag.starts_with(prefix));
         let jid = jid_of(tag)?;
-        let known = || self.0.lock().users.get(jid).cloned();
+        let known = || self.0.lock().users.get(&jid).cloned();
         let is_new_job = tag.starts_with(JOB) && tag.ends_with("/new");
         if !is_call && !is_new_job {
             return known();
@@ -47,24 +52,27 @@ impl Owners {
 }
 
 impl Known {
-    fn insert(&mut self, jid: &str, user: &str) -> Arc<str> {
+    fn insert(&mut self, jid: JobId, user: &str) -> Arc<str> {
         while self.order.len() >= MAX_JOBS {
             let Some(oldest) = self.order.pop_front() else { break };
             self.users.remove(&oldest);
         }
-        self.order.push_back(jid.into());
-        Arc::clone(self.users.entry(jid.into()).or_insert_with(|| user.into()))
+        self.order.push_back(jid);
+        let shared = self.newest.take().filter(|newest| **newest == *user).unwrap_or_else(|| user.into());
+        self.newest = Some(Arc::clone(&shared));
+        Arc::clone(self.users.entry(jid).or_insert(shared))
     }
 }
 
 /// Returns the job id in the tag of an event of a job or call.
-fn jid_of(tag: &str) -> Option<&str> {
+fn jid_of(tag: &str) -> Option<JobId> {
     let jid = match [JOB, CALLS[0], CALLS[1]].iter().find_map(|prefix| tag.strip_prefix(prefix)) {
         Some(rest) => rest.split_once('/')?.0,
         // The event of `bare_jid_events`.
         None => tag,
     };
-    (jid.len() == JID_LENGTH && jid.bytes().all(|byte| byte.is_ascii_digit())).then_some(jid)
+    let is_jid = jid.len() == JID_LENGTH && jid.bytes().all(|byte| byte.is_ascii_digit());
+    is_jid.then(|| jid.parse().ok()).flatten()
 }
 
 fn user_of(event: &Event) -> Option<String> {
