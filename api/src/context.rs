@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use crate::Api;
 use crate::auth::{Authenticated, Origins};
+use crate::client::Client;
 use crate::error::ApiError;
 use crate::format::{Format, Payload};
 use crate::limits::{self, LOGIN_BODY_TIMEOUT, MAX_LOGIN_BODY, Owner, Reservation};
-use crate::listener::Client;
 use crate::lowstate::RawChunk;
 use crate::metrics;
 

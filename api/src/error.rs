@@ -1,8 +1,39 @@
-//! Error responses: a status and a message in the format that the client accepts.
+//! Error responses: a status and a message in the format that the client accepts; and the errors at the start.
 
 use axum::http::StatusCode;
 use brine_client::ClientError;
+use brine_config::RestOptionError;
 use brine_zmtp::TransportError;
+
+/// An error at the startup of the API.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is invalid.
+    #[error("{0}")]
+    Refused(String),
+    /// An option is invalid.
+    #[error(transparent)]
+    Option(#[from] RestOptionError),
+    /// An option is invalid.
+    #[error("option 'rest_cherrypy.{name}' is invalid: {reason}")]
+    Invalid {
+        /// The option.
+        name: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("loading the certificate of the API failed: {0}")]
+    Certificate(String),
+    /// Listening on the port failed.
+    #[error("listening on {address} failed: {error}; is another salt-api running?")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+}
 
 /// The error of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

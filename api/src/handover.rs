@@ -23,8 +23,8 @@ use crate::heads::Heads;
 use crate::hub::Item;
 use crate::limits::Slot;
 use crate::peer::Peer;
-use crate::resources::events::{Next, Stream};
 use crate::slow_peers::WriteTimeout;
+use crate::stream::{Next, Stream};
 
 /// The first lines, which set the delay in milliseconds before a browser reconnects.
 const RETRY_DELAY: &[u8] = b"retry: 400\n";

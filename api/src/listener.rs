@@ -21,14 +21,13 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use crate::client::Client;
+use crate::error::StartError;
 use crate::handover::{Connection, EventWriter, Handover, HandoverConnection};
 use crate::heads::Following;
-#[cfg(test)]
-use crate::limits::Connections;
-use crate::limits::Slot;
 use crate::peer::Peer;
 use crate::slow_peers::WriteTimeout;
-use crate::{Api, StartError, handover, metrics, routes, tls};
+use crate::{Api, handover, metrics, routes, tls};
 
 /// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,25 +37,6 @@ pub(crate) const MAX_HEAD_SIZE: usize = 16 << 10;
 const RECEIVE_BUFFER: usize = 64 << 10;
 /// The time that open connections have to end at shutdown.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The client of a request.
-#[derive(Clone)]
-pub(crate) struct Client {
-    pub address: IpAddr,
-    /// The slot of the connection. A web socket or event stream keeps it for as long as it is open.
-    pub slot: Arc<Slot>,
-}
-
-#[cfg(test)]
-impl Client {
-    /// Creates a client without a connection, for tests.
-    pub fn testing() -> Self {
-        let connections = Arc::new(Connections::new(&RestConfig::default()));
-        let address = IpAddr::from([10, 0, 0, 1]);
-        let slot = connections.take(address).unwrap_or_else(|| unreachable!());
-        Client { address, slot: Arc::new(slot) }
-    }
-}
 
 /// A running API.
 pub struct Server {

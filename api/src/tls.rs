@@ -7,7 +7,7 @@ use brine_config::{MasterConfig, RestConfig};
 use brine_system::files;
 use rustls::ServerConfig;
 
-use crate::StartError;
+use crate::error::StartError;
 
 /// The file names of the generated certificate, in `pki_dir`.
 const GENERATED_CERTIFICATE: &str = "api.crt";

@@ -10,9 +10,9 @@ use brine_runtime::executors::Executor;
 use tower::ServiceExt as _;
 use tower_http::services::{ServeDir, ServeFile};
 
+use crate::answer::Answer;
 use crate::context::Context;
 use crate::error::ApiError;
-use crate::routes::Answer;
 
 /// The content security policy of third-party applications, which may contain inline scripts and styles.
 const POLICY: &str = "frame-ancestors 'self'; object-src 'none'; base-uri 'self'";

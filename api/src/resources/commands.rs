@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use axum::http::StatusCode;
 use brine_value::{Map, Value, list, map};
 
+use crate::answer::Answer;
 use crate::context::Context;
 use crate::lowstate::{Client, RawChunk};
 use crate::metrics;
-use crate::routes::Answer;
 
 /// Handles `GET /`: returns the names of the clients.
 pub(crate) async fn welcome(context: Context) -> Answer {

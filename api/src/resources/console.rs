@@ -2,10 +2,10 @@
 
 use axum::http::StatusCode;
 
+use crate::answer::Answer;
 use crate::console;
 use crate::context::Context;
 use crate::error::ApiError;
-use crate::routes::Answer;
 
 /// Handles `GET /console` and `GET /console/FILE`.
 pub(crate) async fn asset(context: Context) -> Answer {

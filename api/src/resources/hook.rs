@@ -7,11 +7,11 @@ use brine_event::Event;
 use brine_value::{Map, Value, map};
 use brine_wire::HookEvent;
 
+use crate::answer::Answer;
 use crate::auth;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::metrics;
-use crate::routes::Answer;
 use crate::webhook::Signature;
 use crate::webhook::replays::Claim;
 

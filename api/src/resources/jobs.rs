@@ -2,9 +2,9 @@
 
 use brine_value::{Map, Value, list, map};
 
+use crate::answer::Answer;
 use crate::context::Context;
 use crate::error::ApiError;
-use crate::routes::Answer;
 
 /// The maximum number of jobs on one page.
 const MAX_PAGE: usize = 1000;

@@ -5,10 +5,10 @@ use axum::response::Response;
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
 
+use crate::answer::{Answer, typed};
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::lowstate::RawChunk;
-use crate::routes::{Answer, typed};
 
 /// Handles `GET /keys`.
 pub(crate) async fn list(context: Context) -> Answer {

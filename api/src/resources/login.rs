@@ -8,11 +8,11 @@ use brine_function::Args;
 use brine_value::{Map, Value, list, map};
 use brine_wire::{Proof, TokenRequest};
 
+use crate::answer::Answer;
 use crate::auth::{COOKIE_NAME, TOKEN_HEADER};
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::metrics;
-use crate::routes::Answer;
 
 const WRONG: &str = "Could not authenticate using provided credentials";
 const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";

@@ -10,12 +10,12 @@ use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use bytes::Bytes;
 
-use super::events::{EventQuery, Next, Stream};
 use super::formatted::Formatted;
+use crate::answer::Answer;
 use crate::auth::{Authenticated, is_hex};
 use crate::context::Context;
 use crate::error::ApiError;
-use crate::routes::Answer;
+use crate::stream::{EventQuery, Next, Stream};
 
 /// The client's message that starts the events, and the reply to it.
 const READY: &str = "websocket client ready";

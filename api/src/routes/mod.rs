@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Path, Request};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::Response;
@@ -16,14 +15,14 @@ use brine_value::{Value, list, map};
 use futures::future::BoxFuture;
 use tower::ServiceExt as _;
 
+use crate::answer::{Answer, typed};
+use crate::client::Client;
 use crate::context::{Context, failed};
-use crate::error::ApiError;
+use crate::error::{ApiError, StartError};
 use crate::format::Format;
-use crate::listener::Client;
 use crate::resources::{app, commands, console, events, hook, jobs, keys, login, web_socket};
-use crate::{Api, StartError, format, headers, metrics};
+use crate::{Api, format, headers, metrics};
 
-pub(crate) type Answer = Result<Response, ApiError>;
 use RoutePath::{App, Fixed, Static, Webhook};
 
 type Handler = fn(Context) -> BoxFuture<'static, Answer>;
@@ -294,13 +293,6 @@ fn description(options: &RestConfig) -> Value {
         "components" => map! {"securitySchemes" => schemes},
     };
     document.into()
-}
-
-/// Returns a response with a body of this type.
-pub(crate) fn typed(content_type: &'static str, body: impl Into<Body>) -> Response {
-    let mut response = Response::new(body.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
-    response
 }
 
 #[cfg(test)]

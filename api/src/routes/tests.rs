@@ -1,3 +1,5 @@
+use axum::body::Body;
+
 use super::*;
 use brine_config::MasterConfig;
 
