@@ -7,7 +7,8 @@ use brine_bus::Bus;
 use brine_event::Event;
 
 use crate::Reactor;
-use crate::event_loop::{ERROR_TAG, SUBSCRIBER};
+use crate::entries::ERROR_TAG;
+use crate::event_loop::SUBSCRIBER;
 use crate::nearest::nearest;
 use crate::routing_fields::RoutingFields;
 use crate::skipped::{Reason, Skip};

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use brine_text::glob::{GlobError, GlobSet};
 use brine_value::{Map, Value};
 
-use crate::event_loop::ERROR_TAG;
 use crate::limits::{Limits, LimitsError};
+
+/// The tag of the reactor's error events.
+pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 
 /// The entries, with all patterns compiled into one glob set, so that the cost of an event does not grow with the
 /// entries that do not match it.
@@ -62,6 +64,12 @@ pub enum EntryError {
     Limits(#[from] LimitsError),
 }
 
+/// Sets the limits of entries. Returns the errors of invalid ones.
+fn bind_limits(opts: &Map, entries: &mut [Entry]) -> Vec<LimitsError> {
+    let slots = entries.iter_mut().map(|entry| (&*entry.pattern, &mut entry.limits));
+    Limits::bind(opts, &mut slots.collect::<Vec<_>>())
+}
+
 impl Entries {
     /// Parses the option: a list of one-key mappings, one mapping, or the path of a YAML file with either.
     pub fn from_config(option: &Value) -> Result<Self, EntryError> {
@@ -85,13 +93,13 @@ impl Entries {
                 Err(error) => errors.push(error),
             }
         }
-        errors.extend(Limits::bind(opts, &mut entries).into_iter().map(EntryError::from));
+        errors.extend(bind_limits(opts, &mut entries).into_iter().map(EntryError::from));
         Ok((Self::new(entries)?, errors))
     }
 
     fn with_limits(option: &Value, opts: &Map) -> Result<Self, EntryError> {
         let mut entries = read(option)?.into_iter().collect::<Result<Vec<_>, _>>()?;
-        match Limits::bind(opts, &mut entries).into_iter().next() {
+        match bind_limits(opts, &mut entries).into_iter().next() {
             Some(error) => Err(error.into()),
             None => Self::new(entries),
         }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Reactor;
 use crate::deadline::Deadline;
-use crate::entries::Entry;
+use crate::entries::{ERROR_TAG, Entry};
 use crate::gate::{Admission, Gate};
 use crate::limits::Verdict;
 use crate::metrics;
@@ -31,8 +31,6 @@ use crate::work::Work;
 use crate::worker_queue::{Bounds, GiveUpCause, Handler, Outcome, WorkerQueue};
 use brine_rules::excerpt;
 
-/// The tag of the reactor's error events.
-pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 /// The name of the reactor's cursor.
 pub(crate) const SUBSCRIBER: &str = "reactor";
 /// The interval at which the cursor is committed.
@@ -327,7 +325,7 @@ impl EventLoop {
                 continue;
             };
             let key = limits.key(event.tag(), &event.data());
-            let verdict = self.reactor.limiter.lock().judge(&entry, limits, &key, now);
+            let verdict = self.reactor.limiter.lock().judge(&entry.pattern, limits, &key, now);
             match verdict {
                 Verdict::Now => bindings.push(Binding::Entry(entry)),
                 Verdict::Never { option, until } => {
@@ -394,7 +392,7 @@ impl EventLoop {
         for (entry, key, work) in self.debounced.due(now) {
             let seq = work.event.seq();
             let verdict = match &entry.limits {
-                Some(limits) => self.reactor.limiter.lock().judge_now(&entry, limits, &key, now),
+                Some(limits) => self.reactor.limiter.lock().judge_now(&entry.pattern, limits, &key, now),
                 None => Verdict::Now,
             };
             self.reactor.skipped.release(seq, &entry.pattern);

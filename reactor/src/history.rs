@@ -12,7 +12,7 @@ use brine_value::{FromValue, Map, Value, map};
 
 use crate::Reactor;
 use crate::diagnose::Note;
-use crate::event_loop::ERROR_TAG;
+use crate::entries::ERROR_TAG;
 use crate::failed_states::{FAILED_STATES, FailedState, failed_states};
 use crate::routing_fields::FROM;
 

@@ -5,7 +5,7 @@
 //! | `event_loop.rs` | the subscription: which events lead to reactions, and the cursor |
 //! | `entries.rs`, `limits/` | `reactor:` and the limits of its entries |
 //! | `routing_fields.rs` | the fields of an event that the reactor evaluates |
-//! | `sls.rs`, `plan.rs`, `reaction.rs`, `order/` | SLS files: cached, rendered, parsed, sorted |
+//! | `sls.rs`, `plan.rs`, `parser.rs`, `reaction.rs`, `order/` | SLS files: cached, rendered, parsed into reactions, sorted |
 //! | `injection_guard/` | rejects text from an event that would change the structure of a reaction |
 //! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and the limit of the cursor |
 //! | `processing.rs`, `dead_letters.rs`, `retry.rs` | one event's reactions: dispatched, kept as dead letters, retried |
@@ -37,6 +37,7 @@ mod limits;
 pub mod metrics;
 mod nearest;
 mod order;
+mod parser;
 mod plan;
 mod processing;
 mod progress;
@@ -72,7 +73,8 @@ pub use explain::ExplainError;
 pub use gate::{Admission, Gate, Position};
 pub use history::HistoryFilter;
 pub use limits::LimitsError;
-pub use reaction::{LocalReaction, Reaction, ReactionError};
+pub use parser::ReactionError;
+pub use reaction::{LocalReaction, Reaction};
 pub use recovery::PriorDispatch;
 pub use retry::Retried;
 pub use routing_fields::DEPTH;

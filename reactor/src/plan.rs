@@ -12,8 +12,9 @@ use crate::Options;
 use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::metrics;
-use crate::order;
-use crate::reaction::{self, ParsedReaction, Reaction};
+use crate::order::{self, ParsedReaction};
+use crate::parser;
+use crate::reaction::Reaction;
 use crate::sls::{SlsCache, Source};
 
 /// The entry or rule that binds SLS files to an event.
@@ -138,7 +139,7 @@ impl Planner {
             let parsed = self.files.get(path).and_then(|source| {
                 let Some(text) = source.static_text() else { return Ok(Vec::new()) };
                 let located = source.parse(&text)?;
-                let read = reaction::read_all(&located, &text.placeholders).into_iter();
+                let read = parser::read_all(&located, &text.placeholders).into_iter();
                 Ok(read.filter_map(Result::err).map(|error| format!("{path}:{}: {error}", error.line)).collect())
             });
             match parsed {
@@ -250,7 +251,7 @@ impl Planner {
             Ok(located) => located,
             Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        let reactions = reaction::read_all(&located, &rendered.placeholders);
+        let reactions = parser::read_all(&located, &rendered.placeholders);
         if reactions.is_empty() {
             plan.empty.push((Arc::clone(entry), Arc::clone(&file)));
         }

@@ -9,7 +9,8 @@ use brine_target::TargetKind;
 use brine_value::{Map, Value};
 use brine_yaml::untrusted::{Part, Placeholders};
 
-use crate::reaction::{ParsedReaction, Reaction};
+use crate::order::ParsedReaction;
+use crate::reaction::Reaction;
 
 /// Functions whose first argument is a target.
 const TARGET_FIRST: [&str; 6] =

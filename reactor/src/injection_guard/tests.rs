@@ -5,7 +5,7 @@ use brine_value::{list, map};
 use proptest::prelude::*;
 
 use super::*;
-use crate::reaction::{ReactionError, read_all};
+use crate::parser::{ReactionError, read_all};
 
 const AUTH: &str = "\
 {% if 'act' in data and data['act']  == 'pend' and data['id'].endswith('_youshi') %}

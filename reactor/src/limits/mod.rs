@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use brine_value::{FromValue, Map, Value};
 
-use crate::entries::Entry;
 use crate::metrics;
 use crate::routing_fields::FROM;
 use brine_rules::duration::{self, micros};
@@ -69,8 +68,9 @@ pub(crate) enum Verdict {
 }
 
 impl Limits {
-    /// Parses the options and sets the limits of the entries. Returns the errors of invalid ones.
-    pub fn bind(opts: &Map, entries: &mut [Entry]) -> Vec<LimitsError> {
+    /// Parses the options and sets the limits of the entries, each given by its pattern. Returns the errors of invalid
+    /// ones.
+    pub fn bind(opts: &Map, entries: &mut [(&str, &mut Option<Limits>)]) -> Vec<LimitsError> {
         type Set = fn(&mut Limits, &Value) -> Result<(), String>;
         let options: [(&'static str, Set); 3] = [
             ("reactor_rate_limit", |limits, value| {
@@ -130,10 +130,10 @@ impl Limits {
 fn bind_one(
     (option, pattern): (&'static str, &str),
     value: &Value,
-    entries: &mut [Entry],
+    entries: &mut [(&str, &mut Option<Limits>)],
     set: fn(&mut Limits, &Value) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut of_pattern = entries.iter_mut().filter(|entry| *entry.pattern == *pattern).peekable();
+    let mut of_pattern = entries.iter_mut().filter(|(own, _)| *own == pattern).peekable();
     if of_pattern.peek().is_none() {
         // An entry that was removed must not stop the master: an invalid limit is an error all the same.
         set(&mut Limits::default(), value)?;
@@ -143,8 +143,8 @@ fn bind_one(
             "a limit has no effect: no entry of 'reactor' has this pattern; write the pattern as there, or remove the limit"
         );
     }
-    for entry in of_pattern {
-        let mut limits = entry.limits.clone().unwrap_or_default();
+    for (_, own) in of_pattern {
+        let mut limits = own.clone().unwrap_or_default();
         set(&mut limits, value)?;
         if let Some(by) = value.get("by") {
             limits.by = match by.as_str() {
@@ -154,7 +154,7 @@ fn bind_one(
                 None => return Err("'by' is invalid: expected the name of a field in the data, or tag".into()),
             };
         }
-        entry.limits = Some(limits);
+        **own = Some(limits);
     }
     Ok(())
 }
@@ -201,20 +201,20 @@ struct Seen {
 
 impl Limiter {
     /// Decides on an event at a bus time, in microseconds.
-    pub fn judge(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
+    pub fn judge(&mut self, pattern: &Arc<str>, limits: &Limits, key: &str, now: u64) -> Verdict {
         if let Some(quiet) = limits.debounce {
             return Verdict::At(now + micros(quiet));
         }
-        self.judge_now(entry, limits, key, now)
+        self.judge_now(pattern, limits, key, now)
     }
 
     /// Decides on a debounced event that is due.
-    pub fn judge_now(&mut self, entry: &Entry, limits: &Limits, key: &str, now: u64) -> Verdict {
+    pub fn judge_now(&mut self, pattern: &Arc<str>, limits: &Limits, key: &str, now: u64) -> Verdict {
         if limits.rate.is_none() && limits.cooldown.is_none() {
             return Verdict::Now;
         }
         self.evict(now);
-        let seen = self.seen.entry((Arc::clone(&entry.pattern), key.to_owned())).or_default();
+        let seen = self.seen.entry((Arc::clone(pattern), key.to_owned())).or_default();
         if now < seen.cool_until {
             metrics::REACTIONS_LIMITED.add(1);
             return Verdict::Never { option: "reactor_cooldown", until: seen.cool_until };

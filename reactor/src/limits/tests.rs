@@ -1,5 +1,6 @@
 use super::*;
 use crate::entries::Entries;
+use crate::entries::Entry;
 use brine_value::{list, map};
 
 const SECOND: u64 = 1_000_000;
@@ -16,7 +17,7 @@ fn verdicts(options: Map, events: &[(u64, &str)]) -> Vec<Verdict> {
     let mut limiter = Limiter::default();
     let judge = |(time, id): &(u64, &str)| {
         let key = limits.key("a/b", &map! {"id" => *id, "deep" => map! {"er" => "same", "who" => *id}});
-        limiter.judge(&entry, &limits, &key, time * SECOND)
+        limiter.judge(&entry.pattern, &limits, &key, time * SECOND)
     };
     events.iter().map(judge).collect()
 }
@@ -62,7 +63,7 @@ fn changing_ids_do_not_evade_the_limits_of_a_minion() {
         let judged = (0..count).map(|n| {
             let mut data = map! {"id" => format!("made-up-{n}")};
             data.extend(from.map(|from| (FROM.into(), from.into())));
-            limiter.judge(&entry, &limits, &limits.key("a/b", &data), SECOND)
+            limiter.judge(&entry.pattern, &limits, &limits.key("a/b", &data), SECOND)
         });
         judged.filter(|verdict| *verdict == Verdict::Now).count()
     };
@@ -78,7 +79,7 @@ fn jumps_of_the_wall_clock_neither_lengthen_nor_shorten_limits() {
             let limits = entry.limits.clone().unwrap();
             let (hands, mut limiter) = (ManualClock::new(), Limiter::default());
             let clock = hands.clock();
-            let mut passes = || limiter.judge(&entry, &limits, "x", clock.now()) == Verdict::Now;
+            let mut passes = || limiter.judge(&entry.pattern, &limits, "x", clock.now()) == Verdict::Now;
             assert!(passes());
             hands.jump(jump);
             hands.pass(59);

@@ -1,4 +1,4 @@
-//! Sorts the reactions to one event: in the order of the file, except for `order` and requisites.
+//! The reactions to one event with their order: that of the file, except for `order` and requisites.
 //!
 //! As in Salt, requisites between reactions only define their order: each is dispatched without waiting for the result
 //! of those before it.
@@ -9,7 +9,7 @@ use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 use brine_yaml::untrusted::Placeholders;
 
-use crate::reaction::{Kind, ParsedReaction};
+use crate::reaction::{Kind, Reaction};
 
 /// `- order:` of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,6 +121,27 @@ impl Requisite {
     fn matches(&self, other: &ParsedReaction) -> bool {
         let is_id = fnmatch(&self.id, &other.id) || other.name.as_ref().is_some_and(|name| fnmatch(&self.id, name));
         is_id && self.kind.is_none_or(|kind| kind == other.reaction.kind())
+    }
+}
+
+/// A reaction with its position in the SLS, its order and its requisites.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ParsedReaction {
+    pub id: String,
+    /// The item of `names` that the reaction is for, which distinguishes the reactions of one id.
+    pub name: Option<String>,
+    /// The line of the rendered text, from 1.
+    pub line: usize,
+    pub reaction: Reaction,
+    pub order: Option<Order>,
+    pub requisites: Vec<Requisite>,
+}
+
+impl ParsedReaction {
+    /// Returns the identifier of the reaction within its file, such as `minion_add: wheel.key.accept`.
+    pub fn label(&self) -> String {
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        format!("{}: {}{name}", self.id, self.reaction.name())
     }
 }
 

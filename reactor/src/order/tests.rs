@@ -1,5 +1,5 @@
 use super::*;
-use crate::reaction::read_all;
+use crate::parser::read_all;
 
 fn ids(text: &str) -> Result<String, String> {
     let located = brine_yaml::load_located(text).unwrap();

@@ -48,7 +48,7 @@ async fn the_files_of_the_documentation_run_unchanged() {
 fn every_form_of_a_reaction_is_parsed() {
     let read = |text: &str| {
         let located = brine_yaml::load_located(text).unwrap();
-        let mut all = reaction::read_all(&located, &Placeholders::new());
+        let mut all = parser::read_all(&located, &Placeholders::new());
         assert_eq!(all.len(), 1, "{text}");
         all.remove(0).unwrap().reaction
     };
@@ -121,7 +121,7 @@ fn errors_name_file_and_line() {
     ] {
         let located = brine_yaml::load_located(text).unwrap();
         let errors: Vec<_> =
-            reaction::read_all(&located, &Placeholders::new()).into_iter().filter_map(Result::err).collect();
+            parser::read_all(&located, &Placeholders::new()).into_iter().filter_map(Result::err).collect();
         assert_eq!(errors, [ReactionError { line, message: message.into() }], "{text}");
     }
 }
