@@ -48,5 +48,39 @@ pub use mine::mine_result;
 pub use salt::state::is_success;
 pub use saltutil::sync::sync_types;
 
-// `pub static MODULES: &[&Module]`
-include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+/// The modules of this crate. One that is missing here is dead code to the compiler.
+pub static MODULES: &[&Module] = &[
+    &beacons::MODULE,
+    &config::MODULE,
+    &data::MODULE,
+    &defaults::MODULE,
+    &environ::MODULE,
+    &event::MODULE,
+    &grains::MODULE,
+    &highstate_doc::MODULE,
+    &http::MODULE,
+    &jinja::MODULE,
+    &key::MODULE,
+    &log::MODULE,
+    &mine::MODULE,
+    &minion::MODULE,
+    &module::MODULE,
+    &out::MODULE,
+    &pillar::MODULE,
+    &publish::MODULE,
+    &random::MODULE,
+    &ret::MODULE,
+    &salt::MODULE,
+    &salt_version::MODULE,
+    &saltcheck::MODULE,
+    &saltutil::MODULE,
+    &schedule::MODULE,
+    &sdb::MODULE,
+    &seed::MODULE,
+    &slsutil::MODULE,
+    &sqlite3::MODULE,
+    &state::MODULE,
+    &stateconf::MODULE,
+    &sys::MODULE,
+    &test::MODULE,
+];

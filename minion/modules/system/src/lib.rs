@@ -46,5 +46,43 @@ mod testing;
 
 use brine_context::Module;
 
-// `pub static MODULES: &[&Module]`
-include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+/// The modules of this crate. One that is missing here is dead code to the compiler.
+pub static MODULES: &[&Module] = &[
+    &at::MODULE,
+    &blockdev::MODULE,
+    &chroot::MODULE,
+    &cron::MODULE,
+    &cryptdev::MODULE,
+    &devinfo::MODULE,
+    &devmap::MODULE,
+    &disk::MODULE,
+    &extfs::MODULE,
+    &group::MODULE,
+    &incron::MODULE,
+    &keyboard::MODULE,
+    &kmod::MODULE,
+    &locale::MODULE,
+    &locate::MODULE,
+    &lvm::MODULE,
+    &mount::MODULE,
+    &nfs3::MODULE,
+    &partition::MODULE,
+    &ps::MODULE,
+    &puppet::MODULE,
+    &quota::MODULE,
+    &raid::MODULE,
+    &scsi::MODULE,
+    &service::MODULE,
+    &shadow::MODULE,
+    &snapper::MODULE,
+    &status::MODULE,
+    &supervisord::MODULE,
+    &sysctl::MODULE,
+    &sysfs::MODULE,
+    &syslog_ng::MODULE,
+    &system::MODULE,
+    &timezone::MODULE,
+    &udev::MODULE,
+    &user::MODULE,
+    &xfs::MODULE,
+];
