@@ -118,7 +118,7 @@ impl From<std::io::Error> for Failure {
             std::io::ErrorKind::TimedOut => {
                 Failure::Host(format!("the host does not answer: {error} (--timeout, ssh_timeout)"))
             }
-            _ => Failure::Host(format!("the host has sent what is no message: {error}")),
+            _ => Failure::Host(format!("the host sent an invalid message: {error}")),
         }
     }
 }

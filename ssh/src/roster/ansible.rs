@@ -49,7 +49,7 @@ pub(super) fn hosts(programs: &dyn Programs, path: &Path) -> Result<Fields, Rost
     }
     match json::from_json(&output.stdout).ok().as_ref().and_then(Value::as_map) {
         Some(all) => Ok(of_inventory(all)),
-        None => Err(failed(&format!("its output is no inventory, or exceeds {} MB", MAX_LIST >> 20))),
+        None => Err(failed(&format!("its output is not an inventory, or exceeds {} MB", MAX_LIST >> 20))),
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
             (
                 "$ ansible-inventory -i hosts --list
                  | {\"_meta\": {",
-                "ansible-inventory failed for hosts: its output is no inventory, or exceeds 256 MB",
+                "ansible-inventory failed for hosts: its output is not an inventory, or exceeds 256 MB",
             ),
         ] {
             let error = hosts(&*Scripted::new(transcript), Path::new("hosts")).unwrap_err();
