@@ -1,5 +1,5 @@
-//! The crates depend on each other exactly as drawn in ARCHITECTURE.md; options are read by typed functions; packages
-//! are optimised; every file of tests is compiled.
+//! The crates depend on each other exactly as drawn in ARCHITECTURE.md; options are read by typed functions; every file
+//! of tests is compiled.
 #![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -96,28 +96,6 @@ fn core_uses_nothing_outside_of_core() {
     for (name, used) in edges(&packages).iter().filter(|(name, _)| core.contains(*name)) {
         let outside: Vec<_> = used.difference(&core).collect();
         assert!(outside.is_empty(), "core/{name} uses {outside:?}");
-    }
-}
-
-/// Returns the lines of a table of Cargo.toml as keys and values.
-fn table(name: &str) -> BTreeMap<String, String> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
-    let after = text.split(&format!("\n[{name}]\n")).nth(1).unwrap_or_else(|| panic!("Cargo.toml has no [{name}]"));
-    let lines = after.lines().take_while(|line| !line.starts_with('['));
-    let pairs = lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
-    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-}
-
-/// Cargo's profiles also inherit the optimisation levels of single crates.
-#[test]
-fn crates_that_a_first_build_leaves_unoptimised_are_optimised_in_packages() {
-    let unoptimised: Vec<String> = table("profile.release.package").into_keys().collect();
-    assert!(!unoptimised.is_empty());
-    for profile in ["dist", "small"] {
-        let level = format!("{{ opt-level = {} }}", table(&format!("profile.{profile}"))["opt-level"]);
-        let levels = table(&format!("profile.{profile}.package"));
-        let expected = unoptimised.iter().map(|one| (one.clone(), level.clone())).collect::<BTreeMap<_, _>>();
-        assert_eq!(levels, expected, "profile {profile}");
     }
 }
 

@@ -49,8 +49,8 @@ impl Machine {
         }
         machine.program("shim/systemctl", include_str!("support/systemctl"));
         std::fs::create_dir_all(machine.path("usr/local/bin")).unwrap();
-        std::fs::create_dir_all(machine.path("target/dist")).unwrap();
-        std::os::unix::fs::symlink(BRINE, machine.path("target/dist/brine")).unwrap();
+        std::fs::create_dir_all(machine.path("target/release")).unwrap();
+        std::os::unix::fs::symlink(BRINE, machine.path("target/release/brine")).unwrap();
         machine
     }
 

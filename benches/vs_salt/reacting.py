@@ -80,8 +80,8 @@ def arguments(description):
     """Returns a parser with the options of all measurements."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--salt", help="the directory of Salt's programs")
-    parser.add_argument("--brine", default="target/dist/brine")
-    parser.add_argument("--client", default="target/dist/examples/load", help="the load client")
+    parser.add_argument("--brine", default="target/release/brine")
+    parser.add_argument("--client", default="target/release/examples/load", help="the load client")
     parser.add_argument("--quick", action="store_true", help="shorter runs, docs/benchmarks.md stays as it is")
     return parser
 
