@@ -58,10 +58,10 @@ use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 
 pub use error::ReturnerError;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub use error::sql::SqlError;
 pub use job_outline::JobOutline;
 pub use options::Options;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub use sql::SqlError;
 
 /// Storage of jobs, returns and events. Operations that a backend does not implement return
 /// [`ReturnerError::Unsupported`].

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use ::redis::{
-    Client, Commands, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError,
-    RedisResult, ScanOptions,
+    Client, Commands, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisResult,
+    ScanOptions,
 };
 use brine_event::Event;
 use brine_ids::{Jid, MinionId};
@@ -14,7 +14,7 @@ use brine_job::{Load, Return, oldest_kept};
 use brine_value::{Map, Value};
 
 use crate::connection::{self, TIMEOUT};
-use crate::error::readable;
+use crate::error::{is_of_redis_connection, readable};
 use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding, sorted_ids};
 
 const NAME: &str = "redis";
@@ -92,7 +92,7 @@ impl Redis {
     /// Runs commands. They are idempotent, except that an event may be listed twice.
     fn run<T>(&self, commands: impl Fn(&mut Connection) -> RedisResult<T>) -> Result<T, ReturnerError> {
         self.connection
-            .run(&self.address, || self.connect(), is_of_connection, commands)
+            .run(&self.address, || self.connect(), is_of_redis_connection, commands)
             .map_err(|source| ReturnerError::Redis { address: self.address.clone(), source })
     }
 
@@ -114,14 +114,6 @@ impl Redis {
             pipe.expire(key, self.lifetime).ignore();
         }
     }
-}
-
-/// Returns whether a retry over a new connection may succeed: also while the server is loading its data.
-pub(crate) fn is_of_connection(error: &RedisError) -> bool {
-    error.is_io_error()
-        || error.is_connection_dropped()
-        || error.is_connection_refusal()
-        || error.code() == Some("LOADING")
 }
 
 /// Decodes the replies of `HGET` or `HVALS` to returns by minion id.

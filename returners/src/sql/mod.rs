@@ -16,8 +16,6 @@ mod returner;
 mod tls;
 
 use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS};
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub use returner::SqlError;
 
 #[cfg(not(feature = "mysql"))]
 mod mysql {

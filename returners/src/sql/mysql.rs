@@ -7,8 +7,9 @@ use ::mysql::prelude::Queryable;
 use ::mysql::{ClientIdentity, Conn, Error, OptsBuilder, Row, SslOpts, Value};
 
 use super::layout::MYSQL;
-use super::returner::{self, Cause, Client, SqlError};
+use super::returner::{self, Client};
 use crate::connection::TIMEOUT;
+use crate::error::sql::{Cause, SqlError};
 use crate::{Options, Returner, ReturnerError};
 
 const NAME: &str = "mysql";

@@ -7,9 +7,10 @@ use ::postgres::types::ToSql;
 use ::postgres::{Client as Connection, Config, Error};
 
 use super::layout::{Layout, PGJSONB, POSTGRES, POSTGRES_LOCAL_CACHE};
-use super::returner::{self, Cause, Client, SqlError};
+use super::returner::{self, Client};
 use super::tls;
 use crate::connection::TIMEOUT;
+use crate::error::sql::{Cause, SqlError};
 use crate::{Options, Returner, ReturnerError};
 
 /// The timeout of a statement in milliseconds, enforced by the server.

@@ -15,6 +15,7 @@ use super::columns::Texts;
 use super::layout::Layout;
 use crate::connection::Connection;
 use crate::error::readable;
+use crate::error::sql::{Cause, SqlError};
 use crate::expiry::between;
 use crate::{Options, Returner, ReturnerError, sorted_ids};
 
@@ -26,35 +27,6 @@ const PAGE_BYTES: usize = 4 << 20;
 
 /// The tables whose old rows `archive_jobs` moves to tables with the suffix `_archive`.
 const ARCHIVED: [&str; 3] = ["jids", "salt_returns", "salt_events"];
-
-/// An error of a server or its client.
-#[derive(Debug, thiserror::Error)]
-#[error("{source}")]
-pub struct SqlError {
-    source: Box<dyn std::error::Error + Send + Sync>,
-    cause: Cause,
-}
-
-impl SqlError {
-    pub(super) fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>, cause: Cause) -> Self {
-        SqlError { source: source.into(), cause }
-    }
-
-    /// Whether the connection failed.
-    pub(crate) fn is_of_connection(&self) -> bool {
-        self.cause == Cause::Connection
-    }
-}
-
-/// The kinds of errors that are handled differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// The connection failed: a retry over a new one may succeed.
-    Connection,
-    /// A table or column is missing.
-    Schema,
-    Other,
-}
 
 /// A connection to a server. Parameters take the place of `?` in statements; columns are read as text.
 pub(crate) trait Client: Send {
@@ -122,14 +94,11 @@ fn pages(rows: &[Vec<String>]) -> Vec<&[Vec<String>]> {
 
 impl Sql {
     fn run<T>(&self, operation: impl Fn(&mut dyn Client) -> Result<T, SqlError>) -> Result<T, ReturnerError> {
-        let result = self.connection.run(
-            &self.address,
-            &self.connect,
-            |error| error.cause == Cause::Connection,
-            |client| operation(&mut **client),
-        );
+        let result = self
+            .connection
+            .run(&self.address, &self.connect, SqlError::is_of_connection, |client| operation(&mut **client));
         result.map_err(|source| {
-            let hint = match source.cause {
+            let hint = match source.cause() {
                 Cause::Schema => format!("; `salt-run returner.setup {}` creates missing tables", self.layout.name),
                 Cause::Connection | Cause::Other => String::new(),
             };

@@ -1,8 +1,12 @@
-//! The errors of returners.
+//! The errors of returners, and those of their servers after which a later retry may succeed.
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod sql;
 
 use std::path::PathBuf;
 
 use brine_bus::store::StoreError;
+use redis::RedisError;
 
 /// The error of storing or reading a job, return or event.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +73,7 @@ pub enum ReturnerError {
         /// `host:port`, or the path of the socket.
         address: String,
         /// The error of the connection or the server.
-        source: ::redis::RedisError,
+        source: RedisError,
     },
     /// A connection to a database server or a statement failed.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -80,7 +84,7 @@ pub enum ReturnerError {
         /// `host:port/database`.
         address: String,
         /// The error of the connection or the server.
-        source: crate::SqlError,
+        source: sql::SqlError,
         /// The remedy of a missing table, or empty.
         hint: String,
     },
@@ -120,7 +124,7 @@ impl ReturnerError {
     /// Whether the server was not reached or is overloaded, so that a later retry may succeed.
     pub fn is_outage(&self) -> bool {
         match self {
-            ReturnerError::Redis { source, .. } => crate::redis::is_of_connection(source),
+            ReturnerError::Redis { source, .. } => is_of_redis_connection(source),
             #[cfg(any(feature = "mysql", feature = "postgres"))]
             ReturnerError::Sql { source, .. } => source.is_of_connection(),
             ReturnerError::Server { is_outage, .. } => *is_outage,
@@ -136,6 +140,14 @@ impl ReturnerError {
     pub(crate) fn damaged(returner: &'static str, key: &str, reason: impl ToString) -> Self {
         ReturnerError::Damaged { returner, key: key.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// Returns whether a retry over a new connection may succeed: also while the server is loading its data.
+pub(crate) fn is_of_redis_connection(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_connection_dropped()
+        || error.is_connection_refusal()
+        || error.code() == Some("LOADING")
 }
 
 /// Returns a decoded value of a list, or logs the error and returns `None`, so that one damaged value does not hide the
