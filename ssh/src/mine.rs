@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use brine_ids::MinionId;
 use brine_value::{FromValue, Map, Value, json, map};
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use crate::roster::{self, Host, RosterOptions};
-use crate::session::{Call, Caller};
+use crate::roster::{Host, RosterOptions};
 
 /// The maximum number of different requests of a run, each of which may call all hosts.
 const MAX_REQUESTS: usize = 100;
@@ -44,9 +44,32 @@ pub struct Mine {
     pub results: Mutex<HashMap<String, Arc<OnceCell<Map>>>>,
 }
 
+/// Access to the hosts of the run that provide mine data.
+pub(crate) trait MineHosts: Sync {
+    /// Returns the hosts of a roster that a target of this type matches.
+    fn matching<'a>(
+        &'a self,
+        roster: &'a RosterOptions,
+        tgt: Value,
+        tgt_type: String,
+    ) -> BoxFuture<'a, Result<Vec<(MinionId, Host)>, String>>;
+
+    /// Calls a function among the `mine_functions` of a host, with these options. Returns its result.
+    ///
+    /// # Errors
+    /// The function failed: its return, or the output of `ssh`.
+    fn call_function<'a>(
+        &'a self,
+        id: &'a MinionId,
+        host: &'a Host,
+        fun: &'a str,
+        opts: &'a Map,
+    ) -> BoxFuture<'a, Result<Value, Value>>;
+}
+
 impl Mine {
     /// Answers a `mine.get` request of this host. `opts` are the options of its call.
-    pub(crate) async fn get(&self, caller: &Caller, id: &MinionId, opts: &Map, load: &Map) -> Map {
+    pub(crate) async fn get(&self, hosts: &dyn MineHosts, id: &MinionId, opts: &Map, load: &Map) -> Map {
         let flag = |name: &str, otherwise: bool| load.get(name).and_then(bool::from_value).unwrap_or(otherwise);
         let part = |name: &str| load.get(name).cloned().unwrap_or_default();
         let mut results = Map::new();
@@ -55,12 +78,12 @@ impl Mine {
             results.extend((self.master)(query).await);
         }
         if flag("ssh_minions", true) {
-            results.extend(self.of_hosts(caller, opts, load).await);
+            results.extend(self.of_hosts(hosts, opts, load).await);
         }
         results
     }
 
-    async fn of_hosts(&self, caller: &Caller, opts: &Map, load: &Map) -> Map {
+    async fn of_hosts(&self, hosts: &dyn MineHosts, opts: &Map, load: &Map) -> Map {
         let text = |name: &str| load.get(name).and_then(Value::as_str).map(str::to_owned);
         let (Some(fun), Some(tgt)) = (text("fun"), load.get("tgt").cloned()) else { return Map::new() };
         if !LISTS.contains(&self.roster.roster.as_str()) {
@@ -78,19 +101,8 @@ impl Mine {
             Arc::clone(results.entry(key).or_default())
         };
         let call = async {
-            let options = self.roster.clone();
-            let master_data = Arc::clone(&caller.master_data);
-            let hosts = caller
-                .blocking
-                .run(move |_| {
-                    let kind = kind.parse().map_err(|error: brine_target::TargetError| error.to_string())?;
-                    roster::hosts(&options, &tgt, kind, &master_data.functions(None)).map_err(|error| error.to_string())
-                })
-                .await;
-            match hosts.map_err(|error| error.to_string()).and_then(|hosts| hosts) {
-                Ok(hosts) => {
-                    self.called(caller, &Call::Mine { fun, opts: opts.clone() }, hosts.into_iter().collect()).await
-                }
+            match hosts.matching(&self.roster, tgt, kind).await {
+                Ok(matching) => self.call(hosts, &fun, opts, matching).await,
                 Err(error) => {
                     tracing::error!(error, "finding the hosts of mine.get failed");
                     Map::new()
@@ -101,15 +113,14 @@ impl Mine {
     }
 
     /// Calls the function on hosts, and returns the results of those that succeed.
-    async fn called(&self, caller: &Caller, call: &Call, hosts: Vec<(MinionId, Host)>) -> Map {
-        let calls = hosts.into_iter().map(|(id, host)| async move {
-            // Boxed because of the recursion: a call may request mine data, although this one does not.
-            let reply = tokio::time::timeout(CALL_TIMEOUT, Box::pin(caller.call(&id, &host, call))).await.ok();
-            let result = match reply {
-                Some(reply) if reply.retcode == 0 => return Some((Value::from(&id), reply.value)),
-                reply => reply.map_or_else(|| "it timed out".into(), |reply| reply.value),
+    async fn call(&self, hosts: &dyn MineHosts, fun: &str, opts: &Map, matching: Vec<(MinionId, Host)>) -> Map {
+        let calls = matching.into_iter().map(|(id, host)| async move {
+            let reason = match tokio::time::timeout(CALL_TIMEOUT, hosts.call_function(&id, &host, fun, opts)).await {
+                Ok(Ok(result)) => return Some((Value::from(&id), result)),
+                Ok(Err(reason)) => reason,
+                Err(_) => "it timed out".into(),
             };
-            tracing::error!(host = %id, %result, "the host has no data for mine.get: is the function in its mine_functions?");
+            tracing::error!(host = %id, result = %reason, "the host has no data for mine.get: is the function in its mine_functions?");
             None
         });
         stream::iter(calls).buffer_unordered(self.concurrency.max(1)).filter_map(std::future::ready).collect().await

@@ -16,10 +16,10 @@ use crate::askpass::{Answering, AskPass};
 use crate::child::{Ssh, Timed};
 use crate::command::{self, Options};
 use crate::master_data::MasterData;
-use crate::mine::Mine;
+use crate::mine::{Mine, MineHosts};
 use crate::multiplexing::{self, Multiplexing};
 use crate::program::Programs;
-use crate::roster::Host;
+use crate::roster::{self, Host, RosterOptions};
 
 /// The maximum number of bytes of the output of `ssh` and the login that are kept.
 pub(crate) const MAX_LOGIN_OUTPUT: usize = 64 << 10;
@@ -371,6 +371,38 @@ impl Caller {
             frame::send(&mut stdin, &map! {"answer" => answer}).await?;
         }
         Err(Failure::Host(format!("the host has sent more than {MAX_MESSAGES} messages")))
+    }
+}
+
+impl MineHosts for Caller {
+    fn matching<'a>(
+        &'a self,
+        roster: &'a RosterOptions,
+        tgt: Value,
+        tgt_type: String,
+    ) -> BoxFuture<'a, Result<Vec<(MinionId, Host)>, String>> {
+        let (options, master_data) = (roster.clone(), Arc::clone(&self.master_data));
+        Box::pin(async move {
+            let hosts = self.blocking.run(move |_| {
+                let kind = tgt_type.parse().map_err(|error: brine_target::TargetError| error.to_string())?;
+                roster::hosts(&options, &tgt, kind, &master_data.functions(None)).map_err(|error| error.to_string())
+            });
+            Ok(hosts.await.map_err(|error| error.to_string())??.into_iter().collect())
+        })
+    }
+
+    fn call_function<'a>(
+        &'a self,
+        id: &'a MinionId,
+        host: &'a Host,
+        fun: &'a str,
+        opts: &'a Map,
+    ) -> BoxFuture<'a, Result<Value, Value>> {
+        Box::pin(async move {
+            let call = Call::Mine { fun: fun.to_owned(), opts: opts.clone() };
+            let reply = self.call(id, host, &call).await;
+            if reply.retcode == 0 { Ok(reply.value) } else { Err(reply.value) }
+        })
     }
 }
 
