@@ -68,7 +68,7 @@ async fn run_tasks(settings: Settings, shutdown: CancellationToken) -> Result<()
     for upstream in &all {
         let (one, publisher) = (Arc::clone(upstream), Arc::clone(&publisher));
         tasks.start_restarting("session with an upstream master", move |stopping| {
-            upstream_master::run(Arc::clone(&one), Arc::clone(&publisher), stopping)
+            Arc::clone(&publisher).run(Arc::clone(&one), stopping)
         });
         let (one, all, client, settings) =
             (Arc::clone(upstream), all.clone(), Arc::clone(&client), Arc::clone(&settings));

@@ -12,11 +12,15 @@ use brine_wire::{Publication, PublishRequest};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::bundle::events_load;
 use crate::metrics;
 use crate::settings::Settings;
 use crate::upstream_master::{Received, UpstreamMaster};
+
+/// The capacity of the queue of jobs for the local master. Further ones wait in the connection.
+const QUEUE_CAPACITY: usize = 1024;
 
 /// Publishes jobs through the local master.
 pub(crate) struct Publisher {
@@ -33,8 +37,19 @@ impl Publisher {
         Publisher { settings, client, disk, key: Mutex::default() }
     }
 
+    /// Maintains the session with an upstream master, and publishes its jobs, until `stopping`.
+    pub async fn run(self: Arc<Self>, upstream: Arc<UpstreamMaster>, stopping: CancellationToken) {
+        let (sender, jobs) = mpsc::channel(QUEUE_CAPACITY);
+        tokio::select! {
+            () = upstream.run_session(sender) => {}
+            () = self.publish_all(&upstream, jobs) => {}
+            () = stopping.cancelled() => {}
+        }
+        upstream.ready.send_replace(false);
+    }
+
     /// Publishes the jobs of an upstream master in order, until the queue is closed.
-    pub async fn run(&self, upstream: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Received>) {
+    async fn publish_all(&self, upstream: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Received>) {
         while let Some(received) = jobs.recv().await {
             self.forward(upstream, received).await;
         }

@@ -17,14 +17,10 @@ use brine_wire::{Publication, WireError};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::position::Position;
-use crate::publish::Publisher;
 use crate::settings::{Settings, SyndicError};
 
-/// The capacity of the queue of jobs for the local master. Further ones wait in the connection.
-const QUEUE_CAPACITY: usize = 1024;
 /// The number of recent jobs that are remembered for deduplication.
 const MAX_RECENT: usize = 10_000;
 /// The first interval between authentication attempts while the key is not accepted.
@@ -108,7 +104,7 @@ impl UpstreamMaster {
     }
 
     /// Maintains a session and queues the jobs that it receives. Never returns, since any error may be temporary.
-    async fn run_session(&self, jobs: mpsc::Sender<Received>) {
+    pub async fn run_session(&self, jobs: mpsc::Sender<Received>) {
         let mut backoff = self.backoff();
         let mut progress = Progress::default();
         loop {
@@ -253,15 +249,4 @@ fn publication(load: Value) -> Result<Publication, WireError> {
 /// Queues a job. The queue is closed only at shutdown.
 async fn queue(jobs: &mpsc::Sender<Received>, publication: Publication) {
     _ = jobs.send(Received { publication, at: Instant::now() }).await;
-}
-
-/// Maintains the session with an upstream master, and publishes its jobs, until `stopping`.
-pub(crate) async fn run(upstream: Arc<UpstreamMaster>, publisher: Arc<Publisher>, stopping: CancellationToken) {
-    let (sender, jobs) = mpsc::channel(QUEUE_CAPACITY);
-    tokio::select! {
-        () = upstream.run_session(sender) => {}
-        () = publisher.run(&upstream, jobs) => {}
-        () = stopping.cancelled() => {}
-    }
-    upstream.ready.send_replace(false);
 }
