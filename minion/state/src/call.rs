@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use brine_context::redact::Redactor;
 use brine_context::{Context, StateContext, suggest};
@@ -15,8 +14,11 @@ use brine_value::{Map, Value, map};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 
-use super::sub_states::SUB_STATES;
-use super::{Settings, conditions, slots};
+use crate::options::Settings;
+use crate::result_fields::{Clock, sls_of, text};
+use crate::retry::{Retry, attempt_text};
+use crate::sub_states::{self, SUB_STATES};
+use crate::{conditions, slots};
 
 /// Arguments of the state engine. A function receives them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
@@ -167,7 +169,8 @@ impl Caller<'_> {
         if !chunk.sls.is_empty()
             && let Some(parts) = result.shift_remove(&Value::from(SUB_STATES))
         {
-            result.insert(SUB_STATES.into(), self.sub_states(chunk, &parts).into());
+            let merged = sub_states::results(chunk, &parts, || self.next_number());
+            result.insert(SUB_STATES.into(), merged.into());
         }
         Ok(result)
     }
@@ -362,16 +365,8 @@ fn excepted(chunk: &Chunk, error: CallError) -> Map {
     failure(chunk, format!("An exception occurred in this state: {error}"))
 }
 
-pub(super) fn sls_of(chunk: &Chunk) -> Value {
-    if chunk.sls.is_empty() { Value::Nil } else { (&chunk.sls).into() }
-}
-
 fn failure(chunk: &Chunk, comment: String) -> Map {
     map! {"result" => false, "name" => chunk.written_name(), "changes" => map! {}, "comment" => comment}
-}
-
-pub(super) fn text(result: &Map, key: &str) -> String {
-    result.get(key).map(ToString::to_string).unwrap_or_default()
 }
 
 /// Returns the arguments of a function from a chunk.
@@ -409,12 +404,6 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
     Err(CallError::Arguments { function: full, message })
 }
 
-/// Describes the result of an attempt on one line.
-pub(super) fn attempt_text(attempt: i64, result: &Map, comment: &str) -> String {
-    let result = text(result, "result");
-    format!("Attempt {attempt}: Returned a result of \"{result}\", with the following comment: \"{comment}\"")
-}
-
 /// Masks all values in a value.
 fn mask(value: &mut Value) {
     match value {
@@ -422,72 +411,5 @@ fn mask(value: &mut Value) {
         Value::List(list) => list.iter_mut().for_each(mask),
         other if other.is_truthy() => *other = MASK.into(),
         _ => {}
-    }
-}
-
-/// The start time of a call.
-pub(super) struct Clock(jiff::Zoned, Instant);
-
-impl Clock {
-    pub fn start() -> Self {
-        Clock(brine_clock::now(), Instant::now())
-    }
-
-    /// Writes the start time and the duration in milliseconds.
-    pub fn write(&self, result: &mut Map) {
-        let micros = self.0.subsec_nanosecond() / 1000;
-        let start_time = format!("{}.{micros:06}", self.0.strftime("%H:%M:%S"));
-        result.extend(map! {"start_time" => start_time, "duration" => self.elapsed_ms()});
-    }
-
-    /// Returns the elapsed time in milliseconds.
-    pub fn elapsed_ms(&self) -> f64 {
-        (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3
-    }
-}
-
-/// The settings of retries.
-pub(super) struct Retry {
-    pub until: bool,
-    pub attempts: i64,
-    interval: i64,
-    splay: i64,
-}
-
-impl Retry {
-    /// Parses a `retry` argument. Values of a wrong type are ignored.
-    pub fn read(value: &Value) -> Self {
-        // As in Python, a Boolean is an integer: `attempts: no` is a single attempt.
-        let integer = |value: &Value| value.as_bool().map(i64::from).or_else(|| value.as_i64());
-        let number = |name: &str, default: i64| value.get(name).and_then(integer).unwrap_or(default);
-        Retry {
-            until: value.get("until").and_then(Value::as_bool).unwrap_or(true),
-            attempts: if value == &Value::Bool(false) { 0 } else { number("attempts", 2) },
-            interval: number("interval", 30),
-            splay: number("splay", 0),
-        }
-    }
-
-    pub fn pause(&self) -> Duration {
-        let more = if self.splay > 0 { rand::random_range(0..=self.splay) } else { 0 };
-        Duration::from_secs(u64::try_from(self.interval.saturating_add(more)).unwrap_or(0))
-    }
-
-    /// Adds the planned retries to a result in test mode.
-    pub fn announce(&self, result: &mut Map) {
-        let comment = text(result, "comment");
-        result.insert("comment".into(), format!("{comment}  {self}").into());
-    }
-}
-
-/// The message of test mode.
-impl std::fmt::Display for Retry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Retry { until, attempts, interval, splay } = self;
-        let until = Value::from(*until);
-        write!(
-            f,
-            "The state would be retried every {interval} seconds (with a splay of up to {splay} seconds) a maximum of {attempts} times or until a result of {until} is returned"
-        )
     }
 }

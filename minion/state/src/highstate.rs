@@ -1,6 +1,5 @@
-//! The options of a state run, its pillar, and the compilation of its SLS files.
+//! A prepared state run: its pillar, and the compilation of its SLS files.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,43 +10,14 @@ use brine_function::CallError;
 use brine_sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_value::{Map, Value, map};
 
-use super::{Queue, Settings, Source, Top, Turn, master_options};
+use crate::options::{Options, Settings};
+use crate::queue::Turn;
+use crate::{Source, Top, master_options};
 
 /// The retcode of a run whose pillar could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
 /// The retcode of a run whose SLS files could not be compiled.
 const COMPILER_ERROR: i64 = 1;
-
-/// The options of a state run beside its SLS files.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Whether states only report what they would change.
-    pub test: Option<bool>,
-    /// The environment.
-    pub saltenv: Option<String>,
-    /// The environment of the pillar.
-    pub pillarenv: Option<String>,
-    /// The pillar override.
-    pub pillar: Map,
-    /// Excluded SLS files or ids, as in an SLS's `exclude`.
-    pub exclude: Vec<Value>,
-    /// Whether the run waits for another run.
-    pub queue: Queue,
-    /// Whether the run may run in parallel with another one.
-    pub concurrent: bool,
-    /// Whether the run ignores errors of the pillar.
-    pub force: bool,
-    /// Whether state functions are not called, but reported as not called.
-    pub mock: bool,
-    /// Whether an event is published for each state.
-    pub state_events: bool,
-    /// The name of the top file, instead of the configured one.
-    pub state_top: Option<String>,
-    /// A file with options that override those of the minion.
-    pub localconfig: Option<PathBuf>,
-    /// Whether the master's options do not apply, as for runs without SLS files.
-    pub local_state: bool,
-}
 
 /// The reason why a pillar cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

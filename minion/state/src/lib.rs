@@ -4,14 +4,18 @@
 //! |---|---|
 //! | `top.rs` | the SLS files assigned to this minion |
 //! | `source.rs` | rendering of SLS files for the compiler in `brine_sls::compile` |
-//! | `highstate.rs` | the options of a run, its pillar, compilation |
+//! | `options.rs` | the options and settings of a run |
+//! | `highstate.rs` | a prepared run: its pillar, compilation |
 //! | `master_options.rs` | the options that the master sets |
 //! | `queue.rs` | mutual exclusion of state runs |
 //! | `pause.rs` | pausing and ending runs between two states |
 //! | `run/` | running steps in order by their requisites, and listeners after them |
 //! | `parallel/` | states with `parallel: True` |
 //! | `requisites.rs` | evaluation of the requisites of a step |
-//! | `call.rs` | one call of a state function, with conditions, retries and the common fields of results |
+//! | `call.rs` | one call of a state function, with conditions and retries |
+//! | `retry.rs` | the argument `retry` |
+//! | `result_fields.rs` | the common fields of results |
+//! | `sub_states.rs` | the results of states that another state has run itself |
 //! | `conditions.rs` | `global_state_conditions`, `onlyif`, `unless`, `creates`, `check_cmd` |
 //!
 //! The module `state` of the crate `brine-modules` contains the execution functions.
@@ -22,10 +26,13 @@ mod call;
 mod conditions;
 mod highstate;
 mod master_options;
+mod options;
 mod parallel;
 pub mod pause;
 mod queue;
 mod requisites;
+mod result_fields;
+mod retry;
 mod run;
 mod slots;
 mod source;
@@ -33,9 +40,10 @@ mod sub_states;
 mod top;
 
 pub use call::call_errors;
-pub use highstate::{Options, PillarError, StateRun, errors};
-pub use queue::{Queue, Turn, only_run, other_runs};
-pub use run::{Settings, run};
+pub use highstate::{PillarError, StateRun, errors};
+pub use options::{Options, Queue, Settings};
+pub use queue::{Turn, only_run, other_runs};
+pub use run::run;
 pub use source::Source;
 pub use top::Top;
 

@@ -5,46 +5,11 @@ use std::time::Duration;
 
 use brine_context::Context;
 use brine_context::state_queue::{self, QueuedRun, StateQueueError, Ticket};
-use brine_value::Value;
 
-use super::Options;
+use crate::options::Options;
 
 /// The polling interval of a waiting run.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Whether a run waits for another one: `queue`, or `state_queue` of the configuration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Queue {
-    /// The run is refused.
-    #[default]
-    Refuse,
-    /// The run waits.
-    Wait,
-    /// The run waits unless this many are waiting already.
-    WaitIfFewer(usize),
-}
-
-impl Queue {
-    /// Parses the option: True, or the maximum number of waiting runs.
-    pub fn of(value: &Value) -> Self {
-        match value {
-            Value::Int(most) => {
-                usize::try_from(*most).ok().filter(|most| *most > 0).map_or(Queue::Refuse, Queue::WaitIfFewer)
-            }
-            other if other.is_truthy() => Queue::Wait,
-            _ => Queue::Refuse,
-        }
-    }
-
-    /// Whether another run may wait behind `before` runs: the running one and the waiting ones.
-    fn admits(self, before: usize) -> bool {
-        match self {
-            Queue::Refuse => false,
-            Queue::Wait => true,
-            Queue::WaitIfFewer(most) => before <= most,
-        }
-    }
-}
 
 /// The turn of a state run: no other one runs until it is dropped.
 #[derive(Debug, Default)]
@@ -94,24 +59,4 @@ fn describe(run: &QueuedRun) -> String {
         "The function \"{}\" is running as PID {} and was started at {started} with jid {}",
         run.fun, run.pid, run.jid
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_limits_the_waiting_runs() {
-        for (written, before, admits) in [
-            (Value::Nil, 1, false),
-            (false.into(), 1, false),
-            (0.into(), 1, false),
-            (true.into(), 9, true),
-            (1.into(), 1, true),
-            (1.into(), 2, false),
-            (2.into(), 2, true),
-        ] {
-            assert_eq!(Queue::of(&written).admits(before), admits, "{written} behind {before}");
-        }
-    }
 }

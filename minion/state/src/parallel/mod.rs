@@ -12,7 +12,9 @@ use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::call::{Caller, Clock, Retry, attempt_text, text};
+use crate::call::Caller;
+use crate::result_fields::{Clock, text};
+use crate::retry::{Retry, attempt_text};
 
 type Outcome = Result<Map, CallError>;
 

@@ -14,31 +14,16 @@ use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use crate::call::{Caller, Clock, sls_of, text};
+use crate::call::Caller;
+use crate::options::Settings;
 use crate::parallel::ParallelStates;
 use crate::pause;
 use crate::requisites::{Verdict, evaluate};
+use crate::result_fields::{Clock, sls_of, text};
 use crate::sub_states::SUB_STATES;
 
 /// The job's retcode if a state failed, or there was none.
 const STATE_FAILURE: i64 = 2;
-
-/// The settings of a run.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Whether states only report what they would change.
-    pub test: bool,
-    /// Whether the first failure ends the run.
-    pub failhard: bool,
-    /// Whether no state function is called.
-    pub mock: bool,
-    /// Whether an event is published for each state.
-    pub state_events: bool,
-    /// The modules whose states are aggregated: `state_aggregate`.
-    pub aggregate: Value,
-    /// The maximum number of parallel states; 0 for no limit.
-    pub max_parallel: usize,
-}
 
 /// Runs the steps in order, then the listeners, and the beacons of states. Sets the job's retcode: 2 if a state failed or none ran.
 ///
