@@ -1,7 +1,5 @@
 //! `lowpkg`: the database of dpkg.
 
-mod info;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -13,13 +11,14 @@ use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value, map};
 
-pub(crate) use self::info::described;
+use crate::pkg::dpkg::{self, debian};
+use crate::pkg::{packages as manager, rpm_info};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `lowpkg`.
 pub static FUNCTIONS: Functions<Context> =
-    registry!("lowpkg", [bin_pkg_info, unpurge, list_pkgs, file_list, file_dict, info::info]);
+    registry!("lowpkg", [bin_pkg_info, unpurge, list_pkgs, file_list, file_dict, info]);
 
 /// Return the name, the version and the architecture of a package file, a path or a URL such as `salt://x.deb`.
 ///
@@ -125,6 +124,32 @@ pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kw
     })
 }
 
+/// Return the attributes of all or some installed packages from dpkg or rpm: version, architecture, vendor,
+/// description, licenses, ...
+///
+/// failhard
+///     With dpkg: whether an unknown package is an error.
+/// attr
+///     With rpm: the attributes, separated by commas.
+/// all_versions
+///     With rpm: whether all installed versions of a package are returned, as a list.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.info
+///     salt '*' lowpkg.info apache2 bash
+#[function]
+pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    if let Ok(manager) = manager(context)
+        && manager.is_rpm()
+    {
+        return Ok(rpm_info::described(context, &rpm_info::InfoQuery::read(&packages, &kwargs))?.into());
+    }
+    refuse_root("lowpkg.info", &kwargs)?;
+    let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
+    Ok(dpkg::described(context, &strings(&packages), failhard)?.into())
+}
+
 /// Return the files of installed packages, or of some.
 ///
 /// CLI Example:
@@ -163,14 +188,6 @@ pub fn file_dict(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kw
 
 fn strings(names: &[Value]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
-}
-
-/// Fails on systems without dpkg.
-fn debian(context: &Context) -> Result<(), CallError> {
-    match context.os_family().as_str() {
-        "Debian" => Ok(()),
-        family => Err(CallError::Execution(format!("lowpkg works with dpkg only, not on the os_family '{family}'"))),
-    }
 }
 
 /// Returns a line for each installed package: the fields of `format` after the status, which comes first. The inner

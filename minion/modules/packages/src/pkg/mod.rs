@@ -1,11 +1,13 @@
 //! `pkg`: packages of this host.
 //!
 //! `manager.rs` defines the interface of package managers; apt, dnf, zypper, apk and pacman implement it, one file
-//! or directory each. Code shared by functions and states is in `install/`, version requirements in `versions/`.
+//! or directory each. `dpkg/` reads the attributes of installed packages, as `rpm/info.rs`. Code shared by functions and
+//! states is in `install/`, version requirements in `versions/`.
 
 mod apk;
 mod apt;
 mod dnf;
+pub(crate) mod dpkg;
 mod holds;
 mod install;
 mod manager;

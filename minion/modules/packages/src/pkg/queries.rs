@@ -7,11 +7,11 @@ use brine_function::{Args, CallError, CallResult, Functions, function, registry}
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
+use super::dpkg;
 use super::manager::{Details, Installed, Listed, packages};
 use super::options::{Options, is_true};
 use super::rpm::{info, split_arch};
 use super::versions::{compare, newer};
-use crate::lowpkg;
 use brine_function::arguments::{names, refuse};
 
 /// Execution functions of `pkg`.
@@ -266,7 +266,7 @@ pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] m
     }
     let names: Vec<String> = args.iter().map(ToString::to_string).collect();
     let mut report = Map::new();
-    for (name, about) in lowpkg::described(context, &names, failhard)? {
+    for (name, about) in dpkg::described(context, &names, failhard)? {
         let Value::Map(about) = about else { continue };
         // The second letter of the status is the state.
         let status = about.get("status").map_or_else(|| "ii".to_owned(), ToString::to_string);

@@ -1,18 +1,14 @@
-//! `lowpkg.info` and `pkg.info_installed`: attributes of installed packages from dpkg. `pkg/rpm/info.rs` is the
-//! counterpart for rpm.
+//! Attributes of installed packages from the database of dpkg. `rpm/info.rs` is the counterpart for rpm.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, function};
+use brine_function::CallError;
 use brine_host::programs::argument;
-use brine_value::{Map, Value};
+use brine_value::Map;
 use jiff::Timestamp;
-
-use super::{debian, strings};
-use crate::pkg::{packages as manager, rpm_info};
 
 /// The attributes of a package with their fields of dpkg-query, in the order of the result.
 const FIELDS: &[(&str, &str)] = &[
@@ -37,30 +33,12 @@ const FIELDS: &[(&str, &str)] = &[
 /// The line that terminates the record of a package.
 const RECORD_END: &str = "*/~^\\*";
 
-/// Return the attributes of all or some installed packages from dpkg or rpm: version, architecture, vendor,
-/// description, licenses, ...
-///
-/// failhard
-///     With dpkg: whether an unknown package is an error.
-/// attr
-///     With rpm: the attributes, separated by commas.
-/// all_versions
-///     With rpm: whether all installed versions of a package are returned, as a list.
-///
-/// CLI Example:
-///
-///     salt '*' lowpkg.info
-///     salt '*' lowpkg.info apache2 bash
-#[function]
-pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    if let Ok(manager) = manager(context)
-        && manager.is_rpm()
-    {
-        return Ok(rpm_info::described(context, &rpm_info::InfoQuery::read(&packages, &kwargs))?.into());
+/// Fails on systems without dpkg.
+pub(crate) fn debian(context: &Context) -> Result<(), CallError> {
+    match context.os_family().as_str() {
+        "Debian" => Ok(()),
+        family => Err(CallError::Execution(format!("lowpkg works with dpkg only, not on the os_family '{family}'"))),
     }
-    super::refuse_root("lowpkg.info", &kwargs)?;
-    let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
-    Ok(described(context, &strings(&packages), failhard)?.into())
 }
 
 /// Returns the attributes of packages from dpkg, by name.
