@@ -1,4 +1,5 @@
 //! Execution and state modules for files and commands: one directory per Salt module.
+//! `checksum` and `file_cache` are no Salt modules: several share them.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
@@ -19,6 +20,9 @@ pub(crate) mod rsync;
 pub(crate) mod temp;
 pub(crate) mod webutil;
 pub(crate) mod xml;
+
+mod checksum;
+mod file_cache;
 
 #[cfg(test)]
 mod testing;

@@ -9,7 +9,8 @@ use brine_host::process::{Output, Program};
 use brine_text::shell::quote;
 
 use super::limits::LimitError;
-use super::{split_options, zipped};
+use super::zipped;
+use crate::cmd::split_options;
 
 /// Archive formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,8 +26,8 @@ use brine_text::glob::{self, is_pattern};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
-use super::cmd::{self, CommandArgs};
-use super::cp::file_cache;
+use crate::cmd::{self, CommandArgs, split_options};
+use crate::file_cache;
 use brine_function::arguments::names;
 use contents::at;
 pub use contents::{Contents, Format, TAR_LISTING, contents, tar_listing};
@@ -327,12 +327,6 @@ fn expand(sources: &Value) -> Vec<String> {
         glob::paths(Path::new(""), &name).into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
     };
     names(sources).into_iter().flat_map(paths).collect()
-}
-
-/// Splits options into arguments.
-pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
-    brine_host::process::split(options)
-        .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))
 }
 
 /// Returns the first files, followed by a note with the number of omitted ones.

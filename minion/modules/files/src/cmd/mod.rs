@@ -247,6 +247,12 @@ fn log_output(context: &Context, output: &Output, is_failure: bool) {
     }
 }
 
+/// Splits options into arguments.
+pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
+    brine_host::process::split(options)
+        .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))
+}
+
 /// Joins arguments into a string that a shell and [`brine_host::process::split`] split alike.
 fn joined(args: &Value) -> String {
     match args {

@@ -9,8 +9,8 @@ use brine_system::files::{Attributes, Draft, Entry, Flush, Links};
 use brine_system::user_files;
 use brine_value::Value;
 
-use crate::cp::file_cache;
 use crate::file;
+use crate::file_cache;
 
 /// Copies a file of the file server to a path or into a directory, and returns the path. Returns false if the file
 /// or the directory does not exist.

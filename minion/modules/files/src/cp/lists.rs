@@ -8,7 +8,7 @@ use brine_function::{CallError, CallResult, function};
 use brine_value::{Value, map};
 
 use super::{below, environment};
-use crate::file;
+use crate::checksum::{digest, hash_kind};
 
 /// Return the hash of a file of the file server or of this host, with its type. Returns an empty string if the file
 /// server has no such file, and nothing if this host has none.
@@ -19,10 +19,10 @@ use crate::file;
 #[function]
 pub fn hash_file(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
     let own = brine_fileserver::hash_kind(&context.config().opts).name();
-    let report = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
+    let report = |hash: String| map! {"hash_type" => hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
     if !path.starts_with("salt://") {
         let path = Path::new(&path);
-        return if path.exists() { file::digest(path, own).map(report) } else { Ok(Value::map()) };
+        return if path.exists() { digest(path, own).map(report) } else { Ok(Value::map()) };
     }
     let saltenv = environment(context, saltenv);
     let (name, saltenv) = in_environment(&path, &saltenv);

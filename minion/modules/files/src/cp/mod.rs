@@ -1,9 +1,8 @@
 //! `cp`: copies, caches and lists files of the file server, of web servers and of this host.
 //!
-//! The module [`crate::cp::file_cache`] defines the paths in the cache.
+//! [`crate::file_cache`] owns the cache.
 
 mod copies;
-pub(crate) mod file_cache;
 mod lists;
 pub mod push;
 pub mod recv;
@@ -18,9 +17,9 @@ use brine_system::files;
 use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
-use crate::cp::file_cache::Remote;
 use crate::file;
 use crate::file::state::Selection;
+use crate::file_cache::{self, Remote};
 use copies::{content, copied, fetched, has_directory_for, last_name, within};
 
 pub(super) static MODULE: Module =

@@ -17,6 +17,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 use regex::Regex;
 
 use super::kind;
+use crate::checksum::digest;
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: Functions<Context> = registry!("file", [find]);
@@ -278,7 +279,7 @@ fn field_of(field: &str, path: &Path, status: &Metadata) -> Option<Result<Value,
         "user" => user_of(status.uid()).map_or_else(|| i64::from(status.uid()).into(), |user| user.name.into()),
         "group" => group_of(status.gid()).map_or_else(|| i64::from(status.gid()).into(), |group| group.name.into()),
         "md5" if status.is_file() => {
-            return Some(super::digest(path, "md5").map(Value::from));
+            return Some(digest(path, "md5").map(Value::from));
         }
         "md5" => "".into(),
         _ => return None,

@@ -12,6 +12,7 @@ use brine_value::{Map, Value, list, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::{at, flags, group_name, is_test, kind, mode_text, status, user_name};
+use crate::checksum::digest;
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: Functions<Context> = registry!(
@@ -326,7 +327,7 @@ pub fn stats(
         "target" => if follow_symlinks { file.canonicalize().unwrap_or(file.clone()) } else { file.clone() }.display().to_string(),
     };
     if let Some(form) = hash_type {
-        stats.insert("sum".into(), super::digest(&file, &form)?.into());
+        stats.insert("sum".into(), digest(&file, &form)?.into());
     }
     Ok(stats.into())
 }

@@ -9,8 +9,7 @@ use brine_value::Value;
 
 use super::changes::{keep, read};
 use super::edit::{self, Replacing, compile};
-use crate::archive::split_options;
-use crate::cmd;
+use crate::cmd::{self, split_options};
 
 /// Edit a file with `sed`, and return its output. `file.replace` is more general.
 ///

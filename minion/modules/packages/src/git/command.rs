@@ -6,7 +6,7 @@ use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
 use super::{Git, GitError, strings, with_login};
-use brine_modules_files::archive::split_options;
+use brine_modules_files::cmd::split_options;
 
 /// Options of a git command.
 #[derive(Args)]

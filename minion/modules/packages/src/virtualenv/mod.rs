@@ -213,7 +213,7 @@ fn maker(program: Option<String>) -> Result<Vec<String>, CallError> {
 
 /// Returns the command line of `venv_bin`: `venv` and an interpreter stand for Python's module.
 fn words_of(program: &str) -> Result<Vec<String>, CallError> {
-    let mut words = brine_modules_files::archive::split_options(program)?;
+    let mut words = cmd::split_options(program)?;
     if words == ["venv"] {
         words = vec!["python3".into()];
     }

@@ -7,8 +7,8 @@ use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
 use super::{Extracted, StateContext};
-use crate::archive::{self, Contents, Format, split_options};
-use crate::cmd::{self, CommandArgs};
+use crate::archive::{self, Contents, Format};
+use crate::cmd::{self, CommandArgs, split_options};
 
 impl Extracted {
     /// Returns the number of leading components that `tar` strips from each path.

@@ -9,7 +9,7 @@ use brine_system::user_files;
 use brine_value::{Value, map};
 
 use super::source::{self, Hash, Problem, Verify};
-use crate::cp::file_cache;
+use crate::file_cache;
 
 /// The arguments of `file.cached`.
 #[derive(Args)]

@@ -9,7 +9,7 @@ use brine_value::{Value, map};
 use brine_yaml::traverse;
 
 use super::invalid_path;
-use crate::file::hex_digest;
+use crate::checksum::hex_digest;
 
 pub(super) fn state(
     context: &StateContext,

@@ -11,8 +11,8 @@ use brine_host::web;
 use brine_value::Value;
 
 pub(crate) use super::signature::Signers;
-use crate::cp::file_cache::{self, Remote};
-use crate::file::hash_kind;
+use crate::checksum::hash_kind;
+use crate::file_cache::{self, Remote};
 
 /// Verification of a content.
 #[derive(Debug, Clone, Default)]

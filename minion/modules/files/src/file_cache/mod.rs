@@ -11,7 +11,7 @@ use brine_host::web::{self, Fetched};
 use brine_system::files::{self, Attributes, Draft, Entry, Flush, Links};
 use brine_system::user_files;
 
-use crate::file::{digest, hash_kind, hex_digest};
+use crate::checksum::{digest, hash_kind, hex_digest};
 
 /// Options for fetching a file from a web server.
 #[derive(Debug, Clone, Default)]
