@@ -11,6 +11,7 @@
 //! | `blackout` | the functions that may be called in a blackout |
 //! | `seen_jobs` | the ids of received jobs, for deduplication |
 //! | `outbox` | returns and events that the master has not accepted yet |
+//! | `leader` | the minion that runs the schedule, beacons and the reactor, among those of several masters |
 //! | [`events`] | events on the minion's own bus |
 //! | [`reactions`] | the minion's own reactor |
 //! | `schedule` | the schedule |
@@ -31,6 +32,7 @@ mod engines;
 pub mod events;
 pub mod identity;
 pub mod jobs;
+mod leader;
 pub mod master_files;
 mod master_link;
 mod masters;

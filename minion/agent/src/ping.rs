@@ -1,13 +1,11 @@
 //! `ping_interval`: publishes a heartbeat event to the master at an interval.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use brine_config::MinionConfig;
 use brine_context::MasterEvent;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-use crate::daemon::Connected;
 
 /// Returns `ping_interval`, unless that is 0 or invalid.
 pub(crate) fn interval(config: &MinionConfig) -> Option<Duration> {
@@ -19,17 +17,22 @@ pub(crate) fn interval(config: &MinionConfig) -> Option<Duration> {
     every.ok().filter(|every| !every.is_zero())
 }
 
-/// Publishes `minion_ping` on the master's bus at this interval, until `shutdown`.
-pub(crate) async fn run(connected: Arc<Connected>, every: Duration, shutdown: CancellationToken) {
+/// Publishes `minion_ping` by `fire` at this interval while the master serves the minion (`ready`), until `shutdown`.
+pub(crate) async fn run<F: Future<Output = Result<(), String>>>(
+    fire: impl Fn(MasterEvent) -> F,
+    ready: watch::Receiver<bool>,
+    every: Duration,
+    shutdown: CancellationToken,
+) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(every) => {}
             () = shutdown.cancelled() => return,
         }
-        if !connected.is_ready() {
+        if !*ready.borrow() {
             continue;
         }
-        if let Err(error) = connected.fire(&MasterEvent::new("minion_ping", "ping")).await {
+        if let Err(error) = fire(MasterEvent::new("minion_ping", "ping")).await {
             tracing::warn!(error, "pinging the master failed");
         }
     }

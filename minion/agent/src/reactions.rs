@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::blackout;
-use crate::daemon::Leader;
+use crate::leader::Leader;
 use crate::pool::{JobPool, PoolError};
 
 /// The number of events that are handled concurrently.

@@ -7,7 +7,7 @@ use brine_config::MinionConfig;
 use brine_context::local_bus::LocalBus;
 use tokio::runtime::Handle;
 
-use crate::daemon::Leader;
+use crate::leader::Leader;
 use crate::pool::JobPool;
 use crate::schedule::MinionSchedule;
 

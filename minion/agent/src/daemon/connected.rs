@@ -21,6 +21,7 @@ use super::intake::report_interrupted;
 use super::received::Received;
 use super::{MinionError, master_function, prepare};
 use crate::channel::{Channel, ChannelError};
+use crate::events::MasterSession;
 use crate::master_files::MasterFiles;
 use crate::master_link::{MasterUpstream, Others, is_accepted, pillar_load, send_event};
 use crate::masters::Address;
@@ -290,46 +291,9 @@ impl Connected {
         self.minion.set_pillar(pillar);
     }
 
-    /// Collects the grains again. Returns whether they have changed.
-    pub async fn refresh_grains(&self) -> bool {
-        let minion = Arc::clone(&self.minion);
-        let render = &self.pool.executors().render;
-        match render.run(move |_| minion.collect_grains()).await {
-            Ok(mut grains) => {
-                if let Some(master) = self.master() {
-                    grains.insert("master".into(), master.host.into());
-                }
-                let has_changed = *self.minion.grains.get() != grains;
-                self.minion.grains.set(grains);
-                has_changed
-            }
-            Err(error) => {
-                tracing::error!(%error, "refreshing grains failed");
-                false
-            }
-        }
-    }
-
     /// Publishes an event on the master's bus.
     pub async fn fire(&self, event: &MasterEvent) -> Result<(), String> {
         send_event(&self.channel, &self.id, event).await
-    }
-
-    /// Queues an event for the master's bus. It is retried until the master accepts it.
-    pub fn fire_later(&self, event: &MasterEvent) {
-        self.events.push(&event.tag, &event.request(self.id.as_str()));
-    }
-
-    /// Queues events of beacons, each with `tag` and `data`.
-    pub fn fire_all_later(&self, events: Value) {
-        let load =
-            map! {"cmd" => "_minion_event", "id" => self.id.as_str(), "events" => events, "pretag" => Value::Nil};
-        self.events.push("beacons", &load);
-    }
-
-    /// Whether there is or was a session.
-    pub fn was_ready(&self) -> bool {
-        self.is_ready() || self.was_ready.load(Ordering::Relaxed)
     }
 
     /// Whether there is a session.
@@ -406,6 +370,54 @@ impl Connected {
     pub(super) fn backoff(&self) -> Backoff {
         let config = &self.minion.config;
         Backoff::new(config.recon_default.milliseconds(), config.recon_max.milliseconds())
+    }
+}
+
+impl MasterSession for Connected {
+    fn was_ready(&self) -> bool {
+        self.is_ready() || self.was_ready.load(Ordering::Relaxed)
+    }
+
+    fn queue_event(&self, event: &MasterEvent) {
+        self.events.push(&event.tag, &event.request(self.id.as_str()));
+    }
+
+    fn queue_beacon_events(&self, events: Value) {
+        let load =
+            map! {"cmd" => "_minion_event", "id" => self.id.as_str(), "events" => events, "pretag" => Value::Nil};
+        self.events.push("beacons", &load);
+    }
+
+    fn queue_return(self: &Arc<Self>, load: Map) {
+        let this = Arc::clone(self);
+        self.pool.spawn(async move { this.return_later(load).await });
+    }
+
+    fn refresh_modules(&self) {
+        self.minion.custom.refresh();
+    }
+
+    async fn refresh_grains(&self) -> bool {
+        let minion = Arc::clone(&self.minion);
+        let render = &self.pool.executors().render;
+        match render.run(move |_| minion.collect_grains()).await {
+            Ok(mut grains) => {
+                if let Some(master) = self.master() {
+                    grains.insert("master".into(), master.host.into());
+                }
+                let has_changed = *self.minion.grains.get() != grains;
+                self.minion.grains.set(grains);
+                has_changed
+            }
+            Err(error) => {
+                tracing::error!(%error, "refreshing grains failed");
+                false
+            }
+        }
+    }
+
+    async fn refresh_pillar(&self) -> Result<(), String> {
+        Connected::refresh_pillar(self).await.map_err(|error| error.to_string())
     }
 }
 

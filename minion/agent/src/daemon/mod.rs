@@ -9,7 +9,6 @@ pub mod catch_up;
 mod connected;
 mod failover;
 mod intake;
-mod leader;
 mod master_function;
 mod received;
 
@@ -32,9 +31,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::connected::Connected;
 use self::intake::{handle_job, start_job};
-pub(crate) use self::leader::Leader;
 use crate::channel::{ChannelError, OpenError};
 use crate::events::Kind;
+use crate::leader::Leader;
 use crate::masters::{Address, Masters, Next};
 use crate::seen_jobs::SeenJobs;
 use crate::{beacons, engines, jobs, metrics, schedule};
@@ -118,7 +117,7 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
     let mut tasks = Supervisor::new();
     let served = bus.clone();
     tasks.start("event sockets", |stopping| sockets.serve(served, stopping));
-    let leader = Leader::of(&all);
+    let leader = Leader::among(all.iter().map(|one| (Arc::clone(&one.minion), one.ready.subscribe())).collect());
     if let Some(reactor) = crate::reactions::reactor(&leader, &first.pool, &bus)? {
         tasks.start("reactor", |stopping| reactor.run(stopping));
     }
@@ -200,7 +199,14 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     }
     if let Some(every) = crate::ping::interval(&connected.minion.config) {
         let this = Arc::clone(connected);
-        tasks.start_restarting("ping", move |stopping| crate::ping::run(Arc::clone(&this), every, stopping));
+        tasks.start_restarting("ping", move |stopping| {
+            let (sender, ready) = (Arc::clone(&this), this.ready.subscribe());
+            let fire = move |event| {
+                let sender = Arc::clone(&sender);
+                async move { sender.fire(&event).await }
+            };
+            crate::ping::run(fire, ready, every, stopping)
+        });
     }
     for (name, queue) in [("returns", &connected.returns), ("events", &connected.events)] {
         let (queue, connected) = (Arc::clone(queue), Arc::clone(connected));

@@ -9,7 +9,6 @@ use brine_event::{Event, SEQ, STAMP};
 use brine_value::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::daemon::Connected;
 use crate::{beacons, schedule};
 
 /// The events that query or change beacons or the schedule.
@@ -34,10 +33,28 @@ impl Kind {
     }
 }
 
+/// A session with a master, as far as events on the minion's own bus use it.
+pub(crate) trait MasterSession: Send + Sync + 'static {
+    /// Whether there is or was a session.
+    fn was_ready(&self) -> bool;
+    /// Queues an event for the master's bus. It is retried until the master accepts it.
+    fn queue_event(&self, event: &MasterEvent);
+    /// Queues events of beacons, each with `tag` and `data`.
+    fn queue_beacon_events(&self, events: Value);
+    /// Queues a return, in a task of its own.
+    fn queue_return(self: &Arc<Self>, load: Map);
+    /// Reloads the custom modules of the minion.
+    fn refresh_modules(&self);
+    /// Collects the grains again. Returns whether they have changed.
+    fn refresh_grains(&self) -> impl Future<Output = bool> + Send;
+    /// Requests the pillar, or renders that of this host.
+    fn refresh_pillar(&self) -> impl Future<Output = Result<(), String>> + Send;
+}
+
 /// Handles the events that Salt's tools and the minion's own components publish for a minion. `fire_master`, beacon
 /// events and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh pillar
 /// and grains; `module_refresh` reloads custom modules.
-pub(crate) async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
+pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
     loop {
@@ -47,37 +64,36 @@ pub(crate) async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shut
         };
         let Some(event) = event else { return };
         let done = match event.tag() {
-            "fire_master" => forward(&connected, &event.data()),
-            beacons::RETURN if !connected.was_ready() => {
+            "fire_master" => forward(&*session, &event.data()),
+            beacons::RETURN if !session.was_ready() => {
                 tracing::debug!("there was no master yet: events of beacons stay on the minion's own bus");
                 Ok(())
             }
             beacons::RETURN => {
-                connected.fire_all_later(event.data().swap_remove("beacons").unwrap_or_default());
+                session.queue_beacon_events(event.data().swap_remove("beacons").unwrap_or_default());
                 Ok(())
             }
             schedule::RETURN => {
                 let mut load = event.data();
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
                 // The next event does not wait until the return is queued.
-                let returning = Arc::clone(&connected);
-                connected.pool.spawn(async move { returning.return_later(load).await });
+                session.queue_return(load);
                 Ok(())
             }
             "module_refresh" => {
-                connected.minion.custom.refresh();
+                session.refresh_modules();
                 Ok(())
             }
             "grains_refresh" => {
-                connected.minion.custom.refresh();
-                let has_changed = connected.refresh_grains().await;
+                session.refresh_modules();
+                let has_changed = session.refresh_grains().await;
                 // `grains_refresh_every` asks for a new pillar only if it may differ.
                 match event.data().get("force_refresh") {
                     Some(Value::Bool(false)) if !has_changed => Ok(()),
-                    _ => connected.refresh_pillar().await.map_err(|error| error.to_string()),
+                    _ => session.refresh_pillar().await,
                 }
             }
-            _ => connected.refresh_pillar().await.map_err(|error| error.to_string()),
+            _ => session.refresh_pillar().await,
         };
         if let Err(error) = done {
             tracing::error!(tag = event.tag(), error, "handling an event of the minion's own bus failed");
@@ -131,17 +147,17 @@ async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Resu
 }
 
 /// Queues one or several events for the master.
-fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
+fn forward(session: &impl MasterSession, data: &Map) -> Result<(), String> {
     let text = |map: &Map, name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
     let several = data.get("events").and_then(Value::as_list).unwrap_or_default();
     for event in several.iter().filter_map(Value::as_map) {
         let tag = text(event, "tag").ok_or("an event has no tag")?;
         let tag = text(data, "pretag").map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
-        connected.fire_later(&MasterEvent::new(&tag, event.get("data").cloned().unwrap_or_default()));
+        session.queue_event(&MasterEvent::new(&tag, event.get("data").cloned().unwrap_or_default()));
     }
     match text(data, "tag") {
         Some(tag) => {
-            connected.fire_later(&MasterEvent::new(&tag, data.get("data").cloned().unwrap_or_default()));
+            session.queue_event(&MasterEvent::new(&tag, data.get("data").cloned().unwrap_or_default()));
             Ok(())
         }
         None if several.is_empty() => Err("the event has no tag".to_owned()),

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{Answer, answer};
-use crate::daemon::Leader;
 use crate::jobs;
+use crate::leader::Leader;
 use crate::pool::JobPool;
 use crate::spool::Spool;
 pub(crate) use brine_schedule::RETURN;

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use brine_context::Minion;
 use tokio::sync::watch;
 
-use super::Connected;
-
 /// The minion that runs the schedule, beacons and the reactor: the first one that a master serves. When its master is lost,
 /// another one takes over and keeps the lead.
 #[derive(Clone)]
@@ -20,19 +18,15 @@ struct Candidates {
 }
 
 impl Leader {
-    pub fn of(all: &[Arc<Connected>]) -> Self {
-        let candidate = |one: &Arc<Connected>| (Arc::clone(&one.minion), one.ready.subscribe());
-        Leader::among(all.iter().map(candidate).collect())
+    /// Creates a leader among these minions, each with whether its master serves it.
+    pub fn among(all: Vec<(Arc<Minion>, watch::Receiver<bool>)>) -> Self {
+        Leader(Arc::new(Candidates { all, current: AtomicUsize::new(0) }))
     }
 
     /// Creates a leader without a connection.
     #[cfg(test)]
     pub fn only(minion: &Arc<Minion>) -> Self {
         Leader::among(vec![(Arc::clone(minion), watch::channel(false).1)])
-    }
-
-    fn among(all: Vec<(Arc<Minion>, watch::Receiver<bool>)>) -> Self {
-        Leader(Arc::new(Candidates { all, current: AtomicUsize::new(0) }))
     }
 
     /// Returns the current leader.
