@@ -2,11 +2,12 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `context` | [`Minion`], [`Job`] and [`Context`]; the traits for access to the master and to files |
-//! | `function` | the context and result of state functions: [`StateContext`], [`StateReturn`] |
+//! | `context` | [`Context`] and [`StateContext`], with their [`Minion`] and [`Job`]; the functions of all Salt modules, from the crate that owns them: [`Modules`] |
+//! | `state_return` | the result of state functions: [`StateReturn`] |
+//! | `upstream` | the traits for access to the master and to files: [`Upstream`], [`FileClient`] |
+//! | `assembly` | the creation of minions |
 //! | [`runners`] | the runner functions of this program, by name |
-//! | `modules` | the functions of all Salt modules, from the crate that owns them: [`Modules`] |
-//! | [`custom`] | custom modules in Python |
+//! | [`custom`], `custom_calls` | custom modules in Python, and the calls of their functions |
 //! | `allowed` | the modules that the configuration allows |
 //! | `executors`, `sudo` | the executors, which call the function of a job |
 //! | `grains` | the grains, collected when they are first read: [`Grains`] |
@@ -28,34 +29,36 @@
 #![warn(clippy::self_named_module_files)]
 
 mod allowed;
+mod assembly;
 pub mod beacons;
 mod context;
 pub mod custom;
+mod custom_calls;
 mod executors;
 mod facts;
 pub mod files;
-mod function;
 mod grains;
 mod identity;
 pub mod jobs;
 pub mod local_bus;
 pub mod masterless;
-mod modules;
 pub mod programs;
 pub mod redact;
 pub mod runners;
 pub mod schedule;
 pub mod state_beacon;
 pub mod state_queue;
+mod state_return;
 mod sudo;
 pub mod suggest;
 pub mod template_functions;
 pub mod template_host;
+mod upstream;
 
 pub use brine_mask::Mask;
-pub use context::{Context, FileClient, Job, MINE_FUNCTIONS, MasterEvent, Minion, Upstream};
+pub use context::{Aggregate, Context, Job, MINE_FUNCTIONS, Minion, Module, Modules, StateContext};
 pub use facts::MinionFacts;
-pub use function::{StateContext, StateReturn};
 pub use grains::Grains;
 pub use identity::{MASTER_KEY, SetupError, id_of_name, known_id, minion_id, store_id};
-pub use modules::{Aggregate, Module, Modules};
+pub use state_return::StateReturn;
+pub use upstream::{FileClient, MasterEvent, Upstream};

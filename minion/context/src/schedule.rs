@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
+use brine_config::MinionConfig;
 use brine_system::files;
 use brine_value::{Map, map};
 use brine_yaml::Style;
-
-use crate::Minion;
 
 /// Salt's name for the mine job.
 pub const MINE: &str = "__mine_interval";
@@ -15,13 +14,13 @@ pub const MINE: &str = "__mine_interval";
 pub const GRAINS: &str = "__update_grains";
 
 /// Returns the file with the saved schedule.
-pub fn file(minion: &Minion) -> PathBuf {
-    minion.config.config_dir.join("minion.d/_schedule.conf")
+pub fn file(config: &MinionConfig) -> PathBuf {
+    config.config_dir.join("minion.d/_schedule.conf")
 }
 
 /// Writes a schedule to its file.
-pub fn write(minion: &Minion, schedule: &Map) -> Result<(), String> {
-    let path = file(minion);
+pub fn write(config: &MinionConfig, schedule: &Map) -> Result<(), String> {
+    let path = file(config);
     let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
     let directory = path.parent().unwrap_or(&path);
     std::fs::create_dir_all(directory).map_err(|error| format!("creating {} failed: {error}", directory.display()))?;

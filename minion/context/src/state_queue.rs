@@ -16,8 +16,6 @@ use brine_system::files::{self, FileError};
 use brine_value::{FromValue, Map, Value, map, msgpack};
 use parking_lot::Mutex;
 
-use crate::{Job, Minion};
-
 /// The file whose lock is held while a number is given.
 const LOCK: &str = "lock";
 /// The deadline for that lock, which is held for some file operations: a stopped process may hold it for longer.
@@ -38,12 +36,12 @@ pub enum StateQueueError {
     Locked(PathBuf),
 }
 
-/// A state run that is running or waiting.
+/// A state run, running or waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedRun {
     /// The job id.
     pub jid: String,
-    /// The function.
+    /// The function, or the functions.
     pub fun: String,
     /// The process.
     pub pid: u32,
@@ -59,13 +57,13 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Returns a new ticket, or that of the run in which this job already is. Blocks.
-    pub fn take(minion: &Minion, job: &Job) -> Result<Arc<Self>, StateQueueError> {
-        let mut of_job = job.state_ticket.lock();
+    /// Returns a new ticket for this run, or that of the run in which its job already is. Blocks.
+    pub fn take(cachedir: &Path, of_job: &JobTicket, run: &QueuedRun) -> Result<Arc<Self>, StateQueueError> {
+        let mut of_job = of_job.lock();
         if let Some(ticket) = of_job.upgrade() {
             return Ok(ticket);
         }
-        let directory = directory(minion);
+        let directory = directory(cachedir);
         files::create_private_dir(&directory)?;
         let _lock = lock(&directory)?;
         let number = tickets(&directory)?.into_iter().max().unwrap_or_default().saturating_add(1);
@@ -77,7 +75,7 @@ impl Ticket {
             return Err(FileError::at("lock", &path)(error).into());
         }
         // Others show it: on a full disk they show a run without a name, and wait for it as well.
-        let described = map! {"jid" => &job.jid, "fun" => name(job), "pid" => job.pid};
+        let described = map! {"jid" => &run.jid, "fun" => &run.fun, "pid" => run.pid};
         if let Err(error) = file.write_all(&msgpack::pack_map(&described)) {
             tracing::warn!(path = %path.display(), %error, "writing the ticket of a state run failed");
         }
@@ -108,29 +106,21 @@ impl Drop for Ticket {
     }
 }
 
-/// Returns the running and waiting runs of other jobs, in order. Blocks.
-pub fn other_runs(minion: &Minion, job: &Job) -> Result<Vec<QueuedRun>, StateQueueError> {
-    let directory = directory(minion);
+/// Returns the running and waiting runs of other jobs than the one with this ticket, in order. Blocks.
+pub fn other_runs(cachedir: &Path, of_job: &JobTicket) -> Result<Vec<QueuedRun>, StateQueueError> {
+    let directory = directory(cachedir);
     if !directory.exists() {
         return Ok(Vec::new());
     }
-    let own = job.state_ticket.lock().upgrade().map(|ticket| ticket.number);
+    let own = of_job.lock().upgrade().map(|ticket| ticket.number);
     let _lock = lock(&directory)?;
     let mut numbers = tickets(&directory)?;
     numbers.retain(|number| Some(*number) != own);
     live(&directory, numbers)
 }
 
-fn directory(minion: &Minion) -> PathBuf {
-    minion.config.cachedir.join("state_queue")
-}
-
-/// Returns the function of a job, or the functions.
-fn name(job: &Job) -> String {
-    if !job.fun.is_empty() {
-        return job.fun.clone();
-    }
-    job.load.get("fun").map(ToString::to_string).unwrap_or_default()
+fn directory(cachedir: &Path) -> PathBuf {
+    cachedir.join("state_queue")
 }
 
 /// Locks the queue, until the returned file is dropped.

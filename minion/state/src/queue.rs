@@ -27,7 +27,8 @@ pub fn only_run(context: &Context, options: &Options) -> Result<Turn, Vec<String
     let failed = |error: StateQueueError| {
         vec![format!("The state run is refused: {error}. With concurrent=True it runs beside other state runs.")]
     };
-    let ticket = Ticket::take(&context.minion, &context.job).map_err(failed)?;
+    let (cachedir, job) = (&context.config().cachedir, &context.job);
+    let ticket = Ticket::take(cachedir, &job.state_ticket, &job.queued_run()).map_err(failed)?;
     let mut waits = false;
     loop {
         let others = ticket.ahead().map_err(failed)?;
@@ -50,7 +51,7 @@ pub fn only_run(context: &Context, options: &Options) -> Result<Turn, Vec<String
 
 /// Returns a message on each state run of another job, running or waiting.
 pub fn other_runs(context: &Context) -> Result<Vec<String>, StateQueueError> {
-    Ok(state_queue::other_runs(&context.minion, &context.job)?.iter().map(describe).collect())
+    Ok(state_queue::other_runs(&context.config().cachedir, &context.job.state_ticket)?.iter().map(describe).collect())
 }
 
 fn describe(run: &QueuedRun) -> String {

@@ -10,8 +10,7 @@ mod scripted;
 pub mod web;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use brine_bus::SocketNames;
 use brine_config::MinionConfig;
@@ -187,7 +186,7 @@ pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstr
     // Without a weak reference: tests change fields through `Arc::get_mut`.
     Arc::new(Minion {
         id: "test-minion".into(),
-        custom: CustomModules::new(&config, PathBuf::new(), Weak::new()),
+        custom: CustomModules::without_minion(&config),
         config,
         grains: Arc::new(Grains::from(map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"})),
         pillar: RwLock::new(Arc::new(map! {"secret" => map!{"word" => "xyzzy", "empty" => ""}})),

@@ -45,6 +45,12 @@ fn job(minion: &Arc<Minion>, jid: &str) -> Context {
     Context::new(Arc::clone(minion), Arc::new(job))
 }
 
+/// Takes a ticket for a run of the job.
+fn ticket(context: &Context) -> Arc<Ticket> {
+    let job = &context.job;
+    Ticket::take(&context.config().cachedir, &job.state_ticket, &job.queued_run()).unwrap()
+}
+
 /// Every function that runs states, with arguments that run `state` there.
 fn running_functions(command: &str) -> Vec<(&'static str, Map)> {
     let high = map! {"a" => map! {"cmd" => list!["run", map! {"name" => command}]}};
@@ -89,7 +95,7 @@ fn runs_in_any_order_of_job_ids_never_overlap() {
 fn a_run_refuses_to_begin_beside_one_with_a_later_job_id() {
     let directory = tempfile::tempdir().unwrap();
     let running = context(directory.path(), "20260202000000000000");
-    let ticket = Ticket::take(&running.minion, &running.job).unwrap();
+    let ticket = ticket(&running);
     let pid = std::process::id();
     let text = format!(
         "The function \"state.apply\" is running as PID {pid} and was started at 2026, Feb 02 00:00:00.000000 with jid 20260202000000000000"
@@ -150,7 +156,7 @@ fn a_job_that_comes_to_one_host_twice_runs_twice() {
 fn waiting_runs_begin_in_the_order_in_which_they_asked() {
     let directory = tempfile::tempdir().unwrap();
     let running = context(directory.path(), "20260202000000000000");
-    let ticket = Ticket::take(&running.minion, &running.job).unwrap();
+    let ticket = ticket(&running);
     let log = directory.path().join("log");
     std::thread::scope(|scope| {
         for (number, jid) in JIDS.iter().enumerate() {

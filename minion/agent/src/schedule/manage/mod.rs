@@ -88,7 +88,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
             return Answer::default();
         }
         "save_schedule" => {
-            let written = write(minion, schedule.config());
+            let written = write(&minion.config, schedule.config());
             let fields = map! {"complete" => is_written(written)};
             return Answer { reply: Some(("/salt/minion/minion_schedule_saved".into(), fields)), run: None };
         }
@@ -131,7 +131,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
     };
     if changed && data.get("persist").is_some_and(Value::is_truthy) {
-        is_written(write(minion, schedule.config()));
+        is_written(write(&minion.config, schedule.config()));
     }
     complete(tag, "schedule", schedule.shown(&pillar).into())
 }

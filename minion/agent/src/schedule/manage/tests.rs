@@ -77,9 +77,9 @@ fn a_change_is_saved_on_request() {
     inner.config = Arc::new(config);
     let job = map! {"function" => "test.ping", "seconds" => 60};
     answer(&minion, &map! {"func" => "add", "schedule" => map! {"a" => job.clone()}});
-    assert!(!file(&minion).exists());
+    assert!(!file(&minion.config).exists());
     answer(&minion, &map! {"func" => "add", "schedule" => map! {"b" => job}, "persist" => true});
-    let text = std::fs::read_to_string(file(&minion)).unwrap();
+    let text = std::fs::read_to_string(file(&minion.config)).unwrap();
     insta::assert_snapshot!(text, @r"
         schedule:
           a:

@@ -154,7 +154,7 @@ pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
         }
     }
     if is_set(&kwargs, "offline") && !is_set(&kwargs, "test") {
-        own::write(&context.minion, &schedule).map_err(CallError::Execution)?;
+        own::write(context.config(), &schedule).map_err(CallError::Execution)?;
     }
     let comments: Value = comments.into_iter().collect();
     Ok(map! {"comment" => comments, "changes" => changes, "result" => true}.into())
@@ -451,7 +451,7 @@ fn current(context: &Context, place: Option<&str>, kwargs: &Map) -> Result<Map, 
 
 /// Returns the jobs saved for the next start.
 fn saved(context: &Context) -> Result<Map, CallError> {
-    let path = own::file(&context.minion);
+    let path = own::file(context.config());
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
     let content =
         brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
@@ -460,7 +460,7 @@ fn saved(context: &Context) -> Result<Map, CallError> {
 
 /// Saves a schedule for the next start only.
 fn save_for_next_start(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
-    match own::write(&context.minion, schedule) {
+    match own::write(context.config(), schedule) {
         Ok(()) => outcome(true, comment, changes),
         Err(error) => outcome(false, error, Map::new()),
     }

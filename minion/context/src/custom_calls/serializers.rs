@@ -3,17 +3,8 @@
 use brine_function::{Args, CallError, CallResult};
 use brine_value::{Map, Value};
 
-use super::CustomModules;
-use crate::Context;
-
-/// The result of a serializer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Serialized {
-    /// The text or bytes.
-    pub content: Value,
-    /// Whether the content is binary: nothing may be appended.
-    pub is_binary: bool,
-}
+use crate::context::Context;
+use crate::custom::{CustomModules, Serialized};
 
 impl CustomModules {
     /// Serializes data with a custom serializer; `None` if there is none of this name. With `is_built_in`, serializers

@@ -1,29 +1,88 @@
 //! Calls of custom functions, with the data and the services that Brine provides to them.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `mod.rs` | the functions in the registries of a minion; calls of functions and `#!py` files |
+//! | `grains.rs` | calls of grains |
+//! | `serializers.rs` | calls of serializers |
+//! | `returned.rs` | the check of the results of state functions |
+
+mod grains;
+mod returned;
+mod serializers;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use brine_config::template_opts;
-use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
+use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay, Registry};
 use brine_ids::Jid;
 use brine_jinja::{CustomCall, HostedFile};
-use brine_python::{Call, PythonError, Services};
+use brine_python::{Call, Functions, PythonError, Services};
 use brine_sls::render::{RENDERERS, Renderer};
 use brine_target::Match;
 use brine_value::{Map, Value, map};
 use tokio_util::sync::CancellationToken;
 
-use super::CustomModules;
-use super::returned::verified;
-use crate::{Context, Job, Minion, StateContext};
+use crate::context::{Context, Job, Minion, StateContext};
+use crate::custom::{CustomModules, OutsideJobs};
+use returned::verified;
 
-pub(super) fn module(context: &Context, bound: &mut Binder) -> CallResult {
+/// The custom functions of one type, which take precedence over built-in ones of the same names.
+struct Custom<C: 'static> {
+    modules: Arc<CustomModules>,
+    functions: Functions<C>,
+    /// The functions of the package `salt` (`python_fallback`).
+    fallback: Functions<C>,
+}
+
+impl<C> Custom<C> {
+    fn new(modules: &Arc<CustomModules>, kind: &'static str, code: fn(&C, &mut Binder) -> CallResult) -> Self {
+        let functions = || Functions::new(kind, code);
+        Custom { modules: Arc::clone(modules), functions: functions(), fallback: functions() }
+    }
+}
+
+impl<C> Overlay<C> for Custom<C> {
+    fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        if !self.modules.library.may_have(self.functions.kind(), module) {
+            return Vec::new();
+        }
+        self.modules.described().map_or_else(Vec::new, |described| self.functions.of(&described, module))
+    }
+
+    fn fallback(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        let (kind, modules) = (self.fallback.kind(), &self.modules);
+        let described = modules.library.fallback(kind, module, |call| modules.describe(call));
+        described.map_or_else(Vec::new, |described| self.fallback.of(&described, module))
+    }
+}
+
+/// Returns the custom execution functions.
+pub(crate) fn functions(modules: &Arc<CustomModules>) -> impl Overlay<Context> + use<> {
+    Custom::new(modules, "modules", module)
+}
+
+/// Returns the custom state functions.
+pub(crate) fn states(modules: &Arc<CustomModules>) -> impl Overlay<StateContext> + use<> {
+    Custom::new(modules, "states", state)
+}
+
+/// Returns the calls outside of jobs for the custom modules of a minion.
+pub(crate) fn outside_jobs(minion: Weak<Minion>) -> OutsideJobs {
+    Box::new(move |call| {
+        let minion = minion.upgrade()?;
+        Some(minion.custom.run(&minion, call))
+    })
+}
+
+fn module(context: &Context, bound: &mut Binder) -> CallResult {
     let args = Args { positional: bound.rest(), keyword: bound.keywords() };
     context.minion.custom.call(context, bound.function(), args)
 }
 
-pub(super) fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
+fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
     let args = Args { positional: bound.rest(), keyword: bound.keywords() };
     context.call.minion.custom.call_state(context, bound.function(), args)
 }
@@ -37,14 +96,14 @@ const MAX_OPTS: usize = 4;
 
 impl CustomModules {
     /// Calls an execution function.
-    pub(super) fn call(&self, context: &Context, function: &str, args: Args) -> CallResult {
+    fn call(&self, context: &Context, function: &str, args: Args) -> CallResult {
         let call =
             Call { kind: "modules", function, args, data: self.data(context, context.is_test()), ..Call::default() };
         self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(function))
     }
 
     /// Calls a state function.
-    pub(super) fn call_state(&self, context: &StateContext, function: &str, args: Args) -> CallResult {
+    fn call_state(&self, context: &StateContext, function: &str, args: Args) -> CallResult {
         let mut data = self.data(&context.call, context.test);
         let mut low = (*context.chunk).clone();
         let (state, fun) = function.split_once('.').unwrap_or((function, ""));
@@ -118,7 +177,6 @@ impl CustomModules {
         }
         let function = format!("{module}.match");
         let answer = if self.has("matchers", &function) {
-            let minion = self.minion.upgrade()?;
             let mut args = Args::positional([target.clone()]);
             args.keyword = map! {"minion_id" => minion_id, "delimiter" => delimiter};
             let deadline = Some(Instant::now() + MATCHER_TIMEOUT);
@@ -128,7 +186,7 @@ impl CustomModules {
                     let data = self.data(context, context.is_test());
                     self.ask(&Running { context, state: None }, Call { data, ..call })
                 }
-                None => self.run(&minion, call),
+                None => (self.outside_jobs)(call)?,
             }
             .map_err(|error| error.to_string())
         } else {
@@ -137,21 +195,6 @@ impl CustomModules {
         };
         let answer = answer.inspect_err(|error| tracing::error!(matcher = kind, error, "matching a target failed"));
         Some(answer.map_or(Match::Unknown, |answer| answer.is_truthy().into()))
-    }
-
-    /// Returns the grains of custom modules. Files and functions that fail are logged.
-    pub fn grains(&self, minion: &Arc<Minion>) -> Map {
-        if self.files("grains").is_empty() {
-            return Map::new();
-        }
-        let answer = self.run(minion, Call { kind: "grains", ..Call::default() }).unwrap_or_else(|error| {
-            tracing::error!(%error, "collecting custom grains failed");
-            Value::Nil
-        });
-        for (name, error) in answer.get("errors").and_then(Value::as_map).into_iter().flatten() {
-            tracing::error!(grains = %name, %error, "a function of custom grains failed");
-        }
-        answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
     /// Calls a function of a file that Python has rendered: `function` is its placeholder in the data. Returns `None`
@@ -210,7 +253,7 @@ impl CustomModules {
         let job = Arc::clone(&context.job);
         let context = context.for_template();
         let running = Running { context: &context, state: None };
-        let rendered = self.library.call_leasing(call, || functions(&context.minion), &running);
+        let rendered = self.library.call_leasing(call, || built_in_functions(&context.minion), &running);
         let rendered = rendered.map(|(data, lease)| {
             // Keeps the process until the job ends: `cmd.call` may call these functions later in the run.
             if let Some(lease) = lease {
@@ -242,11 +285,11 @@ impl CustomModules {
         let args = Args { keyword: kwargs.clone(), ..Args::default() };
         let data = self.data(&context, context.is_test());
         let call = Call { kind: "engines", function: &function, args, data, ..Call::default() };
-        self.library.call_alone(call, || functions(minion), &Running { context: &context, state: None })
+        self.library.call_alone(call, || built_in_functions(minion), &Running { context: &context, state: None })
     }
 
     /// Calls a function outside a job.
-    pub(super) fn run(&self, minion: &Arc<Minion>, mut call: Call<'_>) -> Result<Value, PythonError> {
+    fn run(&self, minion: &Arc<Minion>, mut call: Call<'_>) -> Result<Value, PythonError> {
         let job = Job::local(&Jid::new(), "saltutil.refresh_modules", &Args::default());
         let context = Context::new(Arc::clone(minion), Arc::new(job));
         call.data = self.data(&context, context.is_test());
@@ -255,7 +298,7 @@ impl CustomModules {
 
     fn ask(&self, running: &Running, call: Call) -> Result<Value, PythonError> {
         let minion = &running.context.minion;
-        self.library.call(call, || functions(minion), running)
+        self.library.call(call, || built_in_functions(minion), running)
     }
 
     /// Returns the data of a call: options, grains and pillar. Python receives a mapping once, and again only after it
@@ -288,7 +331,7 @@ impl CustomModules {
 }
 
 /// Returns the full names of Brine's functions, by type.
-fn functions(minion: &Minion) -> BTreeMap<&'static str, Vec<String>> {
+fn built_in_functions(minion: &Minion) -> BTreeMap<&'static str, Vec<String>> {
     [("modules", built_in(minion.inner_functions())), ("states", built_in(&minion.states))].into()
 }
 

@@ -5,7 +5,7 @@ use brine_function::{Function, Functions, Registry};
 use brine_mask::Parameters;
 use brine_sls::compile::Chunk;
 
-use crate::{Context, StateContext};
+use super::{Context, StateContext};
 
 /// Merges another state into a state if both can run as one. Returns whether they were merged.
 pub type Aggregate = fn(&mut Chunk, &Chunk) -> bool;

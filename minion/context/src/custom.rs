@@ -1,29 +1,16 @@
 //! Custom modules of a minion: Python files that were synced from the master or lie in directories of the
 //! configuration. Their functions extend and replace the built-in ones.
 //!
-//! | file | owns |
-//! |---|---|
-//! | `mod.rs` | the directories, and the functions in the registries |
-//! | `call.rs` | calls of functions, grains and `#!py` files |
-//! | `serializers.rs` | calls of serializers |
-//! | `returned.rs` | the check of the results of state functions |
-
-mod call;
-mod returned;
-mod serializers;
+//! This module owns their directories and descriptions; `custom_calls` calls their functions.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use brine_config::MinionConfig;
-use brine_function::{Binder, CallResult, Function, Overlay};
-use brine_python::{Call, Described, Functions, Library, Settings};
+use brine_python::{Call, Described, Library, Settings};
 pub use brine_python::{PythonError, warn_if_unused};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
-pub use serializers::Serialized;
-
-use crate::{Context, Minion, StateContext};
 
 /// Returns the additional directories of a type from the configuration.
 type More = fn(&MinionConfig) -> &[String];
@@ -67,17 +54,20 @@ const CALLABLE_KINDS: &[&str] = &[
     "serializers",
 ];
 
+/// Makes a call of Python for the minion, outside of its jobs; returns `None` if the minion is gone.
+pub type OutsideJobs = Box<dyn Fn(Call<'_>) -> Option<Result<Value, PythonError>> + Send + Sync>;
+
 /// The custom modules of a minion.
 pub struct CustomModules {
-    library: Library,
-    minion: Weak<Minion>,
+    pub(crate) library: Library,
+    pub(crate) outside_jobs: OutsideJobs,
     /// The options that were passed to Python last.
-    opts: Mutex<Vec<PassedOpts>>,
+    pub(crate) opts: Mutex<Vec<PassedOpts>>,
 }
 
 impl CustomModules {
     /// Creates the custom modules of a minion, which receive the events of the socket `events`. Reads nothing yet.
-    pub fn new(config: &MinionConfig, events: PathBuf, minion: Weak<Minion>) -> Arc<Self> {
+    pub fn new(config: &MinionConfig, events: PathBuf, outside_jobs: OutsideJobs) -> Arc<Self> {
         let settings = Settings::read(&config.python_host).unwrap_or_else(|error| {
             tracing::error!("{error}; using python3");
             Settings::default()
@@ -89,7 +79,12 @@ impl CustomModules {
             directories.extend(Library::directories(kind, &config.module_dirs, more(config), &synced));
         }
         let library = Library::new(settings, directories, CALLABLE_KINDS).with_events(events);
-        Arc::new(CustomModules { library, minion, opts: Mutex::default() })
+        Arc::new(CustomModules { library, outside_jobs, opts: Mutex::default() })
+    }
+
+    /// Creates custom modules that no minion calls: only their files can be listed.
+    pub fn without_minion(config: &MinionConfig) -> Arc<Self> {
+        Self::new(config, PathBuf::new(), Box::new(|_| None))
     }
 
     /// Rereads the directories: the next call of Python loads all files again.
@@ -134,30 +129,38 @@ impl CustomModules {
         self.library.failure(kind, module, |call| self.describe(call))
     }
 
-    fn described(&self) -> Option<Arc<Described>> {
+    pub(crate) fn described(&self) -> Option<Arc<Described>> {
         self.library.described(|call| self.describe(call))
     }
 
-    fn describe(&self, call: Call<'_>) -> Result<Value, PythonError> {
-        let minion = self.minion.upgrade().ok_or_else(|| PythonError::Ended("the minion is gone".into()))?;
-        self.run(&minion, call)
+    pub(crate) fn describe(&self, call: Call<'_>) -> Result<Value, PythonError> {
+        (self.outside_jobs)(call).unwrap_or_else(|| Err(PythonError::Ended("the minion is gone".into())))
     }
+}
+
+/// The result of a serializer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Serialized {
+    /// The text or bytes.
+    pub content: Value,
+    /// Whether the content is binary: nothing may be appended.
+    pub is_binary: bool,
 }
 
 /// Options that are passed to functions: those of a run (empty: of the configuration), the `test` of the call, and both
 /// merged.
-type PassedOpts = (Arc<Map>, bool, Arc<Map>);
+pub(crate) type PassedOpts = (Arc<Map>, bool, Arc<Map>);
 
 /// Returns whether custom modules of a type or, with `python_fallback`, the package `salt` may contain a module, before
 /// a minion starts.
 pub fn may_have(config: &MinionConfig, kind: &str, module: &str) -> bool {
     let is_in_package = config.python_fallback && kind != "renderers";
-    is_in_package || CustomModules::new(config, PathBuf::new(), Weak::new()).may_have(kind, module)
+    is_in_package || CustomModules::without_minion(config).may_have(kind, module)
 }
 
 /// Returns whether a file of a type has the name of a module, before a minion starts.
 pub fn has_file(config: &MinionConfig, kind: &str, module: &str) -> bool {
-    CustomModules::new(config, PathBuf::new(), Weak::new()).has_file(kind, module)
+    CustomModules::without_minion(config).has_file(kind, module)
 }
 
 /// Logs the types of custom modules that have no effect.
@@ -173,44 +176,4 @@ pub fn check(config: &MinionConfig) -> Option<String> {
 /// Returns the directory of the modules that are synced from the master.
 pub fn extension_modules(config: &MinionConfig) -> PathBuf {
     config.extension_modules.clone().unwrap_or_else(|| config.cachedir.join("extmods"))
-}
-
-/// The custom functions of one type, which take precedence over built-in ones of the same names.
-struct Custom<C: 'static> {
-    modules: Arc<CustomModules>,
-    functions: Functions<C>,
-    /// The functions of the package `salt` (`python_fallback`).
-    fallback: Functions<C>,
-}
-
-impl<C> Custom<C> {
-    fn new(modules: &Arc<CustomModules>, kind: &'static str, code: fn(&C, &mut Binder) -> CallResult) -> Self {
-        let functions = || Functions::new(kind, code);
-        Custom { modules: Arc::clone(modules), functions: functions(), fallback: functions() }
-    }
-}
-
-impl<C> Overlay<C> for Custom<C> {
-    fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
-        if !self.modules.library.may_have(self.functions.kind(), module) {
-            return Vec::new();
-        }
-        self.modules.described().map_or_else(Vec::new, |described| self.functions.of(&described, module))
-    }
-
-    fn fallback(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
-        let (kind, modules) = (self.fallback.kind(), &self.modules);
-        let described = modules.library.fallback(kind, module, |call| modules.describe(call));
-        described.map_or_else(Vec::new, |described| self.fallback.of(&described, module))
-    }
-}
-
-/// Returns the custom execution functions.
-pub fn functions(modules: &Arc<CustomModules>) -> impl Overlay<Context> + use<> {
-    Custom::new(modules, "modules", call::module)
-}
-
-/// Returns the custom state functions.
-pub fn states(modules: &Arc<CustomModules>) -> impl Overlay<StateContext> + use<> {
-    Custom::new(modules, "states", call::state)
 }
