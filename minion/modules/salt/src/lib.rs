@@ -62,6 +62,8 @@ pub static MODULES: &[&Module] = &[
     &jinja::MODULE,
     &key::MODULE,
     &log::MODULE,
+    &r#loop::MODULE,
+    &r#match::MODULE,
     &mine::MODULE,
     &minion::MODULE,
     &module::MODULE,
