@@ -1,7 +1,10 @@
-//! The crates depend on each other exactly as drawn in ARCHITECTURE.md; options are read by typed functions; every file
-//! of tests is compiled.
+//! The crates depend on each other exactly as drawn in ARCHITECTURE.md, and the modules of a crate without circles;
+//! options are read by typed functions; every file of tests is compiled.
 #![allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "layers/modules.rs"]
+mod modules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
