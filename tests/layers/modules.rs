@@ -65,7 +65,8 @@ fn circles_are_found() {
 
 /// Returns the modules that each top-level module of a crate uses.
 fn edges(src: &Path) -> Edges {
-    let files = sources(src);
+    let is_test = |file: &PathBuf| file.file_stem().unwrap().to_str().unwrap().ends_with("_tests");
+    let files: Vec<PathBuf> = sources(src).into_iter().filter(|file| !is_test(file)).collect();
     let module = |file: &Path| file.strip_prefix(src).unwrap().iter().next().unwrap().to_owned();
     let module = |file: &Path| module(file).to_str().unwrap().trim_end_matches(".rs").to_owned();
     let modules: BTreeSet<String> = files.iter().map(|file| module(file)).filter(|name| name != "lib").collect();
@@ -90,17 +91,32 @@ fn depth(src: &Path, file: &PathBuf) -> usize {
     if file.ends_with("mod.rs") { parts - 1 } else { parts }
 }
 
-/// Returns the module of each name that the root exports by `pub use module::name`.
+/// Returns the module of each name that the root uses or exports by `use module::name`.
 fn exports(root: &str) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
-    let uses = root.split(';').filter_map(|item| item.trim_start().rsplit_once("use ")).map(|(_, path)| path);
-    for path in uses {
-        let (module, names) = path.split_once("::").unwrap_or((path, ""));
-        for name in names.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()) {
-            exports.entry(name.to_owned()).or_insert_with(|| module.trim().to_owned());
+    let mut tokens = root.parse::<TokenStream>().unwrap().into_iter();
+    while let Some(token) = tokens.next() {
+        if token.to_string() != "use" {
+            continue;
+        }
+        let item = tokens.by_ref().take_while(|token| token.to_string() != ";").collect::<TokenStream>();
+        let words = words(item);
+        let mut words = words.iter().filter(|word| !["crate", "self", "as"].contains(&word.as_str()));
+        if let Some(module) = words.next() {
+            exports.extend(words.map(|name| (name.clone(), module.clone())));
         }
     }
     exports
+}
+
+/// Returns all identifiers, in order.
+fn words(code: TokenStream) -> Vec<String> {
+    let of = |token: TokenTree| match token {
+        TokenTree::Ident(word) => vec![word.to_string()],
+        TokenTree::Group(group) => words(group.stream()),
+        _ => Vec::new(),
+    };
+    code.into_iter().flat_map(of).collect()
 }
 
 /// Returns the first names of paths below the root of the crate: after `crate`, and after as many `super` as there are
