@@ -397,7 +397,7 @@ async fn hostile_host_receives_only_its_own_data() {
     system.write("srv/pillar/top.sls", "base: {web1: [web1], evil: [evil]}\n");
     system.write("srv/pillar/web1.sls", "key: SECRET-pillar\n");
     system.write("srv/pillar/evil.sls", "own: OWN-pillar\n");
-    for (mode, expected) in [("good", "mine"), ("huge", "too large"), ("garbage", "no message"), ("end", "")] {
+    for (mode, expected) in [("good", "mine"), ("huge", "too large"), ("garbage", "invalid message"), ("end", "")] {
         let name = format!("sshd-{mode}");
         let command = format!("command=\"python3 {script} {} {mode}\" ", answers.display());
         let sshd = Sshd::start(&system, &name, "", &command).await;

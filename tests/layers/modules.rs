@@ -86,7 +86,7 @@ fn edges(src: &Path) -> Edges {
 }
 
 /// Returns the number of modules from the root to that of a file.
-fn depth(src: &Path, file: &PathBuf) -> usize {
+fn depth(src: &Path, file: &Path) -> usize {
     let parts = file.strip_prefix(src).unwrap().iter().count();
     if file.ends_with("mod.rs") { parts - 1 } else { parts }
 }

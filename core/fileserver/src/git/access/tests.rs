@@ -51,7 +51,15 @@ fn secrets_answer_the_prompts_of_their_own_remote_alone() {
         ("me@git.example's password: ", ""),
         ("Are you sure you want to continue connecting (yes/no/[fingerprint])? ", ""),
     ] {
-        let answer = Command::new(&program).arg(prompt).envs(environment.iter().copied()).output().unwrap();
+        let mut asked = Command::new(&program);
+        asked.arg(prompt).envs(environment.iter().copied());
+        // Another test that starts a program at this moment holds the new file open until its exec.
+        let answer = loop {
+            match asked.output() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                answer => break answer.unwrap(),
+            }
+        };
         assert_eq!(String::from_utf8_lossy(&answer.stdout), expected, "{prompt}");
     }
 }
