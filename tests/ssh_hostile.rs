@@ -68,7 +68,7 @@ async fn a_call_of_a_silent_or_endless_host_ends() {
         ("slow lines", "while echo x; do sleep 0.5; done", &["test.ping"], "the call was ended"),
         ("hang after the start", &format!("{READY}sleep 300"), &["test.ping"], "does not answer"),
         ("half a message", &format!("{READY}printf '\\0\\0\\1'; sleep 300"), &["test.ping"], "does not answer"),
-        ("invalid message", &format!("{READY}exec yes"), &["test.ping"], "no message"),
+        ("invalid message", &format!("{READY}exec yes"), &["test.ping"], "invalid message"),
         (
             "requests",
             &format!("{READY}cat <&0 >/dev/null &\nwhile {ask}; do :; done"),
