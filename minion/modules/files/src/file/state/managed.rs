@@ -263,14 +263,13 @@ pub(super) fn state(
         }
         Err(error) => return StateReturn::failed(name, error),
     };
-    // Contents that are null keep those of the file.
-    let kept = || (contents.is_inline() && how.replace).then(|| user_files::read(path).ok()).flatten();
     let has_no_content = wanted.is_none();
-    let wanted = wanted.or_else(kept);
-    let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
+    // Contents that are null keep those of the file.
+    let is_compared = wanted.is_some() || contents.is_inline() && how.replace;
+    let have = if exists && is_compared { user_files::read(path).ok() } else { None };
+    let Some(wanted) = wanted.or_else(|| if exists { have.clone() } else { Some(Vec::new()) }) else {
         return only_attributes(context, name, path, &attributes, how);
     };
-    let have = if exists { user_files::read(path).ok() } else { None };
     let mut changes = if have.as_deref() == Some(&wanted[..]) {
         Map::new()
     } else {

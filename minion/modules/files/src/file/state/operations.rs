@@ -88,10 +88,10 @@ pub(super) fn symlink(
         Ok(owner) => owner,
         Err(error) => {
             let missing = |user: &Value, group: &Value| Attributes::new(&Value::Nil, user, group).err();
-            let told = |error: String| error.trim_end().replace("is not available", "does not exist");
+            let message = |error: String| error.trim_end().replace("is not available", "does not exist");
             let comment = match (missing(&user, &Value::Nil), missing(&Value::Nil, &group)) {
-                (Some(user), Some(group)) => format!("{}. {}.", told(user), told(group)),
-                _ => told(error),
+                (Some(user), Some(group)) => format!("{}. {}.", message(user), message(group)),
+                _ => message(error),
             };
             return StateReturn::failed(name, comment);
         }
