@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_auth::{Acl, CallKind, JobRequest};
 use brine_carriers::{all_called, called};
 use brine_function::Args;
-use brine_function::carriers::Place;
+use brine_function::carriers::{Called, Place};
 use brine_value::Value;
 use brine_wire::PublishRequest;
 
@@ -19,18 +19,22 @@ const SSH: &str = "runner.ssh.cmd";
 
 impl Access {
     /// Whether a limited user may call a function of the master, and the functions that its arguments name.
-    pub(super) async fn permits_call(&self, caller: &Caller, acl: Acl, call: AskedCall) -> bool {
-        if self.is_call_blacklisted(caller.name(), &call) {
+    pub(super) async fn permits_call(&self, caller: &Caller, acl: Acl, call: &AskedCall) -> bool {
+        if self.is_kept_out(caller.name(), &call.name, &call.args) {
             return false;
         }
+        let Some(named) = call.named(&acl) else { return false };
+        if named.is_empty() {
+            return true;
+        }
         let facts = Arc::clone(&self.facts);
-        let permitted = self.storage.run(move |storage| call.is_permitted(&acl, &facts, storage)).await;
+        let permitted = self.storage.run(move |storage| permits_named(&acl, &named, &facts, storage)).await;
         matches!(permitted, Ok(Ok(true)))
     }
 
     /// Whether the user, or a function that the arguments lead to, is blacklisted, or whether they lead too far.
-    pub(super) fn is_call_blacklisted(&self, user: &str, call: &AskedCall) -> bool {
-        all_called(&call.name, &call.args).is_none_or(|names| {
+    pub(super) fn is_kept_out(&self, user: &str, name: &str, args: &Args) -> bool {
+        all_called(name, args).is_none_or(|names| {
             self.blacklist.has_user(user) || self.blacklist.has_function(names.iter().map(String::as_str))
         })
     }
@@ -40,8 +44,8 @@ impl Access {
 pub(super) struct AskedCall {
     kind: CallKind,
     /// The name of the function with the prefix `runner.` or `wheel.`.
-    name: String,
-    args: Args,
+    pub name: String,
+    pub args: Args,
 }
 
 impl AskedCall {
@@ -53,26 +57,35 @@ impl AskedCall {
         AskedCall { kind, name: format!("{}.{function}", registry.name()), args }
     }
 
-    /// Whether entries permit the call, and the functions that its arguments name.
-    pub(super) fn is_permitted(&self, acl: &Acl, facts: &Facts, storage: &Storage) -> Result<bool, ResolveError> {
+    /// Returns the functions that the arguments name and that need a permission, too; `None` if the entries do not permit
+    /// the function itself.
+    pub(super) fn named(&self, acl: &Acl) -> Option<Vec<Called>> {
         if self.name == SSH && permits_ssh(acl, &self.args) {
-            return Ok(true);
+            return Some(Vec::new());
         }
-        let (_, function) = self.name.split_once('.').unwrap_or_default();
-        if !acl.permits_call(self.kind, function, &self.args.positional, &self.args.keyword) {
+        let (_, function) = self.name.split_once('.')?;
+        let is_permitted = acl.permits_call(self.kind, function, &self.args.positional, &self.args.keyword);
+        is_permitted.then(|| called(&self.name, &self.args))
+    }
+}
+
+/// Whether entries permit functions that arguments name.
+pub(super) fn permits_named(
+    acl: &Acl,
+    named: &[Called],
+    facts: &Facts,
+    storage: &Storage,
+) -> Result<bool, ResolveError> {
+    for one in named {
+        let minions = match &one.place {
+            Place::Minions { tgt, tgt_type } => facts.possible_minions(storage, tgt_type, tgt.clone())?,
+            Place::Same | Place::Host | Place::Runner | Place::Wheel => Vec::new(),
+        };
+        if !acl.permits_called(one, &minions, |target| minions_of(facts, storage, target)) {
             return Ok(false);
         }
-        for one in called(&self.name, &self.args) {
-            let minions = match &one.place {
-                Place::Minions { tgt, tgt_type } => facts.possible_minions(storage, tgt_type, tgt.clone())?,
-                Place::Same | Place::Host | Place::Runner | Place::Wheel => Vec::new(),
-            };
-            if !acl.permits_called(&one, &minions, |target| minions_of(facts, storage, target)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
+    Ok(true)
 }
 
 /// Whether entries for functions on all minions permit a call through `salt-ssh`. Its hosts are not minions, so entries

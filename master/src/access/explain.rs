@@ -1,11 +1,10 @@
 //! `auth.test`: explains the permissions of a user, and the entries that grant them.
 
 use brine_auth::{Acl, Identity, JobRequest, may_see};
-use brine_carriers::all_called;
 use brine_function::Args;
 use brine_value::{Map, Value, map};
 
-use super::called::AskedCall;
+use super::called::{AskedCall, permits_named};
 use super::{Access, minions_of, options};
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
@@ -64,8 +63,11 @@ impl Access {
         let call = of_master.iter().find_map(|(prefix, kind)| Some((asked.fun.strip_prefix(prefix)?, *kind)));
         if let Some((function, kind)) = call {
             let call = AskedCall::new(kind, function, Args { positional: asked.args, keyword: asked.kwargs });
-            let is_kept_out = self.is_call_blacklisted(&asked.user, &call);
-            let is_permitted = call.is_permitted(&acl, &self.facts, storage).map_err(|error| error.to_string())?;
+            let is_kept_out = self.is_kept_out(&asked.user, &call.name, &call.args);
+            let is_permitted = match call.named(&acl) {
+                Some(named) => permits_named(&acl, &named, &self.facts, storage).map_err(|error| error.to_string())?,
+                None => false,
+            };
             let explained = map! {"permitted" => !is_kept_out && is_permitted, "entries" => entries};
             return Ok(with_reason(explained, is_kept_out).into());
         }
@@ -73,9 +75,8 @@ impl Access {
         let minions = minions.map_err(|error| error.to_string())?;
         let arguments = Args { positional: asked.args, keyword: asked.kwargs }.to_wire();
         let job = JobRequest { functions: vec![(&asked.fun, &arguments)], minions: &minions };
-        let names = all_called(&asked.fun, &Args::from_wire(&arguments)).unwrap_or_default();
-        let names = names.iter().map(String::as_str).chain([asked.fun.as_str()]);
-        let is_kept_out = self.blacklist.has_user(&asked.user) || self.blacklist.has_function(names);
+        let is_kept_out = self.blacklist.has_function([asked.fun.as_str()])
+            || self.is_kept_out(&asked.user, &asked.fun, &Args::from_wire(&arguments));
         let permitted = !is_kept_out && acl.permits_job(&job, |target| minions_of(&self.facts, storage, target));
         let explained = map! {"permitted" => permitted, "entries" => entries, "minions" => minions.clone()};
         Ok(with_reason(explained, is_kept_out).into())
@@ -85,7 +86,11 @@ impl Access {
 /// Adds the reason of a refusal by `publisher_acl_blacklist`.
 fn with_reason(mut explained: Map, is_kept_out: bool) -> Map {
     if is_kept_out {
-        explained.insert("reason".into(), "publisher_acl_blacklist names the user or the function".into());
+        explained.insert(
+            "reason".into(),
+            "publisher_acl_blacklist names the user or a function, or the arguments lead through too many functions"
+                .into(),
+        );
     }
     explained
 }

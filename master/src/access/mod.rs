@@ -382,7 +382,7 @@ impl Access {
             Some(acl) => {
                 refused = permit_source(&acl, &self.config, source).err();
                 let call = AskedCall::new(kind_of_call, function, args.clone());
-                refused.is_none() && self.permits_call(caller, acl, call).await
+                refused.is_none() && self.permits_call(caller, acl, &call).await
             }
         };
         if permitted {
