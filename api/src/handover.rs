@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::http::Version;
 use bytes::{Buf as _, Bytes};
+use futures::future::BoxFuture;
 use futures::stream;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
@@ -251,7 +252,7 @@ async fn write(
     batch: &mut Vec<Part>,
     is_last: bool,
 ) -> io::Result<()> {
-    let mut held = None;
+    let mut held: Option<BoxFuture<'static, ()>> = None;
     poll_fn(|context| {
         while !batch.is_empty() {
             let mut slices = [IoSlice::new(&[]); MAX_BATCH];
@@ -272,11 +273,9 @@ async fn write(
                             stream.rewind(seq);
                         }
                         held = stream.hold(batch.iter().map(|part| part.bytes.len()).sum());
-                        if held.is_none() {
-                            return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
-                        }
                     }
-                    return Poll::Pending;
+                    let ends = held.as_mut().is_none_or(|held| held.as_mut().poll(context).is_ready());
+                    return if ends { Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into())) } else { Poll::Pending };
                 }
             }
         }

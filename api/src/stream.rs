@@ -6,6 +6,7 @@ use std::task::{self, Poll};
 
 use brine_text::glob::Glob;
 use brine_value::Value;
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -219,21 +220,21 @@ impl Stream {
         self.ended.is_cancelled() || self.api.hub.is_ended()
     }
 
-    /// Reserves memory for bytes that the client does not read. Returns `None` if its user's streams hold too much: then
-    /// the stream ends, and the client can continue it with `Last-Event-ID`.
-    pub fn hold(&self, bytes: usize) -> Option<Box<Reservation>> {
-        let owner = Owner::User(self.user.identity.username().as_str().into());
-        let reserved = self.api.limits.unread.begin(owner);
-        reserved.arrived();
-        if reserved.try_resize(bytes) {
-            return Some(Box::new(reserved));
+    /// Reserves memory for bytes that the client does not read, until the returned future is dropped. It completes when
+    /// the stream has to end in favour of others: of its user's streams, the one whose client has not read for longest.
+    /// The client can continue with `Last-Event-ID`. Returns `None` if the bytes alone exceed the limit.
+    pub fn hold(&self, bytes: usize) -> Option<BoxFuture<'static, ()>> {
+        let user = self.user.identity.username().as_str();
+        let reserved = self.api.limits.unread.begin(Owner::User(user.into()));
+        if !reserved.resize_at_once(bytes) {
+            closed_unread(user);
+            return None;
         }
-        metrics::SUBSCRIBERS_CLOSED.with(&["unread"]).add(1);
-        tracing::warn!(
-            user = self.user.identity.username().as_str(),
-            "an event stream is closed: the streams of its user do not read"
-        );
-        None
+        let user = user.to_owned();
+        Some(Box::pin(async move {
+            reserved.ended().await;
+            closed_unread(&user);
+        }))
     }
 
     /// Begins the reservation of memory for the state of a subscriber.
@@ -259,6 +260,11 @@ impl Stream {
         metrics::SUBSCRIBERS_CLOSED.with(&[reason]).add(1);
         Next::End
     }
+}
+
+fn closed_unread(user: &str) {
+    metrics::SUBSCRIBERS_CLOSED.with(&["unread"]).add(1);
+    tracing::warn!(user, "an event stream is closed: the streams of its user do not read");
 }
 
 #[cfg(test)]

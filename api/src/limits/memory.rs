@@ -1,7 +1,7 @@
 //! Memory that clients occupy, within a limit and fair shares.
 //!
 //! A request that finds no memory waits. If the memory is held by bodies that arrive slowly, the slowest of the owner
-//! with the most memory is ended in its favour.
+//! with the most memory is ended in its favour. What cannot wait ends the slowest at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -60,12 +60,12 @@ impl State {
         self.reservations.remove(&id)
     }
 
-    /// Returns the slowly arriving body to end in favour of `own`: the oldest one of the owner with the most memory, or of
-    /// this owner alone.
-    fn slowest(&self, own: u64, only: Option<&Owner>) -> Option<u64> {
+    /// Returns the slow reservation, older than `grace`, to end in favour of `own`: the oldest one of the owner with the
+    /// most memory, or of this owner alone.
+    fn slowest(&self, own: u64, only: Option<&Owner>, grace: Duration) -> Option<u64> {
         let held = |owner: &Owner| self.owners.get(owner).copied().unwrap_or(0);
         let slow = self.reservations.iter().filter(|(id, reserved)| {
-            let is_slow = reserved.is_arriving && reserved.bytes > 0 && reserved.since.elapsed() >= GRACE;
+            let is_slow = reserved.is_arriving && reserved.bytes > 0 && reserved.since.elapsed() >= grace;
             is_slow && **id != own && only.is_none_or(|only| *only == reserved.owner)
         });
         slow.max_by_key(|(id, reserved)| (held(&reserved.owner), std::cmp::Reverse(**id))).map(|(id, _)| *id)
@@ -140,10 +140,26 @@ impl Reservation {
                 return;
             }
             if tokio::time::timeout(wait, released).await.is_err() {
-                self.end_slowest(bytes);
+                if self.end_slowest(bytes, GRACE) {
+                    crate::metrics::BODIES_ENDED.add(1);
+                }
                 wait = (wait * 2).min(GRACE);
             }
         }
+    }
+
+    /// Changes the size, and ends the slowest reservations for it. Returns whether there is memory; for what is larger than
+    /// a share there is none.
+    pub fn resize_at_once(&self, bytes: usize) -> bool {
+        if bytes > self.memory.share {
+            return false;
+        }
+        while !self.try_resize(bytes) {
+            if !self.end_slowest(bytes, Duration::ZERO) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Records that the body has arrived: it is no longer ended in favour of others.
@@ -158,17 +174,18 @@ impl Reservation {
         self.ended.cancelled().await;
     }
 
-    fn end_slowest(&self, bytes: usize) {
+    /// Ends the slowest reservation that is older than `grace`. Returns whether there was one.
+    fn end_slowest(&self, bytes: usize, grace: Duration) -> bool {
         let mut state = self.memory.state.lock();
-        let Some(reserved) = state.reservations.get(&self.id) else { return };
+        let Some(reserved) = state.reservations.get(&self.id) else { return false };
         // If its own share is used up, others cannot help.
         let exceeds_share = self.exceeds_share(&state, reserved, bytes.saturating_sub(reserved.bytes));
-        let slowest = state.slowest(self.id, exceeds_share.then_some(&reserved.owner));
-        let Some(ended) = slowest.and_then(|id| state.remove(id)) else { return };
+        let slowest = state.slowest(self.id, exceeds_share.then_some(&reserved.owner), grace);
+        let Some(ended) = slowest.and_then(|id| state.remove(id)) else { return false };
         drop(state);
-        crate::metrics::BODIES_ENDED.add(1);
         ended.ended.cancel();
         self.memory.released.notify_waiters();
+        true
     }
 }
 
@@ -207,6 +224,26 @@ mod tests {
         drop((other, second, own));
         assert_eq!(memory.used(), 0);
         assert!(memory.state.lock().owners.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_wait_ends_what_has_been_slow_for_longest() {
+        let memory = Memory::new(100, 40);
+        let user = |name: &str| Owner::User(name.into());
+        let idle: Vec<Reservation> = (0..4).map(|_| memory.begin(user("fred"))).collect();
+        let other = memory.begin(user("eve"));
+        assert!(idle.iter().chain([&other]).all(|stream| stream.resize_at_once(10)));
+        let new = memory.begin(user("fred"));
+        assert!(new.resize_at_once(15));
+        let ended: Vec<bool> = idle.iter().map(|stream| stream.ended.is_cancelled()).collect();
+        assert_eq!(ended, [true, true, false, false], "the oldest ones of this user");
+        assert!(!other.ended.is_cancelled());
+        assert!(!new.resize_at_once(41) && !idle[2].ended.is_cancelled(), "more than the share");
+        // The memory of all is used up: the user with the most gives way.
+        let (third, fourth) = (memory.begin(user("ann")), memory.begin(user("bob")));
+        assert!(third.resize_at_once(40) && fourth.resize_at_once(40));
+        assert!(third.ended.is_cancelled() && !idle[2].ended.is_cancelled() && !other.ended.is_cancelled());
+        assert_eq!(memory.used(), 85);
     }
 
     #[tokio::test(start_paused = true)]

@@ -162,10 +162,13 @@ async fn send(socket: &mut WebSocket, message: Message, seq: u64, stream: &mut S
         return sent;
     }
     stream.rewind(seq);
-    let Some(_held) = stream.hold(size) else {
-        return Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::QuotaExceeded)));
-    };
-    sending.await
+    if let Some(held) = stream.hold(size) {
+        tokio::select! {
+            sent = sending => return sent,
+            () = held => {}
+        }
+    }
+    Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::QuotaExceeded)))
 }
 
 fn text(bytes: Bytes) -> Message {
