@@ -72,7 +72,7 @@ fn jid_of(tag: &str) -> Option<JobId> {
         None => tag,
     };
     let is_jid = jid.len() == JID_LENGTH && jid.bytes().all(|byte| byte.is_ascii_digit());
-    is_jid.then(|| jid.parse().ok()).flatten()
+    jid.parse().ok().filter(|_| is_jid)
 }
 
 fn user_of(event: &Event) -> Option<String> {
