@@ -11,8 +11,10 @@ use crate::link::{Link, LinkError, nats};
 
 const KEY_PAIR: &str = "shared.key_pair";
 pub(crate) const PUBLISH_KEYS: &str = "shared.publish_keys";
-/// The time that the servers have to answer at the start of a master.
+/// The time that the servers have to answer at the start of a master that has a key pair.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for a master without one, which cannot start without them: servers that start, too, elect a leader first.
+const FIRST_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The error of a member that cannot use the cluster's key pair.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +36,8 @@ pub enum KeyPairError {
 }
 
 /// Adopts the key pair of the cluster as `master.pem` and `master.pub` in `pki_dir`. If the cluster has none, it gets
-/// that of this master, which `create` generates if necessary. Waits up to ten seconds for the servers.
+/// that of this master, which `create` generates if necessary. Waits up to ten seconds for the servers, and up to thirty if
+/// this master has no key pair.
 ///
 /// # Errors
 /// See [`KeyPairError`].
@@ -45,9 +48,9 @@ pub async fn share_key_pair(
 ) -> Result<(), KeyPairError> {
     let private = pki_dir.join("master.pem");
     let own = files::read_if_exists(&private)?;
-    let fetched = tokio::time::timeout(STARTUP_TIMEOUT, fetch_key_pair(link))
-        .await
-        .unwrap_or_else(|_| Err(nats("no server answers")));
+    let timeout = if own.is_some() { STARTUP_TIMEOUT } else { FIRST_STARTUP_TIMEOUT };
+    let fetched =
+        tokio::time::timeout(timeout, fetch_key_pair(link)).await.unwrap_or_else(|_| Err(nats("no server answers")));
     let shared = match fetched {
         Ok(shared) => shared,
         Err(error) if own.is_some() => {
