@@ -4,14 +4,18 @@
 use std::path::Path;
 
 use crate::support::salt::{FLEET_TIMEOUT, PythonMaster};
-use crate::support::{System, stderr, stdout};
+use crate::support::{System, stderr, stdout, until};
 
 const ID: &str = "brine";
 const START: &str = "salt/minion/brine/start";
 
-fn copy_keys(from: &Path, to: &Path) {
+/// Copies the key pair of a master, as soon as it has created it.
+async fn copy_keys(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for file in ["master.pem", "master.pub"] {
+        // Salt writes a key to its file in one call, but creates the file before.
+        let text = || std::fs::read_to_string(from.join(file)).unwrap_or_default();
+        until("the master has its key pair", || text().contains("-----END")).await;
         std::fs::copy(from.join(file), to.join(file)).unwrap();
     }
 }
@@ -22,15 +26,14 @@ async fn masters(versions: &[&str]) -> (System, Vec<PythonMaster>) {
     for version in versions {
         let mut master = PythonMaster::new(version, "auto_accept: True\n");
         if let Some(first) = all.first() {
-            copy_keys(&first.path("pki"), &master.path("pki"));
+            copy_keys(&first.path("pki"), &master.path("pki")).await;
         }
         master.spawn();
-        // A master has created its keys when its bus is served.
         master.events("none/").await;
         all.push(master);
     }
     let mut system = System::new("auto_accept: True\n");
-    copy_keys(&all[0].path("pki"), &system.path("pki"));
+    copy_keys(&all[0].path("pki"), &system.path("pki")).await;
     system.start_master().await;
     (system, all)
 }

@@ -41,6 +41,9 @@ pub async fn three_servers() -> Vec<Nats> {
         ];
         servers.push(Nats::start_with(arguments.into()).await);
     }
+    for server in &servers {
+        server.until_current().await;
+    }
     servers
 }
 
