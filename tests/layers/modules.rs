@@ -120,7 +120,7 @@ fn words(code: TokenStream) -> Vec<String> {
 }
 
 /// Returns the first names of paths below the root of the crate: after `crate`, and after as many `super` as there are
-/// modules around the code. What is compiled for tests alone is left out.
+/// modules around the code. Code under `#[cfg(test)]` is left out.
 fn names_below_the_root(code: TokenStream, depth: usize) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let tokens: Vec<TokenTree> = code.into_iter().collect();
