@@ -14,8 +14,8 @@ use brine_target::Facts;
 use tokio_util::sync::CancellationToken;
 
 use crate::custom_stores::CacheDriver;
-use crate::facts::mine::MINE;
-use crate::facts::minion_data::MINIONS;
+use crate::mines::MINE;
+use crate::minion_data::MINIONS;
 use crate::runner_calls::Services;
 use crate::storage::Storage;
 

@@ -5,33 +5,47 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_bus::SocketNames;
 use brine_config::MasterConfig;
 use brine_engines::Engine;
-use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay, Registry};
-use brine_ids::Jid;
+use brine_function::{Args, CallError, CallResult, Function};
 use brine_python::{Call, Described, Functions, Library, PythonError, Services, Settings};
-use brine_runtime::executors::MayBlock;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host_functions::HostFunctions;
-use crate::runner::RunnerContext;
-use crate::runner_calls::{Caller, Kind, RunnerCalls};
-use crate::wheel::{self, WheelContext};
+use crate::kind::Kind;
 
 /// The module types whose functions are called by name.
 const CALLED: &[&str] = &["runners", "wheel", "fileserver", "tokens", "cache"];
 
+/// The functions of the master, for a running function of a custom module.
+pub(crate) trait MasterCalls {
+    /// Calls a runner or wheel function as the same caller.
+    fn call(&self, kind: Kind, function: &str, args: Args) -> CallResult;
+
+    /// Returns the load of the call: its jid, user and tag.
+    fn load(&self, kind: Kind) -> Map;
+
+    /// Sets the retcode of the call.
+    fn set_retcode(&self, retcode: i64);
+}
+
+/// The full names of the master's own functions.
+#[derive(Default)]
+pub(crate) struct BuiltIn {
+    pub runners: Vec<String>,
+    pub wheels: Vec<String>,
+}
+
 /// The custom modules of a master.
 pub(crate) struct CustomModules {
     library: Library,
+    built_in: BuiltIn,
     opts: Arc<Map>,
     host: Option<Arc<dyn HostFunctions>>,
     /// Held while files of custom file server backends are copied.
@@ -39,8 +53,8 @@ pub(crate) struct CustomModules {
 }
 
 impl CustomModules {
-    /// Creates the custom modules of a master. Reads nothing yet.
-    pub fn new(config: &MasterConfig, host: Option<Arc<dyn HostFunctions>>) -> Self {
+    /// Creates the custom modules of a master. `built_in` are the functions that they can call. Reads nothing yet.
+    pub fn new(config: &MasterConfig, host: Option<Arc<dyn HostFunctions>>, built_in: BuiltIn) -> Self {
         let settings = Settings::read(&config.python_host).unwrap_or_else(|error| {
             tracing::error!("{error}; using python3");
             Settings::default()
@@ -65,7 +79,7 @@ impl CustomModules {
         opts.insert("extension_modules".into(), synced.into());
         let events = config.sock_dir.join(SocketNames::master().publish);
         let library = Library::new(settings, directories, CALLED).with_events(events);
-        CustomModules { library, opts: Arc::new(opts), host, updating_files: Mutex::default() }
+        CustomModules { library, built_in, opts: Arc::new(opts), host, updating_files: Mutex::default() }
     }
 
     /// Reads the files again.
@@ -78,7 +92,8 @@ impl CustomModules {
         self.library.may_have(directory(kind), Some(module))
     }
 
-    fn functions<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
+    /// Returns the functions of custom modules of a type, or of one module.
+    pub fn functions<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
         self.library.refresh_if_changed();
         if !self.library.may_have(functions.kind(), module) {
             return Vec::new();
@@ -87,15 +102,15 @@ impl CustomModules {
     }
 
     /// Returns the runner functions of the package `salt`, if `python_fallback` is set.
-    fn package<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
+    pub fn package<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
         let kind = functions.kind();
-        let ask = |call: Call<'_>| self.ask(&Running { custom: self, call: None, stopping: None }, call);
+        let ask = |call: Call<'_>| self.ask(&Running { custom: self, caller: None, stopping: None }, call);
         let described = if kind == "runners" { self.library.fallback(kind, module, ask) } else { None };
         described.map_or_else(Vec::new, |described| functions.of(&described, module))
     }
 
     fn described(&self) -> Option<Arc<Described>> {
-        self.library.described(|call| self.ask(&Running { custom: self, call: None, stopping: None }, call))
+        self.library.described(|call| self.ask(&Running { custom: self, caller: None, stopping: None }, call))
     }
 
     /// Whether a custom module has the name of an engine. Does not start Python.
@@ -111,31 +126,21 @@ impl CustomModules {
     pub fn run_engine(
         &self,
         engine: &Engine,
-        calls: &Arc<RunnerCalls>,
+        caller: &dyn MasterCalls,
         stopping: &CancellationToken,
     ) -> Result<Value, PythonError> {
         let function = format!("{}.start", engine.module);
         let args = Args { keyword: engine.kwargs.clone(), ..Args::default() };
         let call = Call { kind: "engines", function: &function, args, data: self.data(), ..Call::default() };
-        let thread = MayBlock::on_dedicated_thread(Handle::current());
-        let caller = Caller::new(Jid::new(), "engine".to_owned(), Map::new(), thread);
-        let running = Running { custom: self, call: Some((calls, &caller)), stopping: Some(stopping) };
+        let running = Running { custom: self, caller: Some(caller), stopping: Some(stopping) };
         self.library.call_alone(call, || self.names(), &running)
     }
 
     /// Calls a function of a custom module.
-    pub fn call(
-        &self,
-        kind: Kind,
-        function: &str,
-        args: Args,
-        calls: &Arc<RunnerCalls>,
-        caller: &Caller,
-    ) -> CallResult {
-        let load = map! {"jid" => &caller.jid, "user" => caller.user.as_str(), "tag" => kind.tag(&caller.jid)};
-        let call =
-            Call { kind: directory(kind), function, args, data: vec![("load", Arc::new(load))], ..Call::default() };
-        self.ask(&Running { custom: self, call: Some((calls, caller)), stopping: None }, call)
+    pub fn call(&self, kind: Kind, function: &str, args: Args, caller: &dyn MasterCalls) -> CallResult {
+        let data = vec![("load", Arc::new(caller.load(kind)))];
+        let call = Call { kind: directory(kind), function, args, data, ..Call::default() };
+        self.ask(&Running { custom: self, caller: Some(caller), stopping: None }, call)
             .map_err(|error| error.of_call(function))
     }
 
@@ -147,7 +152,7 @@ impl CustomModules {
     /// Calls a function of another module type, such as `fileserver`, within `timeout`. Returns `None` if
     /// neither a file nor, with `python_fallback`, the package `salt` provides it. Blocks.
     pub fn call_other(&self, kind: &'static str, function: &str, args: Args, timeout: Duration) -> Option<CallResult> {
-        let running = Running { custom: self, call: None, stopping: None };
+        let running = Running { custom: self, caller: None, stopping: None };
         self.library.refresh_if_changed();
         let describe = |call: Call<'_>| self.ask(&running, call);
         let has = self.library.has(kind, function, describe);
@@ -173,10 +178,9 @@ impl CustomModules {
 
     /// Returns the full names of Brine's functions, by module type.
     fn names(&self) -> BTreeMap<&'static str, Vec<String>> {
-        let names = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>();
         [
-            ("runners", names(&mut Registry::new(crate::runner::MODULES).built_in().map(Function::full_name))),
-            ("wheel", names(&mut Registry::new(wheel::MODULES).built_in().map(Function::full_name))),
+            ("runners", self.built_in.runners.clone()),
+            ("wheel", self.built_in.wheels.clone()),
             ("modules", self.host.as_ref().map(|host| host.names()).unwrap_or_default()),
         ]
         .into()
@@ -211,61 +215,17 @@ fn directories(config: &MasterConfig, kind: &'static str) -> Vec<(&'static str, 
 }
 
 /// Returns the module type of a registry.
-fn directory(kind: Kind) -> &'static str {
+pub(crate) fn directory(kind: Kind) -> &'static str {
     match kind {
         Kind::Runner => "runners",
         Kind::Wheel => "wheel",
     }
 }
 
-/// The functions of custom modules, which overlay those of a registry.
-struct Custom<C: 'static> {
-    calls: Weak<RunnerCalls>,
-    functions: Functions<C>,
-    /// The functions of the package `salt`.
-    package: Functions<C>,
-}
-
-impl<C> Overlay<C> for Custom<C> {
-    fn fallback(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
-        let calls = self.calls.upgrade();
-        calls.map_or_else(Vec::new, |calls| calls.custom.package(&self.package, module))
-    }
-
-    fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
-        let calls = self.calls.upgrade();
-        calls.map_or_else(Vec::new, |calls| calls.custom.functions(&self.functions, module))
-    }
-}
-
-/// Returns the overlay of custom runner functions.
-pub(crate) fn runners(calls: &Weak<RunnerCalls>) -> impl Overlay<RunnerContext> + use<> {
-    let call = |context: &RunnerContext, bound: &mut Binder| {
-        let (calls, caller, args) = (&context.calls, &context.caller, args(bound));
-        calls.custom.call(Kind::Runner, bound.function(), args, calls, caller)
-    };
-    let functions = || Functions::new(directory(Kind::Runner), call);
-    Custom { calls: Weak::clone(calls), functions: functions(), package: functions() }
-}
-
-/// Returns the overlay of custom wheel functions.
-pub(crate) fn wheels(calls: &Weak<RunnerCalls>) -> impl Overlay<WheelContext> + use<> {
-    let call = |context: &WheelContext, bound: &mut Binder| {
-        let args = args(bound);
-        context.host.custom(bound.function(), args)
-    };
-    let functions = || Functions::new(directory(Kind::Wheel), call);
-    Custom { calls: Weak::clone(calls), functions: functions(), package: functions() }
-}
-
-fn args(bound: &mut Binder) -> Args {
-    Args { positional: bound.rest(), keyword: bound.keywords() }
-}
-
 /// The services of the master for a running function. While files are loaded, only those of the host.
 struct Running<'a> {
     custom: &'a CustomModules,
-    call: Option<(&'a Arc<RunnerCalls>, &'a Caller)>,
+    caller: Option<&'a dyn MasterCalls>,
     stopping: Option<&'a CancellationToken>,
 }
 
@@ -276,14 +236,14 @@ impl Services for Running<'_> {
             let host = self.custom.host.as_ref().ok_or_else(unavailable)?;
             return host.functions(None).call(function, args);
         }
-        let (calls, caller) = self.call.ok_or_else(unavailable)?;
+        let caller = self.caller.ok_or_else(unavailable)?;
         match kind {
-            "runners" => calls.call_function(Kind::Runner, function, args, caller.clone()),
-            "wheel" => calls.call_function(Kind::Wheel, function, args, caller.clone()),
+            "runners" => caller.call(Kind::Runner, function, args),
+            "wheel" => caller.call(Kind::Wheel, function, args),
             "events" => {
                 // As in the execution function, the data comes first.
                 let args = Args::positional(args.positional.into_iter().take(2).rev());
-                calls.call_function(Kind::Runner, "event.send", args, caller.clone())
+                caller.call(Kind::Runner, "event.send", args)
             }
             _ => Err(unavailable()),
         }
@@ -294,8 +254,8 @@ impl Services for Running<'_> {
     }
 
     fn set_retcode(&self, retcode: i64) {
-        if let Some((_, caller)) = self.call {
-            caller.retcode.store(retcode, Ordering::Relaxed);
+        if let Some(caller) = self.caller {
+            caller.set_retcode(retcode);
         }
     }
 }

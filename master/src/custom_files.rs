@@ -10,15 +10,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_config::MasterConfig;
 use brine_digest::{Digest, hex};
 use brine_fileserver::Mirror;
 use brine_function::{Args, CallError};
+use brine_runtime::executors::Executor;
 use brine_system::{files, user_files};
 use brine_value::{FromValue, Value, map};
 use tokio_util::sync::CancellationToken;
 
 use crate::custom::CustomModules;
-use crate::runner_calls::RunnerCalls;
 
 /// The maximum number of environments of a backend, and of files in an environment.
 const MAX_FILES: usize = 100_000;
@@ -33,9 +34,15 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 const INTERVAL: u64 = 60;
 
 /// Updates the copies of a backend every `NAME_update_interval` seconds, until `shutdown`.
-pub(crate) async fn run(calls: Arc<RunnerCalls>, mirror: Mirror, shutdown: CancellationToken) {
+pub(crate) async fn run(
+    custom: Arc<CustomModules>,
+    config: Arc<MasterConfig>,
+    render: Executor,
+    mirror: Mirror,
+    shutdown: CancellationToken,
+) {
     let option = format!("{}_update_interval", mirror.name());
-    let interval = calls.services.config.opts.get(option.as_str()).and_then(Value::as_i64);
+    let interval = config.opts.get(option.as_str()).and_then(Value::as_i64);
     let interval = interval.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(INTERVAL).max(1);
     let mut ticks = tokio::time::interval(Duration::from_secs(interval));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -45,8 +52,8 @@ pub(crate) async fn run(calls: Arc<RunnerCalls>, mirror: Mirror, shutdown: Cance
             _ = ticks.tick() => {}
             () = shutdown.cancelled() => return,
         }
-        let (running, copied) = (Arc::clone(&calls), mirror.clone());
-        let done = calls.services.executors.render.run(move |_| update(&running.custom, &copied)).await;
+        let (modules, copied) = (Arc::clone(&custom), mirror.clone());
+        let done = render.run(move |_| update(&modules, &copied)).await;
         let error = match done {
             Ok(Ok(changed)) => {
                 if changed > 0 {

@@ -4,12 +4,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use brine_engines::{BuiltIn, Engine, Publisher};
+use brine_ids::Jid;
+use brine_runtime::executors::MayBlock;
 use brine_runtime::threads;
 use brine_value::Map;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::runner_calls::{RunnerCalls, Services};
+use crate::runner_calls::custom::CustomCaller;
+use crate::runner_calls::{Caller, RunnerCalls, Services};
 
 /// Runs an engine until it ends or `stopping` is cancelled. A custom module takes precedence over a built-in engine.
 pub(crate) fn run(
@@ -25,7 +29,12 @@ pub(crate) fn run(
                 let fallback = calls.services.config.python_fallback;
                 match BuiltIn::preferred(&engine, fallback, || calls.custom.has_engine(&engine.module)) {
                     Some(built_in) => ControlFlow::Continue(built_in),
-                    None => ControlFlow::Break(calls.custom.run_engine(&engine, &calls, &stopping)),
+                    None => {
+                        let thread = MayBlock::on_dedicated_thread(Handle::current());
+                        let caller = Caller::new(Jid::new(), "engine".to_owned(), Map::new(), thread);
+                        let caller = CustomCaller { calls: &calls, caller: &caller };
+                        ControlFlow::Break(calls.custom.run_engine(&engine, &caller, &stopping))
+                    }
                 }
             }
         });

@@ -39,26 +39,33 @@ mod file_events;
 mod host_functions;
 mod id_rules;
 mod job_cache;
+mod job_events;
 mod job_files;
 mod jobs;
 pub mod keys;
+mod kind;
 mod large_returns;
 mod listeners;
 mod maintenance;
 mod masking;
 pub mod metrics;
 mod metrics_server;
+mod mines;
+mod minion_data;
 mod peers;
 mod pillars;
 mod pushed_files;
 mod queues;
 mod reactions;
 mod requests;
+mod return_events;
 pub mod runner;
 mod runner_calls;
 mod salt_clients;
 mod schedule;
+mod sealed_arguments;
 mod sealing;
+mod shared;
 mod state_errors;
 mod stats;
 mod storage;
@@ -86,9 +93,10 @@ use tokio::sync::watch;
 pub use brine_auth::{FIND_JOB, LIST_FUNCTIONS, PING};
 pub use check::check;
 pub use host_functions::{HostFunctions, Orchestrated, SshCall};
+pub use kind::Kind;
 pub use maintenance::ROTATE_FILE;
 pub use requests::files as file_requests;
-pub use runner_calls::Kind;
+pub use runner_calls::MasterModules;
 
 use access::{Access, LocalKeys};
 use admission::identity::{Identity, own_id};
@@ -99,14 +107,14 @@ use events::Events;
 use facts::Facts;
 use job_files::JobFiles;
 use jobs::batches::Batches;
-use jobs::sealed_arguments::SealedArguments;
 use jobs::{Jobs, PublishStream};
-use large_returns::{LargeReturns, ReturnEvents};
+use large_returns::LargeReturns;
 use listeners::Listeners;
 use pillars::Pillars;
-use reactions::ReactorHandle;
 use requests::{RequestHandler, Requests};
-use runner_calls::{RunnerCalls, Services};
+use return_events::ReturnEvents;
+use runner_calls::{ReactorHandle, RunnerCalls, Services};
+use sealed_arguments::SealedArguments;
 use sealing::Sealing;
 use storage::Storage;
 
@@ -202,6 +210,7 @@ impl Master {
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
         let config = Arc::new(config);
         let cluster = Box::pin(cluster::connect(&config)).await?;
+        let modules = MasterModules { runners: runner::MODULES, wheels: wheel::MODULES };
 
         // The bus and the storage.
         let (store, bus) = open_bus(&config, &executors, opened).await?;
@@ -210,7 +219,7 @@ impl Master {
         let events = Events::new(bus.clone(), cached);
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
-        let custom = Arc::new(custom::CustomModules::new(&config, functions.clone()));
+        let custom = Arc::new(custom::CustomModules::new(&config, functions.clone(), modules.names()));
         let driver = custom_stores::CacheDriver::open(&config, &custom);
         let custom_tokens = custom_stores::tokens(&config, &custom);
         let has_custom_tokens = custom_tokens.is_some();
@@ -224,8 +233,8 @@ impl Master {
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
             files: file_roots(&config)?,
-            minion_data: facts::minion_data::MinionData::new(store.clone(), config.minion_data_cache),
-            mines: facts::mine::Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
+            minion_data: minion_data::MinionData::new(store.clone(), config.minion_data_cache),
+            mines: mines::Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
             queues: queues::Queues::new(store.clone(), sealing.clone()),
             banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
@@ -319,7 +328,7 @@ impl Master {
             functions,
             mask,
         };
-        let calls = RunnerCalls::new(services, returns.clone(), custom);
+        let calls = RunnerCalls::new(services, returns.clone(), custom, modules);
         let requests = Requests::new(Arc::clone(&calls), returns);
         let (journal, known) = (Arc::clone(&jobs), Arc::clone(&facts));
         let read = executors.disk.run(move |thread| {

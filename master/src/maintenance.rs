@@ -9,8 +9,8 @@ use brine_ids::MinionId;
 use brine_value::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster;
 use crate::runner_calls::Services;
+use crate::shared;
 
 /// The file in `cachedir` by which `salt-key` requests a rotation of the keys.
 pub const ROTATE_FILE: &str = ".dfn";
@@ -30,7 +30,7 @@ pub(crate) async fn maintain(services: Arc<Services>, shutdown: CancellationToke
         }
         let request = services.config.cachedir.join(ROTATE_FILE);
         let asked = services.storage.run(move |_| std::fs::remove_file(request).is_ok()).await.unwrap_or(false);
-        let is_due = rotated.elapsed() >= rotation && cluster::is_leader(&services.gate);
+        let is_due = rotated.elapsed() >= rotation && shared::is_leader(&services.gate);
         if asked || is_due {
             rotated = Instant::now();
             services.jobs.stream.rotate_keys().await;

@@ -19,7 +19,8 @@ use crate::events::{Events, JOB_CACHE_TIMEOUT};
 use crate::facts::{Facts, resolve};
 use crate::id_rules::{is_match, rules_for};
 use crate::jobs::Jobs;
-use crate::runner_calls::{Kind, RunnerCalls, Services};
+use crate::kind::Kind;
+use crate::runner_calls::{RunnerCalls, Services};
 use crate::storage::Storage;
 
 /// The default timeout of a job that a minion publishes.

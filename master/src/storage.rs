@@ -9,12 +9,12 @@ use brine_returners::Returner;
 use brine_system::files::FileError;
 
 use crate::cache_banks::Banks;
-use crate::facts::mine::Mines;
-use crate::facts::minion_data::MinionData;
-use crate::jobs::sealed_arguments::SealedArguments;
 use crate::keys::KeyStore;
 use crate::large_returns::LargeReturns;
+use crate::mines::Mines;
+use crate::minion_data::MinionData;
 use crate::queues::Queues;
+use crate::sealed_arguments::SealedArguments;
 
 /// The keys, files and tables of a master.
 pub(crate) struct Storage {

@@ -143,9 +143,10 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
         parts.start_restarting("gitfs", move |shutdown| maintenance::fetch_repositories(of(&shared), shutdown));
     }
     for mirror in brine_fileserver::mirrors(&config.opts, &config.cachedir) {
-        let calls = Arc::clone(calls);
+        let (calls, render) = (Arc::clone(calls), calls.services.executors.render.clone());
         parts.start_restarting(format!("file server {}", mirror.name()), move |shutdown| {
-            custom_files::run(Arc::clone(&calls), mirror.clone(), shutdown)
+            let (custom, config) = (Arc::clone(&calls.custom), Arc::clone(&calls.services.config));
+            custom_files::run(custom, config, render.clone(), mirror.clone(), shutdown)
         });
     }
     if config.salt_client_files {

@@ -19,12 +19,14 @@ use crate::admission::identity::Identity;
 use crate::admission::sessions::Sessions;
 use crate::events::Events;
 use crate::events::tests::in_memory;
-use crate::facts::{Facts, mine::Mines, minion_data::MinionData};
+use crate::facts::Facts;
 use crate::jobs::batches::{BatchRequest, Batches, State};
-use crate::jobs::sealed_arguments::SealedArguments;
 use crate::jobs::{Jobs, PublishStream};
 use crate::keys::{KeyState, KeyStore, tests::PEM};
 use crate::large_returns::LargeReturns;
+use crate::mines::Mines;
+use crate::minion_data::MinionData;
+use crate::sealed_arguments::SealedArguments;
 use crate::sealing::Sealing;
 use crate::storage::Storage;
 

@@ -11,7 +11,7 @@ use brine_wire::PublishRequest;
 
 use super::{Access, Caller, functions, minions_of};
 use crate::facts::{Facts, ResolveError};
-use crate::runner_calls::Kind;
+use crate::kind::Kind;
 use crate::storage::Storage;
 
 /// The runner function that calls hosts through `salt-ssh`.

@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 
 use super::called::{AskedCall, permits_named};
 use super::{Access, minions_of, options};
-use crate::runner_calls::Kind;
+use crate::kind::Kind;
 use crate::storage::Storage;
 
 /// The pseudo-function of event permissions: its arguments are tags.

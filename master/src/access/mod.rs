@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 use crate::events::Events;
 use crate::facts::{Facts, Targets};
 use crate::host_functions::HostFunctions;
-use crate::runner_calls::Kind;
+use crate::kind::Kind;
 use crate::storage::Storage;
 use called::{AskedCall, calls_of};
 use custom_auth::CustomAuth;

@@ -18,7 +18,7 @@ use brine_value::{Map, Value};
 use brine_zmtp::{Endpoint, Listener};
 
 use crate::admission::identity::Identity;
-use crate::custom::{self, CustomModules};
+use crate::custom::{self, BuiltIn, CustomModules};
 use crate::keys::KeyState;
 use crate::{Kind, StartError, runner};
 
@@ -124,7 +124,7 @@ fn rights(config: &MasterConfig) -> Vec<String> {
 /// Checks options whose errors are logged by the parts of a running master.
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
-    let custom = CustomModules::new(config, None);
+    let custom = CustomModules::new(config, None, BuiltIn::default());
     let may_be_custom = |function: &str| custom.may_have(Kind::Runner, function.split('.').next().unwrap_or_default());
     let is_known = |function: &str| runners.get(function).is_some() || may_be_custom(function);
     let mut findings = brine_check::schedule(&config.schedule, is_known);

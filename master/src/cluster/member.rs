@@ -6,7 +6,6 @@ use std::time::Duration;
 use brine_bus::Bus;
 use brine_bus::store::{BlockingStore, StoreError};
 use brine_cluster::{KeyPairError, Link, Local, Member, Parts, Pending, Settings};
-pub(crate) use brine_cluster::{Members, Shared, SharedError};
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, Session};
 use brine_runtime::executors::{Blocking, Executor};
@@ -15,8 +14,8 @@ use brine_system::files::FileError;
 use brine_value::Map;
 use tokio::sync::watch;
 
+use super::OPTION;
 use super::keys::Keys;
-use super::{OPTION, OptionalGate, OptionalShared};
 use crate::StartError;
 use crate::admission::identity::{Identity, own_id};
 use crate::admission::publish_keys::PublishKeys;
@@ -24,7 +23,8 @@ use crate::admission::sessions::Sessions;
 use crate::facts::Facts;
 use crate::jobs::Jobs;
 use crate::keys::KeyStore;
-use crate::large_returns;
+use crate::return_events;
+use crate::shared::{OptionalGate, OptionalShared};
 use crate::storage::Storage;
 
 /// The tables of the store that are replicated to all members.
@@ -185,7 +185,7 @@ impl Local for MasterParts {
     fn store_large_return<'a>(&'a self, jid: &'a str, id: &'a str, whole: Vec<u8>) -> Pending<'a, bool> {
         let (job, minion) = (jid.to_owned(), id.to_owned());
         Box::pin(async move {
-            let store = move |storage: &Storage| large_returns::store_of_member(storage, &job, &minion, &whole);
+            let store = move |storage: &Storage| return_events::store_of_member(storage, &job, &minion, &whole);
             match self.storage.run(store).await {
                 Ok(Ok(is_stored)) => is_stored,
                 Ok(Err(error)) => {

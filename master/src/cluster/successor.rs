@@ -12,9 +12,9 @@ use brine_ids::Jid;
 use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
-use super::{Members, Owned, Shared, SharedError};
 use crate::jobs::checkpoint::{self, Checkpoint};
 use crate::runner_calls::{REACTION, RunnerCalls};
+use crate::shared::{Members, Owned, Shared, SharedError};
 
 /// The prefix of the keys of calls.
 const PREFIX: &str = "calls.";

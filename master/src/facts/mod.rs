@@ -1,8 +1,6 @@
-//! The facts about minions: grains and pillar (`minion_data.rs`), mines and presence, and the resolution of targets by
-//! them.
+//! The facts about minions: presence, queries of their mines, and the resolution of targets.
 
 pub(crate) mod mine;
-pub(crate) mod minion_data;
 pub(crate) mod presence;
 pub(crate) mod syndics;
 

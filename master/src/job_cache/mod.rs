@@ -15,14 +15,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::delivery::{Queueing, Unstored, deliver, deliver_queued};
-use crate::jobs::{MORE, PART};
+use crate::job_events::{MORE, NOT_CACHED, PART};
 
 /// The limits of one storage operation: the number of returns, and the total size of their events in bytes. Decoded,
 /// they take several times as much memory.
 const MAX_RETURNS: usize = 1000;
 const MAX_RETURN_BYTES: usize = 8 << 20;
-/// The field of a return that excludes it from the job cache.
-pub(crate) const NOT_CACHED: &str = "_nocache";
 
 /// The function by which `salt-cp` sends chunks of a file. Its arguments start with the path and the chunk.
 const RECEIVE_CHUNK: &str = "cp.recv_chunked";

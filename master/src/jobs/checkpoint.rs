@@ -14,8 +14,8 @@ use brine_wire::PublishRequest;
 use tokio::sync::Mutex;
 
 use super::Jobs;
-use crate::cluster::{Owned, Ownership, Shared, SharedError, StoreOutcome};
 use crate::events::JOB_CACHE_TIMEOUT;
+use crate::shared::{Owned, Ownership, Shared, SharedError, StoreOutcome};
 
 /// The prefix of the keys of orchestrations in the cluster.
 pub(crate) const PREFIX: &str = "orchestration.";

@@ -1,19 +1,18 @@
 //! Jobs: publishes them to the minions of a target, collects their returns, and runs batches.
 //!
 //! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs
-//! in batches, `orchestration.rs` runs the jobs of orchestrations. `recent_publishes/` resends jobs to minions that
-//! were disconnected, `sealed_arguments/` keeps their masked arguments for that, and `causality.rs` tracks which reaction led to which job.
+//! in batches, `to_end.rs` runs the jobs of orchestrations. `recent_publishes/` resends jobs to minions that were
+//! disconnected, and `causality.rs` tracks which reaction led to which job.
 
 pub(crate) mod batches;
 pub(crate) mod causality;
 pub(crate) mod checkpoint;
-pub(crate) mod orchestration;
 mod recent_publishes;
 mod run;
-pub(crate) mod sealed_arguments;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod to_end;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -34,23 +33,20 @@ use brine_value::{Map, Value, map};
 use brine_wire::{CatchUp, PublishRequest};
 use tokio::time::Instant;
 
-use crate::cluster::{OptionalShared, Shared};
 use crate::events::{Events, JOB_CACHE_TIMEOUT};
 use crate::facts::{Facts, ResolveError, Targets};
+use crate::job_events::{MORE, PART};
 use crate::metrics;
+use crate::sealed_arguments::SealedArguments;
+use crate::shared::{OptionalShared, Shared};
 use crate::storage::Storage;
 use batches::Batches;
 use causality::Causality;
 use recent_publishes::RecentPublishes;
-use sealed_arguments::SealedArguments;
 pub(crate) use stream::PublishStream;
 
 /// The fields of the load in Salt's event of a new job.
 const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
-/// The field of that event with the remaining fields of the load.
-pub(crate) const MORE: &str = "_load";
-/// The field of that event that marks a part of a job, such as of a batch: its minions are added to those of the job.
-pub(crate) const PART: &str = "_part";
 
 /// Whether a target refers to nodegroups, which only the master can resolve.
 fn names_groups(request: &PublishRequest) -> bool {

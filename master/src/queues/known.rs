@@ -7,7 +7,7 @@ use brine_value::{Value, msgpack};
 use parking_lot::Mutex;
 
 use super::{MAX_ITEMS, MAX_QUEUE, QueueError};
-use crate::cluster::SharedError;
+use crate::shared::SharedError;
 
 /// An item: its stream number and its packed value, which is `None` if it cannot be decrypted.
 pub(super) type Numbered = (u64, Option<Vec<u8>>);

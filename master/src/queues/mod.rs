@@ -10,8 +10,8 @@ use brine_bus::store::{Batch, BlockingStore, Pair, StoreError, Table};
 use brine_value::{Value, msgpack};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::cluster::SharedError;
 use crate::sealing::Sealing;
+use crate::shared::SharedError;
 use known::KnownQueues;
 pub(crate) use shared::SharedQueues;
 

@@ -7,7 +7,7 @@ use brine_value::{Value, msgpack};
 
 use super::known::{Known, KnownQueues, Numbered, Source};
 use super::{MAX_ITEMS, MAX_QUEUE, QueueError, prefix};
-use crate::cluster::{Shared, SharedError};
+use crate::shared::{Shared, SharedError};
 
 /// The queues in the values of a cluster.
 pub(crate) struct SharedQueues<'a> {

@@ -8,10 +8,10 @@ use brine_value::Value;
 use brine_wire::PublishRequest;
 use futures::future::BoxFuture;
 
-use super::USER;
 use crate::jobs::{Jobs, PublishError};
+use crate::kind::Kind;
 use crate::metrics;
-use crate::runner_calls::{Kind, RunnerCalls};
+use crate::runner_calls::{REACTOR, RunnerCalls};
 
 /// Dispatches reactions through the jobs and runner calls of the master.
 pub(crate) struct MasterDispatch {
@@ -73,7 +73,7 @@ impl MasterDispatch {
             jid: None,
             key: None,
             proof: None,
-            user: USER.to_owned(),
+            user: REACTOR.to_owned(),
             kwargs,
         };
         let target = format!("target '{}' ({})", request.tgt, request.tgt_type);

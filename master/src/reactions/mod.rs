@@ -1,12 +1,10 @@
-//! The reactor in the master: carries out its reactions (`dispatch.rs`), provides the functions of its templates
-//! (`template_functions.rs`) and reloads its configuration (`reload.rs`).
+//! The reactor in the master: carries out its reactions (`dispatch.rs`) and reloads its configuration (`reload.rs`).
 
 mod dispatch;
 mod reload;
-mod template_functions;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_bus::store::{BlockingStore, StoreError};
@@ -18,23 +16,8 @@ use tokio::runtime::Handle;
 
 use crate::StartError;
 use crate::facts::Facts;
-use crate::runner_calls::RunnerCalls;
+use crate::runner_calls::{REACTOR, RunnerCalls};
 use dispatch::MasterDispatch;
-pub(crate) use template_functions::template_host;
-
-/// The user of reactions in events.
-pub(crate) const USER: &str = "Reactor";
-
-/// A weak handle to the running reactor, which is owned by its task, so that the master's parts are dropped with it.
-#[derive(Default)]
-pub(crate) struct ReactorHandle(OnceLock<Weak<Reactor>>);
-
-impl ReactorHandle {
-    /// Returns the reactor, while it runs.
-    pub fn get(&self) -> Option<Arc<Reactor>> {
-        self.0.get().and_then(Weak::upgrade)
-    }
-}
 
 /// The time for which the size of a node group is cached: resolving it reads the keys and data of all minions.
 const GROUP_SIZE_TTL: Duration = Duration::from_secs(10);
@@ -88,7 +71,7 @@ pub(crate) async fn start(
         retries: config.reactor_retries,
         strict_data: config.reactor_strict_data,
         max_depth: config.reactor_max_depth,
-        user: USER,
+        user: REACTOR,
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
@@ -111,8 +94,7 @@ pub(crate) async fn start(
     for error in errors {
         tracing::error!("a rule over time is skipped: {error}");
     }
-    // Set once: this function is called once per master.
-    _ = services.reactor.0.set(Arc::downgrade(&reactor));
+    services.reactor.set(&reactor);
     let (reloading, bus) = ((Arc::clone(services), Arc::clone(&reactor)), services.bus.clone());
     parts.start("reactor", |shutdown| reactor.run(bus, events, shutdown));
     parts.start_restarting("reactor configuration", move |shutdown| {

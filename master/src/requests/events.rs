@@ -10,7 +10,7 @@ use brine_wire::MinionEvents;
 use brine_zmtp::Worker;
 
 use super::{Requests, tags};
-use crate::job_cache::NOT_CACHED;
+use crate::job_events::NOT_CACHED;
 use crate::metrics;
 use crate::state_errors;
 use crate::storage::Storage;
@@ -260,8 +260,8 @@ fn remove_reserved(body: &mut Map) {
         "_entry",
         "_reaction",
         "_jid",
-        crate::jobs::MORE,
-        crate::jobs::PART,
+        crate::job_events::MORE,
+        crate::job_events::PART,
         brine_event::MASKED,
         NOT_CACHED,
     ];

@@ -26,13 +26,14 @@ use crate::access::{Caller as User, MasterCall, Refusal, SOURCE};
 use crate::admission::clear;
 use crate::admission::sessions::SessionError;
 use crate::engines;
-use crate::facts::mine::MineError;
 use crate::jobs::{AUTH_LIST, Published};
-use crate::large_returns::ReturnEvents;
+use crate::kind::Kind;
+use crate::mines::MineError;
 use crate::peers::{self, Peers};
 use crate::pillars::PillarQuery;
 use crate::pushed_files;
-use crate::runner_calls::{Caller, Kind, RunnerCalls, Services};
+use crate::return_events::ReturnEvents;
+use crate::runner_calls::{Caller, RunnerCalls, Services};
 use crate::stats::Stats;
 use refusals::{BAD_LOAD, log_refused, refuse, report_unknown};
 

@@ -5,8 +5,8 @@ use brine_function::{Args, CallError, CallResult, Functions, function, registry}
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
+use crate::kind::Kind;
 use crate::queues::{QueueError, SharedQueues};
-use crate::runner_calls::Kind;
 
 /// Runner functions of `queue`.
 pub static FUNCTIONS: Functions<RunnerContext> = registry!(

@@ -14,7 +14,7 @@ use super::RunnerContext;
 use super::salt::with_keywords;
 use crate::host_functions::Orchestrated;
 use crate::jobs::checkpoint::Checkpoint;
-use crate::jobs::orchestration::{ELSEWHERE, Orchestrator};
+use crate::runner_calls::orchestration::{ELSEWHERE, Orchestrator};
 
 /// Runner functions of `state`.
 pub static FUNCTIONS: Functions<RunnerContext> = registry!(

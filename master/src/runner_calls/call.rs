@@ -10,42 +10,17 @@ use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
 
 use crate::jobs::checkpoint::Checkpoint;
+use crate::kind::Kind;
 
 /// The prefix of long-running functions that publish jobs.
 pub(super) const ORCHESTRATIONS: &str = "state.";
 
+/// The user of reactions in events.
+pub(crate) const REACTOR: &str = "Reactor";
+
 /// The field of an orchestration's call that marks it as part of a reaction, which the reactor of another member
 /// repeats.
 pub(crate) const REACTION: &str = "reaction";
-
-/// The registry of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The registry of runner functions, called by `salt-run`.
-    Runner,
-    /// The registry of wheel functions, which manage the master.
-    Wheel,
-}
-
-impl Kind {
-    /// Returns the name of the registry.
-    pub fn name(self) -> &'static str {
-        self.labels().1
-    }
-
-    /// Returns the prefix of the tags of a call's events.
-    pub(crate) fn tag(self, jid: &Jid) -> String {
-        format!("salt/{}/{jid}", self.labels().0)
-    }
-
-    /// Returns the name of the registry in tags, and in function names.
-    pub(super) fn labels(self) -> (&'static str, &'static str) {
-        match self {
-            Kind::Runner => ("run", "runner"),
-            Kind::Wheel => ("wheel", "wheel"),
-        }
-    }
-}
 
 /// A call that has been announced by its `new` event.
 pub(super) struct NewCall {
@@ -148,11 +123,9 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
-    use brine_function::Registry;
     use brine_value::list;
 
     use super::*;
-    use crate::{runner, wheel};
 
     #[test]
     fn a_call_records_no_secret_arguments_and_no_copies_of_them() {
@@ -166,34 +139,5 @@ mod tests {
         assert_eq!(call.recorded_result(&list!["x"]), None);
         let call = NewCall { has_secret_result: true, ..call };
         assert_eq!(call.recorded_result(&true.into()), Some(MASK.into()));
-    }
-
-    #[test]
-    fn functions_that_return_secrets_declare_it() {
-        let (runners, wheels) = (Registry::new(runner::MODULES), Registry::new(wheel::MODULES));
-        let secret: Vec<String> =
-            runners.iter().filter(|one| one.is_secret).map(brine_function::Function::full_name).collect();
-        let expected = [
-            "cache.fetch",
-            "cache.pillar",
-            "config.get",
-            "pillar.show_pillar",
-            "pillar.show_pillar_cache",
-            "sdb.get",
-            "sdb.get_or_set_hash",
-            "test.get_opts",
-        ];
-        assert_eq!(secret, expected);
-        let secret: Vec<String> =
-            wheels.iter().filter(|one| one.is_secret).map(brine_function::Function::full_name).collect();
-        assert_eq!(secret, ["config.values", "key.gen", "key.gen_accept", "pillar_roots.read"]);
-        // Further functions whose names suggest one.
-        let all = runners.iter().map(|one| (one.full_name(), one.is_secret));
-        let all = all.chain(wheels.iter().map(|one| (one.full_name(), one.is_secret)));
-        for (name, is_secret) in all {
-            let suggests =
-                ["gen", "secret", "password"].iter().any(|word| name.split(['.', '_']).any(|part| part == *word));
-            assert!(is_secret || !suggests, "{name} returns a secret, but does not declare it");
-        }
     }
 }

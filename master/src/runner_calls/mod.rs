@@ -2,7 +2,14 @@
 //! represents a single call, `running.rs` the running ones.
 
 mod call;
+pub(crate) mod custom;
+pub(crate) mod orchestration;
+mod reactor_handle;
+mod runner_context;
 mod running;
+mod template_functions;
+mod wheel_context;
+mod wheel_services;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +18,7 @@ use std::sync::atomic::Ordering;
 use brine_bus::Bus;
 use brine_config::MasterConfig;
 use brine_event::{STAMP, stamp};
-use brine_function::{Args, CallError, Registry};
+use brine_function::{Args, CallError, Function, Functions, Registry};
 use brine_ids::{Jid, MinionId};
 use brine_mask::Mask;
 use brine_reactor::{Cause, PriorDispatch};
@@ -23,25 +30,27 @@ use tokio::sync::Notify;
 
 use crate::access::Access;
 use crate::admission::Admission;
-use crate::cluster::{OptionalGate, OptionalShared};
-use crate::custom::{self, CustomModules};
+use crate::custom::{BuiltIn, CustomModules};
 use crate::events::Events;
 use crate::facts::Facts;
 use crate::host_functions::HostFunctions;
-use crate::job_cache::NOT_CACHED;
+use crate::job_events::NOT_CACHED;
 use crate::job_files::JobFiles;
 use crate::jobs::Jobs;
 use crate::jobs::checkpoint::Checkpoint;
-use crate::large_returns::ReturnEvents;
+use crate::kind::Kind;
 use crate::pillars::{MasterHost, Pillars};
-use crate::reactions::{ReactorHandle, template_host};
-use crate::runner::{self, RunnerContext};
+use crate::return_events::ReturnEvents;
+use crate::shared::{OptionalGate, OptionalShared};
 use crate::storage::Storage;
-use crate::wheel::{self, WheelContext, WheelServices};
-pub use call::Kind;
-pub(crate) use call::{Caller, REACTION};
+pub(crate) use call::{Caller, REACTION, REACTOR};
 use call::{NewCall, ORCHESTRATIONS};
+pub(crate) use reactor_handle::ReactorHandle;
+pub use runner_context::RunnerContext;
 use running::Running;
+use template_functions::template_host;
+pub use wheel_context::{WheelContext, WheelHost};
+use wheel_services::WheelServices;
 
 /// Functions that return events of the bus, and whose results are left out of their events.
 const EVENT_FUNCTIONS: &[&str] = &["event_bus.since", "event_bus.replay"];
@@ -108,6 +117,23 @@ pub(crate) struct Services {
     pub mask: Mask,
 }
 
+/// The built-in runner and wheel modules of a master.
+#[derive(Clone, Copy)]
+pub struct MasterModules {
+    /// The runner modules.
+    pub runners: &'static [&'static Functions<RunnerContext>],
+    /// The wheel modules.
+    pub wheels: &'static [&'static Functions<WheelContext>],
+}
+
+impl MasterModules {
+    /// Returns the full names of all functions, for custom modules.
+    pub(crate) fn names(self) -> BuiltIn {
+        let runners = Registry::new(self.runners).built_in().map(Function::full_name).collect();
+        BuiltIn { runners, wheels: Registry::new(self.wheels).built_in().map(Function::full_name).collect() }
+    }
+}
+
 /// Calls runner and wheel functions.
 pub(crate) struct RunnerCalls {
     pub runners: Registry<RunnerContext>,
@@ -129,11 +155,16 @@ fn position<C>(registry: &Registry<C>, function: &str, name: &str) -> Option<usi
 }
 
 impl RunnerCalls {
-    /// Creates the registries. `returns` converts results to events.
-    pub fn new(services: Services, returns: ReturnEvents, custom: Arc<CustomModules>) -> Arc<Self> {
+    /// Creates the registries of these modules. `returns` converts results to events.
+    pub fn new(
+        services: Services,
+        returns: ReturnEvents,
+        custom: Arc<CustomModules>,
+        modules: MasterModules,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|calls| RunnerCalls {
-            runners: Registry::new(runner::MODULES).with_overlay(custom::runners(calls)),
-            wheels: Registry::new(wheel::MODULES).with_overlay(custom::wheels(calls)),
+            runners: Registry::new(modules.runners).with_overlay(custom::runners(calls)),
+            wheels: Registry::new(modules.wheels).with_overlay(custom::wheels(calls)),
             custom,
             services: Arc::new(services),
             returns,
@@ -224,7 +255,7 @@ impl RunnerCalls {
     /// Returns the context of a wheel function; its thread may block.
     pub fn wheel_context(self: &Arc<Self>, caller: Caller) -> WheelContext {
         let keys = Arc::clone(&self.services.storage.get(&caller.thread).keys);
-        let attended = caller.user != crate::reactions::USER;
+        let attended = caller.user != REACTOR;
         WheelContext { keys, attended, host: Arc::new(WheelServices { calls: Arc::clone(self), caller }) }
     }
 
@@ -329,7 +360,7 @@ impl RunnerCalls {
     pub async fn call_for_reaction(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
         // A call that is repeated after a restart keeps its jid.
         let jid = cause.prior.as_ref().map_or_else(Jid::new, |PriorDispatch { jid, .. }| jid.clone());
-        let call = self.new_call(kind, function, args, crate::reactions::USER, jid);
+        let call = self.new_call(kind, function, args, REACTOR, jid);
         let call = self.publish_new(NewCall { cause: cause.short_fields(), ..call }, &cause.fields()).await;
         // The reactor's workers run on dedicated threads.
         let thread = MayBlock::on_dedicated_thread(Handle::current());

@@ -18,8 +18,8 @@ use jiff::Zoned;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{self, Shared, SharedError};
 use crate::runner_calls::RunnerCalls;
+use crate::shared::{self, Shared, SharedError};
 /// The user of scheduled calls.
 const USER: &str = "schedule";
 /// The interval at which the schedule is polled.
@@ -68,7 +68,7 @@ impl Host for MasterSchedule {
         async move {
             let services = &calls.services;
             let is_here = match &services.cluster {
-                Some(shared) => is_claimed(shared, || cluster::is_leader(&services.gate), &run, due).await,
+                Some(shared) => is_claimed(shared, || shared::is_leader(&services.gate), &run, due).await,
                 None => true,
             };
             if !is_here {

@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::Facts;
-use crate::cluster::{self, OptionalGate};
 use crate::events::Events;
+use crate::shared::{self, OptionalGate};
 
 /// The last known address of each minion.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ pub(crate) async fn publish(
         }
         let now = facts.present();
         let names = |ids: &mut dyn Iterator<Item = &MinionId>| ids.map(MinionId::to_string).collect::<Vec<_>>();
-        if !cluster::is_leader(&gate) {
+        if !shared::is_leader(&gate) {
             // The leader publishes. A new leader continues from this state.
             before = now;
             continue;

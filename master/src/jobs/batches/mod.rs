@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 use super::Jobs;
 use super::run::{Progress, Run};
-use crate::cluster::{Ownership, StoreOutcome};
 use crate::sealing::Sealing;
+use crate::shared::{Ownership, StoreOutcome};
 pub(crate) use observed::observe;
 use state::Stage;
 pub(crate) use state::State;

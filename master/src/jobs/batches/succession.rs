@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::{BatchRun, State};
-use crate::cluster::{Members, Owned, Ownership, Shared, SharedError};
 use crate::jobs::Jobs;
+use crate::shared::{Members, Owned, Ownership, Shared, SharedError};
 
 /// The prefix of the keys of batches in the cluster.
 const PREFIX: &str = "batch.";

@@ -18,8 +18,8 @@ use brine_wire::CatchUp;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::sealed_arguments::SealedArguments;
 use crate::metrics;
+use crate::sealed_arguments::SealedArguments;
 use crate::storage::Storage;
 
 /// The maximum total size of the loads, in bytes.

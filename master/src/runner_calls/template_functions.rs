@@ -9,8 +9,8 @@ use brine_jinja::{Behaviour, Files, Functions, Host, InThread};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value};
 
-use super::USER;
-use crate::runner_calls::{Caller, Kind, RunnerCalls};
+use super::{Caller, REACTOR, RunnerCalls};
+use crate::kind::Kind;
 
 /// Returns the template host for a thread.
 pub(crate) fn template_host(calls: &Arc<RunnerCalls>, thread: &MayBlock) -> Host {
@@ -52,7 +52,7 @@ impl TemplateFunctions {
     }
 
     fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, CallError> {
-        let caller = Caller::new(Jid::new(), USER.to_owned(), Map::new(), self.thread.clone());
+        let caller = Caller::new(Jid::new(), REACTOR.to_owned(), Map::new(), self.thread.clone());
         self.calls.call_function(kind, function, args, caller)
     }
 }

@@ -8,8 +8,9 @@ use brine_config::Roots;
 use brine_function::{Args, CallResult};
 use brine_value::Map;
 
-use super::WheelHost;
-use crate::runner_calls::{Caller, Kind, RunnerCalls};
+use super::custom::CustomCaller;
+use super::{Caller, RunnerCalls, WheelHost};
+use crate::kind::Kind;
 
 /// The services of wheel functions.
 pub(crate) struct WheelServices {
@@ -60,7 +61,8 @@ impl WheelHost for WheelServices {
     }
 
     fn custom(&self, function: &str, args: Args) -> CallResult {
-        self.calls.custom.call(Kind::Wheel, function, args, &self.calls, &self.caller)
+        let caller = CustomCaller { calls: &self.calls, caller: &self.caller };
+        self.calls.custom.call(Kind::Wheel, function, args, &caller)
     }
 
     fn connected(&self) -> Vec<String> {
