@@ -27,7 +27,7 @@ pub use master::{MasterConfig, job_lifetime};
 pub use minion::MinionConfig;
 pub use module_options::{ModuleOption, module_options};
 pub use number::Number;
-pub use options::{ANY_ENVIRONMENT, BadOption, OptionDoc, Roots, in_environment};
+pub use options::{ANY_ENVIRONMENT, BadOption, InvalidOption, OptionDoc, Roots, in_environment};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;
 pub use transport::Transport;

@@ -57,6 +57,16 @@ pub struct BadOption {
     pub error: WrongType,
 }
 
+/// The error of an option whose value has the right type, and cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("option '{option}': {reason}")]
+pub struct InvalidOption {
+    /// The name of the option.
+    pub option: &'static str,
+    /// What is wrong, and what to do.
+    pub reason: String,
+}
+
 /// Reads an option from `opts`; `None` if it is not set, or an empty string. A value of another type is an error.
 pub(super) fn checked<T: FromValue>(opts: &Map, name: &'static str) -> Result<Option<T>, BadOption> {
     let value = opts.get(name).filter(|value| !value.is_nil() && value.as_str() != Some(""));
