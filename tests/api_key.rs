@@ -25,7 +25,7 @@ rest_cherrypy:
 ";
 
 fn api_key(system: &System) -> String {
-    std::fs::read_to_string(brine_master::api_key_path(&system.path("cache"))).unwrap()
+    std::fs::read_to_string(brine_master_access::access::api_key_path(&system.path("cache"))).unwrap()
 }
 
 async fn ask(system: &System, load: Map) -> Value {
@@ -49,7 +49,7 @@ async fn a_stolen_key_publishes_no_jobs_and_calls_no_functions() {
     let mut system = System::new(CONFIG);
     system.write("users", "fred:pw\n");
     system.start_master().await;
-    let path = brine_master::api_key_path(&system.path("cache"));
+    let path = brine_master_access::access::api_key_path(&system.path("cache"));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o400);
     let key = api_key(&system);
     assert_ne!(key, system.root_key());
@@ -148,7 +148,7 @@ async fn only_the_api_names_the_address_of_a_user() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_works_without_the_root_key() {
     let mut api = Api::start(&format!("{CONFIG}{API}"), &[("users", "fred:pw\n")], &["web1"]).await;
-    let root = brine_master::root_key_path(&api.system.path("cache"), None);
+    let root = brine_master_access::access::root_key_path(&api.system.path("cache"), None);
     std::fs::rename(&root, api.system.path("hidden")).unwrap();
     _ = api.child.kill();
     _ = api.child.wait();
@@ -166,7 +166,7 @@ async fn the_api_works_without_the_root_key() {
     let tokens = crate::support::stdout(&api.system.tool("salt-run", &["auth.list_tokens", "--out=json"]));
     assert_eq!(brine_value::json::from_json(&tokens).unwrap(), Value::map());
     // Without its own key it says what to do, and takes a new one without a restart.
-    let own = brine_master::api_key_path(&api.system.path("cache"));
+    let own = brine_master_access::access::api_key_path(&api.system.path("cache"));
     std::fs::rename(&own, api.system.path("hidden")).unwrap();
     api.system.stop_master();
     api.system.start_master().await;

@@ -73,8 +73,8 @@ fn no_function_is_registered_twice() {
     let mut names = [
         names("execution function", &brine_modules::MODULES.functions()),
         names("state function", &brine_modules::MODULES.states()),
-        names("runner function", brine_master::runner::MODULES),
-        names("wheel function", brine_master::wheel::MODULES),
+        names("runner function", brine_master_runners::runner::MODULES),
+        names("wheel function", brine_master_runners::wheel::MODULES),
     ]
     .concat();
     names.sort();

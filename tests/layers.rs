@@ -198,7 +198,7 @@ fn blocking_work_runs_on_executors() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let forms = ["spawn_blocking(", "block_in_place(", "tokio::fs::"];
     // Its callers are threads of executors, which are in the runtime while they wait for a future.
-    let nested = ("master/src/runner_calls/mod.rs", "block_in_place(");
+    let nested = ("master/calls/src/runner_calls/mod.rs", "block_in_place(");
     // salt-ssh is a program of one user, and stops with what it waits for.
     let client =
         ["ssh/src/multiplexing.rs", "ssh/src/program/mod.rs", "ssh/src/session.rs"].map(|file| (file, "tokio::fs::"));

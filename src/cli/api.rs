@@ -45,7 +45,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(error.exit(NAME));
     }
     brine_api::metrics::register();
-    let key_file = brine_master::api_key_path(&config.cachedir);
+    let key_file = brine_master_access::access::api_key_path(&config.cachedir);
     let runtime = runtime::multi_thread(None)?;
     runtime::block_on(&runtime, async {
         let server = Server::start(&config, key_file).await?;

@@ -80,7 +80,7 @@ pub fn user() -> String {
 impl MasterClient {
     /// Creates a client for the master of this configuration. Reads the user's key; the first request connects.
     pub fn new(config: &MasterConfig) -> Result<Self, ClientError> {
-        let path = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
+        let path = brine_master_access::access::root_key_path(&config.cachedir, config.user.as_deref());
         let key = match files::read_if_exists(&path) {
             Ok(Some(key)) => key,
             // The master has never run, or this user has no key.

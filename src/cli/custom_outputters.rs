@@ -10,7 +10,7 @@ use brine_config::MinionConfig;
 use brine_config::opts::{master, shared};
 use brine_function::Args;
 use brine_jinja::{CustomCall, Functions};
-use brine_master::HostFunctions;
+use brine_master_custom::HostFunctions;
 use brine_value::{Map, Value, map};
 
 use super::host::{MasterHost, custom_module_options};

@@ -11,7 +11,7 @@ use brine_function::{Args, CallError};
 use brine_ids::Jid;
 use brine_jinja::{Behaviour, CustomCall, Functions, HostedFile, Role};
 use brine_job::orchestration::MasterAccess;
-use brine_master::{HostFunctions, Orchestrated, SshCall};
+use brine_master_custom::{HostFunctions, Orchestrated, SshCall};
 use brine_modules::{MODULES, is_success, sync_types};
 use brine_value::{Map, Value, map};
 

@@ -50,7 +50,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(error) => return privileges::report(NAME, error),
     };
-    if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config)) {
+    if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config, brine_master_runners::MODULES)) {
         return Ok(status);
     }
     let paths = DaemonPaths {
@@ -76,7 +76,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             let signal = stop.lock().await.ended().await;
             tracing::info!(signal, "the master stops before it has started");
         };
-        let master = match Master::start(config, Some(host), stop).await {
+        let master = match Master::start(config, Some(host), brine_master_runners::MODULES, stop).await {
             Ok(Some(master)) => master,
             Ok(None) => return Ok(ExitCode::SUCCESS),
             Err(StartError::Listen(error)) => {

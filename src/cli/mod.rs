@@ -106,7 +106,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         return status;
     }
     brine_context::runners::declare(|| {
-        brine_master::runner::MODULES.iter().map(|functions| functions.declaration()).collect()
+        brine_master_runners::runner::MODULES.iter().map(|functions| functions.declaration()).collect()
     });
     let called = words.first().map(|program| Path::new(program).file_name().unwrap_or(program).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));

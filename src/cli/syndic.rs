@@ -33,7 +33,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let (pid_file, log_file) = (master.syndic_pidfile.clone(), master.syndic_log_file.clone());
     let directories = [minion.pki_dir.clone(), master.cachedir.clone()];
     let (user, is_sandboxed) = (master.user.clone(), master.sandbox);
-    let key_file = brine_master::root_key_path(&master.cachedir, user.as_deref());
+    let key_file = brine_master_access::access::root_key_path(&master.cachedir, user.as_deref());
     let settings = Settings::new(master, minion, key_file);
     let check = || settings.as_ref().err().map(Finding::refused).into_iter().collect();
     if let Some(status) = arguments.daemon.only_check(check) {

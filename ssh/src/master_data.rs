@@ -8,7 +8,8 @@ use brine_digest::{Digest, hex};
 use brine_fileserver::Roots;
 use brine_ids::MinionId;
 use brine_jinja::Host as Functions;
-use brine_master::{HostFunctions, file_requests};
+use brine_master_custom::HostFunctions;
+use brine_master_store::file_requests;
 use brine_sls::master_tops;
 use brine_sls::pillar::{PillarRequest, PillarSource};
 use brine_value::{Map, Value, map};
@@ -33,7 +34,8 @@ impl MasterData {
     /// File server backends that cannot be used.
     pub fn open(config: Arc<MasterConfig>, host: Arc<dyn HostFunctions>) -> Result<Self, SshError> {
         let config = with_list_nodegroups(config);
-        let files = brine_master::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
+        let files =
+            brine_master_store::storage::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
         files.update();
         let pillar = PillarSource::new(Arc::new(config.opts.clone()));
         Ok(MasterData { config, files, pillar, host, modules: OnceLock::new() })

@@ -100,8 +100,8 @@ fn known() -> Vec<Known> {
     [
         of("execution", &brine_modules::MODULES.functions()),
         of("state", &brine_modules::MODULES.states()),
-        of("runner", brine_master::runner::MODULES),
-        of("wheel", brine_master::wheel::MODULES),
+        of("runner", brine_master_runners::runner::MODULES),
+        of("wheel", brine_master_runners::wheel::MODULES),
     ]
     .into_iter()
     .flatten()
@@ -221,7 +221,7 @@ impl Sources {
     fn read() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let registry = Regex::new(r#"registry!\(\s*"(\w+)""#).unwrap();
-        let all: Vec<(PathBuf, String)> = ["minion/modules", "master/src"]
+        let all: Vec<(PathBuf, String)> = ["minion/modules", "master/runners/src"]
             .iter()
             .flat_map(|directory| files(&root.join(directory)))
             .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))

@@ -34,8 +34,8 @@ fn literals(text: &str) -> BTreeSet<String> {
 fn core_names_no_salt_function() {
     let functions: BTreeSet<String> = [
         full_names(&brine_modules::MODULES.functions()),
-        full_names(brine_master::runner::MODULES),
-        full_names(brine_master::wheel::MODULES),
+        full_names(brine_master_runners::runner::MODULES),
+        full_names(brine_master_runners::wheel::MODULES),
     ]
     .concat()
     .into_iter()

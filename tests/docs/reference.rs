@@ -54,8 +54,8 @@ fn modules() -> String {
             &brine_modules::MODULES.functions(),
         ),
         functions("State functions", "Named in SLS files.", &brine_modules::MODULES.states()),
-        functions("Runner functions", "Called by `salt-run` and by reactions.", brine_master::runner::MODULES),
-        functions("Wheel functions", "Called by `salt-key` and by reactions.", brine_master::wheel::MODULES),
+        functions("Runner functions", "Called by `salt-run` and by reactions.", brine_master_runners::runner::MODULES),
+        functions("Wheel functions", "Called by `salt-key` and by reactions.", brine_master_runners::wheel::MODULES),
     ];
     let introduction = "Every function with its arguments; `=` marks an optional argument and its default, `*` any number of \
                         arguments, `**` keyword arguments. `salt-call sys.doc FUNCTION`, `sys.state_doc` and `salt-run -d` \

@@ -270,7 +270,7 @@ impl System {
     }
 
     pub fn root_key(&self) -> String {
-        std::fs::read_to_string(brine_master::root_key_path(&self.path("cache"), None)).unwrap()
+        std::fs::read_to_string(brine_master_access::access::root_key_path(&self.path("cache"), None)).unwrap()
     }
 
     /// Runs a tool with the master's configuration.

@@ -9,7 +9,7 @@
 //! | `script` | `script`: events from the output of a program |
 //! | `webhook` | `webhook`: events from HTTP requests |
 //!
-//! Engines of custom modules are functions in Python; `minion/context/src/custom` and `master/src/custom.rs` call them.
+//! Engines of custom modules are functions in Python; `minion/context/src/custom` and `master/custom/src/modules.rs` call them.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 

@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_auth::FIND_JOB;
 use brine_client::job::{Outcome, Run};
 use brine_job::Times;
-use brine_master::FIND_JOB;
 use brine_target::TargetKind;
 use brine_value::{Map, Value, list};
 use brine_wire::PublishRequest;

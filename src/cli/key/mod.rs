@@ -18,8 +18,10 @@ use brine_config::MasterConfig;
 use brine_crypt::PrivateKey;
 use brine_event::Event;
 use brine_ids::MinionId;
-use brine_master::keys::{Act, Key, KeyError, KeyState, KeyStore};
-use brine_master::wheel::{self, WheelContext, WheelHost};
+use brine_master_calls::key_changes::apply;
+use brine_master_calls::{WheelContext, WheelHost};
+use brine_master_runners::wheel;
+use brine_master_store::keys::{Act, Key, KeyError, KeyState, KeyStore};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_zmtp::{Endpoint, Push, TransportError};
@@ -155,7 +157,7 @@ impl<'run> Session<'run> {
         if !self.arguments.yes && !is_confirmed(act)? {
             return Ok(());
         }
-        for (key, result) in wheel::key::apply(&self.context, act, &keys) {
+        for (key, result) in apply(&self.context, act, &keys) {
             self.report(act, &key, result);
         }
         self.notify_master();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use brine_config::MasterConfig;
 use brine_function::Args;
-use brine_master::keys::{Act, KeyState};
+use brine_master_store::keys::{Act, KeyState};
 use brine_value::{Map, Value, map};
 use tokio::runtime::Runtime;
 

@@ -1,8 +1,8 @@
 //! The client and the timeouts of jobs.
 
+use brine_auth::{LIST_FUNCTIONS, PING};
 use brine_client::job::{TargetResponses, minions_with_functions, ping_target};
 use brine_job::Times;
-use brine_master::{LIST_FUNCTIONS, PING};
 use brine_wire::PublishRequest;
 
 use super::super::client::{ClientError, MasterClient};

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use arguments::Arguments;
 pub(super) use arguments::{SimpleTargets, TargetOptions};
+use brine_auth::FIND_JOB;
 use brine_client::job::{Outcome, Run};
 use brine_config::MasterConfig;
 use brine_function::arguments::{parse, parse_value};
 use brine_ids::Jid;
 use brine_job::Times;
-use brine_master::FIND_JOB;
 use brine_target::TargetKind;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context;
 use brine_config::{ConfigError, Loaded, MasterConfig, MinionConfig};
 use brine_function::Args;
-use brine_master::HostFunctions;
+use brine_master_custom::HostFunctions;
 use brine_value::{Map, Value};
 
 use super::host::MasterHost;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use brine_config::{MasterConfig, opts};
 use brine_event::{STAMP, stamp};
 use brine_ids::Jid;
-use brine_master::SshCall;
+use brine_master_custom::SshCall;
 use brine_ssh::roster;
 use brine_ssh::{Call, MasterData};
 use brine_value::{Map, Value, map, msgpack};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use brine_master::keys::{Act, KeyState};
+use brine_master_store::keys::{Act, KeyState};
 use brine_value::FromValue;
 use clap::{Command, CommandFactory, Parser};
 

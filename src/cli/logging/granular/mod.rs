@@ -9,9 +9,12 @@ use super::level;
 /// Salt's loggers, and the prefixes of the targets that correspond to them.
 const LOGGERS: &[(&str, &[&str])] = &[
     ("salt", &["brine"]),
-    ("salt.auth", &["brine_auth", "brine_master::access"]),
+    ("salt.auth", &["brine_auth", "brine_master_access::access"]),
     ("salt.beacons", &["brine_agent::beacons"]),
-    ("salt.channel", &["brine_wire", "brine_agent::channel", "brine_master::requests", "brine_master::admission"]),
+    (
+        "salt.channel",
+        &["brine_wire", "brine_agent::channel", "brine_master::requests", "brine_master_access::admission"],
+    ),
     ("salt.cli", &["brine::cli"]),
     ("salt.client", &["brine_client"]),
     ("salt.client.ssh", &["brine_ssh"]),
@@ -20,7 +23,7 @@ const LOGGERS: &[(&str, &[&str])] = &[
     ("salt.engines", &["brine_engines", "brine_python"]),
     ("salt.fileclient", &["brine_agent::master_files", "brine_context::files"]),
     ("salt.fileserver", &["brine_fileserver"]),
-    ("salt.key", &["brine_master::keys"]),
+    ("salt.key", &["brine_master_store::keys"]),
     ("salt.loader", &["brine_python", "brine_context::custom"]),
     ("salt.loaded", &["brine_python", "brine_context::custom"]),
     ("salt.master", &["brine_master"]),
@@ -32,7 +35,7 @@ const LOGGERS: &[(&str, &[&str])] = &[
     ("salt.pillar", &["brine_sls::pillar"]),
     ("salt.renderers", &["brine_jinja", "brine_yaml"]),
     ("salt.returners", &["brine_returners"]),
-    ("salt.runners", &["brine_master::runner"]),
+    ("salt.runners", &["brine_master_runners::runner"]),
     ("salt.state", &["brine_state", "brine_sls::compile"]),
     ("salt.template", &["brine_sls", "brine_jinja"]),
     ("salt.transport", &["brine_zmtp"]),
@@ -43,7 +46,7 @@ const LOGGERS: &[(&str, &[&str])] = &[
     ("salt.utils.reactor", &["brine_reactor"]),
     ("salt.utils.schedule", &["brine_schedule"]),
     ("salt.utils.yaml", &["brine_yaml"]),
-    ("salt.wheel", &["brine_master::wheel"]),
+    ("salt.wheel", &["brine_master_runners::wheel"]),
 ];
 /// The loggers of Salt whose modules are targets of the same names, such as `salt.runners.jobs`.
 const SAME_BELOW: &[&str] = &["salt.beacons", "salt.returners", "salt.runners", "salt.wheel"];

@@ -13,12 +13,12 @@ fn the_most_specific_name_decides_up_to_the_level_of_the_output() {
     assert_eq!(wrong, Vec::<String>::new());
     let filter = levels.filter(LevelFilter::DEBUG);
     for (target, level, is_logged) in [
-        ("brine_master::keys", Level::WARN, true),
-        ("brine_master::keys", Level::INFO, false),
+        ("brine_master_store::keys", Level::WARN, true),
+        ("brine_master_store::keys", Level::INFO, false),
         ("brine_modules_salt::http", Level::DEBUG, true),
         ("brine_modules_files::file::state", Level::ERROR, true),
         ("brine_modules_files::file::state", Level::WARN, false),
-        ("brine_master::runner::jobs", Level::ERROR, false),
+        ("brine_master_runners::runner::jobs", Level::ERROR, false),
         // The output itself has no more than debug.
         ("brine_zmtp::codec", Level::DEBUG, true),
         ("brine_zmtp::codec", Level::TRACE, false),

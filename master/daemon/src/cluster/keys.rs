@@ -1,0 +1,149 @@
+//! The minions' keys as a replicated table: for each id the state of its key, the key, and a denied key.
+
+use std::sync::Arc;
+
+use brine_cluster::Table;
+use brine_ids::MinionId;
+use brine_master_store::keys::{Act, Key, KeyState, KeyStore};
+use brine_runtime::executors::MayBlock;
+use brine_value::{Map, Value, map, msgpack};
+
+/// The key store of this master as a table.
+pub(super) struct Keys(pub Arc<KeyStore>);
+
+impl Table for Keys {
+    fn name(&self) -> &'static str {
+        "keys"
+    }
+
+    fn keys(&self, _: &MayBlock) -> Result<Vec<Vec<u8>>, String> {
+        let mut ids = Vec::new();
+        for state in KeyState::ALL {
+            ids.extend(self.0.list(state).map_err(|error| error.to_string())?.into_iter().map(String::into_bytes));
+        }
+        ids.sort();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    fn get(&self, _: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let id = id(key)?;
+        let text = |error: brine_system::files::FileError| error.to_string();
+        let mut fields = Map::new();
+        let _unchanged = self.0.lock(&id);
+        if let Some((state, pem)) = self.0.current(&id).map_err(text)? {
+            fields = map! {"state" => state.directory(), "key" => pem};
+        }
+        if let Some(pem) = self.0.get(KeyState::Denied, &id).map_err(text)? {
+            fields.insert("denied".into(), pem.into());
+        }
+        Ok((!fields.is_empty()).then(|| msgpack::pack_map(&fields)))
+    }
+
+    fn set(&self, _: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String> {
+        let id = id(key)?;
+        let fields = value.map(msgpack::unpack_map).transpose().map_err(|error| error.to_string())?.unwrap_or_default();
+        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        let store = |state, pem: &str| self.0.set(&id, state, pem).map_err(|error| error.to_string());
+        let state = text("state").and_then(KeyState::of_directory);
+        let _changing = self.0.lock(&id);
+        let kept = [state.zip(text("key")), text("denied").map(|pem| (KeyState::Denied, pem))];
+        for (state, pem) in kept.iter().flatten() {
+            store(*state, pem)?;
+        }
+        let is_kept = |state: KeyState| kept.iter().flatten().any(|(known, _)| *known == state);
+        let gone: Vec<Key> = KeyState::ALL
+            .into_iter()
+            .filter(|state| !is_kept(*state))
+            .map(|state| Key { id: id.clone(), state })
+            .collect();
+        for (key, removed) in self.0.apply(Act::Delete, &gone) {
+            match removed {
+                Ok(()) | Err(brine_master_store::keys::KeyError::Gone { .. }) => {}
+                Err(error) => return Err(format!("the {} key: {error}", key.state.word())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The stricter state wins: a minion that was rejected on one side is not accepted by the other.
+    fn prefers(&self, local: Option<&[u8]>, cluster: Option<&[u8]>) -> bool {
+        strictness(local) > strictness(cluster)
+    }
+}
+
+fn id(key: &[u8]) -> Result<MinionId, String> {
+    let text = std::str::from_utf8(key).map_err(|error| error.to_string())?;
+    text.parse().map_err(|error: brine_ids::InvalidMinionId| error.to_string())
+}
+
+fn strictness(value: Option<&[u8]>) -> u8 {
+    let fields = value.and_then(|value| msgpack::unpack_map(value).ok()).unwrap_or_default();
+    match fields.get("state").and_then(Value::as_str).and_then(KeyState::of_directory) {
+        Some(KeyState::Rejected) => 3,
+        None => 2,
+        Some(KeyState::Pending | KeyState::Denied) => 1,
+        Some(KeyState::Accepted) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_crypt::PrivateKey;
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn keys_never_disappear_while_an_operator_and_the_cluster_move_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(KeyStore::open(directory.path()).unwrap());
+        let keys = Keys(Arc::clone(&store));
+        let thread = MayBlock::on_dedicated_thread(Handle::current());
+        let pem = PrivateKey::generate(2048).unwrap().public().to_pem();
+        let value = |state: KeyState| msgpack::pack_map(&map! {"state" => state.directory(), "key" => pem.as_str()});
+        keys.set(&thread, b"web1", Some(&value(KeyState::Pending))).unwrap();
+        let moves = |act| {
+            // As another process has it.
+            let store = KeyStore::open(directory.path()).unwrap();
+            std::thread::spawn(move || {
+                for _ in 0..300 {
+                    store.apply(act, &store.select("web1", &KeyState::ALL).unwrap());
+                }
+            })
+        };
+        let operators = [moves(Act::Accept), moves(Act::Reject)];
+        while !operators.iter().all(std::thread::JoinHandle::is_finished) {
+            for state in [KeyState::Accepted, KeyState::Rejected] {
+                keys.set(&thread, b"web1", Some(&value(state))).unwrap();
+                assert!(keys.get(&thread, b"web1").unwrap().is_some());
+            }
+        }
+        assert!(store.current(&"web1".parse().unwrap()).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn keys_take_the_state_of_the_cluster() {
+        let directory = tempfile::tempdir().unwrap();
+        let thread = MayBlock::on_dedicated_thread(Handle::current());
+        let keys = Keys(Arc::new(KeyStore::open(directory.path()).unwrap()));
+        let pem = PrivateKey::generate(2048).unwrap().public().to_pem();
+        let value = |state: &str| msgpack::pack_map(&map! {"state" => state, "key" => pem.as_str()});
+        assert_eq!(keys.get(&thread, b"web1").unwrap(), None);
+        for state in ["minions_pre", "minions", "minions_rejected", "minions_pre"] {
+            keys.set(&thread, b"web1", Some(&value(state))).unwrap();
+            assert_eq!(keys.get(&thread, b"web1").unwrap(), Some(value(state)));
+            assert_eq!(keys.keys(&thread).unwrap(), [b"web1"]);
+        }
+        assert!(keys.prefers(Some(&value("minions_rejected")), Some(&value("minions"))));
+        assert!(keys.prefers(None, Some(&value("minions"))) && !keys.prefers(Some(&value("minions")), None));
+        keys.set(&thread, b"web1", None).unwrap();
+        assert!(keys.get(&thread, b"web1").unwrap().is_none() && keys.keys(&thread).unwrap().is_empty());
+        for (id, value) in [(&b"../x"[..], value("minions")), (b"web1", b"junk".to_vec())] {
+            assert!(keys.set(&thread, id, Some(&value)).is_err());
+        }
+        let no_key = msgpack::pack_map(&map! {"state" => "minions", "key" => "junk"});
+        assert!(keys.set(&thread, b"web1", Some(&no_key)).is_err());
+        assert!(keys.keys(&thread).unwrap().is_empty());
+    }
+}

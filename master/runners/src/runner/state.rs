@@ -1,0 +1,396 @@
+//! `state`: orchestrations, that is, states that run on the master.
+
+use std::sync::Arc;
+
+use brine_function::arguments::refuse;
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_ids::Jid;
+use brine_job::orchestration::MasterAccess;
+use brine_master_calls::orchestration::{ELSEWHERE, Orchestrator};
+use brine_master_custom::Orchestrated;
+use brine_master_jobs::checkpoint::Checkpoint;
+use brine_sls::pillar::PILLAR_ENC;
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
+
+use super::RunnerContext;
+use super::salt::with_keywords;
+
+/// Runner functions of `state`.
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
+    "state",
+    [
+        event,
+        orchestrate,
+        orch,
+        sls,
+        orchestrate_single,
+        orchestrate_high,
+        orchestrate_show_sls,
+        orch_show_sls,
+        graph,
+        graph_highstate,
+        pause,
+        set_pause,
+        resume,
+        rm_pause,
+        soft_kill
+    ]
+);
+
+/// Follow the events of the master, one on each line. `salt-run` does this itself: the master returns nothing.
+///
+/// tagmatch: a glob over tags (`*`). count: end after so many events (-1 for never). quiet: print nothing (False).
+/// pretty: print JSON over several lines (False). since: begin with events of the journal: a sequence number, a time, or
+/// an age such as `10m`.
+///
+/// CLI Example:
+///
+///     salt-run state.event pretty=True
+///     salt-run state.event 'salt/job/*' since=10m
+#[function]
+pub fn event(_context: &RunnerContext, #[rest] _args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    Err(CallError::execution("state.event follows the event bus from salt-run, not within the master"))
+}
+
+/// The arguments of `state.orchestrate`.
+#[derive(Args)]
+pub struct OrchestrateArgs {
+    /// SLS files to apply.
+    mods: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// Whether states only report what they would change.
+    #[default]
+    test: Value,
+    /// SLS files or ids to leave out.
+    #[default]
+    exclude: Value,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+    /// Job id of the run; a new one by default.
+    orchestration_jid: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Apply SLS files on the master: an orchestration of jobs, runner and wheel functions. It fails if one of its states
+/// fails.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate orch.webservers
+///     salt-run state.orchestrate orch.webservers pillar='{version: 2}' test=True
+#[function]
+pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    refuse("state.orchestrate", &args.kwargs, &[PILLAR_ENC])?;
+    let given =
+        [("saltenv", args.saltenv), ("test", args.test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
+    let done = run(context, "state.sls", vec![args.mods], given, args.pillar, args.orchestration_jid)?;
+    let data = map! {context.master.id.as_str() => done.value};
+    Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
+}
+
+/// Alias of `state.orchestrate`.
+///
+/// CLI Example:
+///
+///     salt-run state.orch orch.webservers
+#[function]
+pub fn orch(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    orchestrate(context, args)
+}
+
+/// Alias of `state.orchestrate`.
+///
+/// CLI Example:
+///
+///     salt-run state.sls orch.webservers
+#[function]
+pub fn sls(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
+    orchestrate(context, args)
+}
+
+/// Run one state on the master. `queue` is without effect: it is run at once.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate_single fun=salt.wheel name=key.list_all
+#[function]
+pub fn orchestrate_single(
+    context: &RunnerContext,
+    fun: String,
+    name: String,
+    #[default] test: Value,
+    #[default(false)] queue: bool,
+    #[default] pillar: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = queue;
+    let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
+    let done = run(context, "state.single", vec![fun.into()], given, pillar, None)?;
+    Ok(publish_result(context, done))
+}
+
+/// Run the given high data on the master. `queue` is without effect: it is run at once.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate_high '{stage_one: {salt.state: [{tgt: "db*"}, {sls: [stage_one]}]}}'
+#[function]
+pub fn orchestrate_high(
+    context: &RunnerContext,
+    data: Value,
+    #[default] test: Value,
+    #[default(false)] queue: bool,
+    #[default] pillar: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    _ = queue;
+    let done = run(context, "state.high", vec![data], [("test", test)], pillar, None)?;
+    Ok(publish_result(context, done))
+}
+
+/// The arguments of `state.orchestrate_show_sls`.
+#[derive(Args)]
+pub struct ShowArgs {
+    /// SLS files, as a list or separated by commas.
+    mods: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// Without effect: nothing is run.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    test: Value,
+    /// Without effect: nothing is run.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default(false)]
+    queue: bool,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+}
+
+/// Return the high data of SLS files as an orchestration would run them.
+///
+/// CLI Example:
+///
+///     salt-run state.orchestrate_show_sls orch.webservers
+#[function]
+pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
+    refuse("state.orchestrate_show_sls", &kwargs, &[PILLAR_ENC])?;
+    let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
+    let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar, None)?;
+    Ok(map! {context.master.id.as_str() => done.value}.into())
+}
+
+/// Alias of `state.orchestrate_show_sls`.
+///
+/// CLI Example:
+///
+///     salt-run state.orch_show_sls orch.webservers
+#[function]
+pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
+    orchestrate_show_sls(context, args, kwargs)
+}
+
+/// Return the requisites of SLS files as a graph in DOT: of an orchestration, or of minions by their ids.
+///
+/// tgt: minions; without it the files are those of an orchestration. tgt_type: the type of the target (glob). saltenv, test,
+/// pillar, pillarenv: as in `state.graph` of a minion. timeout: seconds to wait for minions.
+///
+/// CLI Example:
+///
+///     salt-run state.graph webserver | dot -Tpng -o state_graph.png
+///     salt-run state.graph webserver tgt='*'
+#[function]
+pub fn graph(
+    context: &RunnerContext,
+    mods: Value,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default("base".into())] saltenv: Value,
+    #[default] test: Value,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    timeout: Option<f64>,
+) -> CallResult {
+    let given = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
+    draw_graph(context, "state.graph", vec![mods], given, (tgt, tgt_type), timeout)
+}
+
+/// Return the requisites of the highstate as a graph in DOT: of the master's host, or of minions by their ids.
+///
+/// tgt: minions. tgt_type: the type of the target (glob). pillar, pillarenv: as in `state.graph_highstate` of a minion.
+/// timeout: seconds to wait for minions.
+///
+/// CLI Example:
+///
+///     salt-run state.graph_highstate tgt='*'
+#[function]
+pub fn graph_highstate(
+    context: &RunnerContext,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    timeout: Option<f64>,
+) -> CallResult {
+    let given = map! {"pillar" => pillar, "pillarenv" => pillarenv};
+    draw_graph(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)
+}
+
+/// Draws a graph on the master's host, or on minions.
+fn draw_graph(
+    context: &RunnerContext,
+    function: &str,
+    positional: Vec<Value>,
+    given: Map,
+    (tgt, tgt_type): (Value, String),
+    timeout: Option<f64>,
+) -> CallResult {
+    if !given.get("pillar").is_none_or(|pillar| matches!(pillar, Value::Nil | Value::Map(_))) {
+        return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
+    }
+    if !tgt.is_truthy() {
+        let pillar = given.get("pillar").cloned().unwrap_or_default();
+        let given = given.into_iter().filter(|(name, _)| name.as_str() != Some("pillar"));
+        return Ok(run(context, function, positional, given, pillar, None)?.value);
+    }
+    let given = given.into_iter().filter(|(_, value)| !value.is_nil()).collect();
+    let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", function, &context.caller.user) };
+    let request = PublishRequest { arg: with_keywords(positional, given), ..request };
+    Ok(context.publish_and_wait(request, timeout)?.into())
+}
+
+/// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.
+///
+/// CLI Example:
+///
+///     salt-run state.pause 20261120235852025555
+#[function]
+pub fn pause(
+    context: &RunnerContext,
+    jid: Value,
+    #[default] state_id: Value,
+    #[default] duration: Value,
+) -> CallResult {
+    control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
+}
+
+/// Alias of `state.pause`.
+///
+/// CLI Example:
+///
+///     salt-run state.set_pause 20261120235852025555
+#[function]
+pub fn set_pause(
+    context: &RunnerContext,
+    jid: Value,
+    #[default] state_id: Value,
+    #[default] duration: Value,
+) -> CallResult {
+    pause(context, jid, state_id, duration)
+}
+
+/// Alias of `state.resume`.
+///
+/// CLI Example:
+///
+///     salt-run state.rm_pause 20261120235852025555
+#[function]
+pub fn rm_pause(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+    resume(context, jid, state_id)
+}
+
+/// Resume a paused orchestration.
+///
+/// CLI Example:
+///
+///     salt-run state.resume 20261120235852025555
+#[function]
+pub fn resume(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+    control(context, "state.resume", jid, [("state_id", state_id)])
+}
+
+/// End an orchestration before a state, or before its next one: running states are completed.
+///
+/// CLI Example:
+///
+///     salt-run state.soft_kill 20261120235852025555
+#[function]
+pub fn soft_kill(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+    control(context, "state.soft_kill", jid, [("state_id", state_id)])
+}
+
+/// Runs a state function on the master's host. The jid of an orchestration is that of the call.
+fn run(
+    context: &RunnerContext,
+    function: &str,
+    positional: Vec<Value>,
+    given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+    pillar: Value,
+    jid: Option<String>,
+) -> Result<Orchestrated, CallError> {
+    if !matches!(pillar, Value::Nil | Value::Map(_)) {
+        return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
+    }
+    let given = given.into_iter().map(|(name, value)| (name.into(), value));
+    let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), true.into())]);
+    let keyword = given.filter(|(_, value)| !value.is_nil()).collect();
+    let jid = match jid {
+        Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,
+        None => context.caller.jid.clone(),
+    };
+    let caller = brine_master_calls::Caller { jid: jid.clone(), ..context.caller.clone() };
+    let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
+    let (events, publishes) = (context.master.events.clone(), function != "state.single");
+    let checkpoint = match context.calls.orchestration(&context.caller.jid) {
+        Some((_, Some(resumed))) => Some(resumed),
+        Some((call, None)) => context.wait(Checkpoint::open(&jobs, &context.caller.jid, call)).map(Arc::new),
+        None => None,
+    };
+    if let Some(checkpoint) = &checkpoint {
+        context.wait(jobs.wait_for_minions_of(checkpoint));
+    }
+    let orchestrator = Orchestrator { jobs, calls, events, caller, checkpoint: checkpoint.clone(), publishes };
+    let master: Arc<dyn MasterAccess> = Arc::new(orchestrator);
+    let done = context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master);
+    if let Some(checkpoint) = checkpoint {
+        if checkpoint.is_elsewhere() {
+            context.calls.hand_over(&context.caller.jid);
+            return Err(CallError::execution(ELSEWHERE));
+        }
+        context.wait(checkpoint.end());
+    }
+    done.map_err(CallError::execution)
+}
+
+/// Publishes the results as a progress event, and returns them.
+fn publish_result(context: &RunnerContext, done: Orchestrated) -> Value {
+    let data = map! {context.master.id.as_str() => done.value};
+    let body = map! {"data" => data.clone(), "outputter" => "highstate"};
+    context.progress_event(&body);
+    data.into()
+}
+
+fn control(
+    context: &RunnerContext,
+    function: &str,
+    jid: Value,
+    given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+) -> Result<Value, CallError> {
+    let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
+    let args = Args { positional: vec![jid], keyword: keyword.collect() };
+    context.call_host(function, args)
+}
