@@ -12,15 +12,15 @@ use brine_master_store::storage::Storage;
 use brine_value::Value;
 use brine_wire::PublishRequest;
 
-use super::{Access, Caller, functions, minions_of};
+use super::{Access, User, functions, minions_of};
 
 /// The runner function that calls hosts through `salt-ssh`.
 const SSH: &str = "runner.ssh.cmd";
 
 impl Access {
     /// Whether a limited user may call a function of the master, and the functions that its arguments name.
-    pub(super) async fn permits_call(&self, caller: &Caller, acl: Acl, call: &AskedCall) -> bool {
-        if self.is_kept_out(caller.name(), &call.name, &call.args) {
+    pub(super) async fn permits_call(&self, user: &User, acl: Acl, call: &AskedCall) -> bool {
+        if self.is_kept_out(user.name(), &call.name, &call.args) {
             return false;
         }
         let Some(named) = call.named(&acl) else { return false };

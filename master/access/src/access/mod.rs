@@ -72,13 +72,13 @@ pub struct Access {
 
 /// An authenticated user.
 #[derive(Debug)]
-pub enum Caller {
+pub enum User {
     /// A client with the master's own key: it may do everything, under the user name in the request.
     Master(String),
     /// The REST API on its own behalf: it may call [`API_FUNCTIONS`].
     Api,
     /// Any other user, who is limited by access control entries.
-    User {
+    Limited {
         /// The name of the user.
         name: String,
         /// The entries that grant permissions.
@@ -86,20 +86,20 @@ pub enum Caller {
     },
 }
 
-impl Caller {
+impl User {
     /// Returns the name of the user, for events and logs.
     pub fn name(&self) -> &str {
         match self {
-            Caller::Master(name) | Caller::User { name, .. } => name,
-            Caller::Api => API_USER,
+            User::Master(name) | User::Limited { name, .. } => name,
+            User::Api => API_USER,
         }
     }
 
     fn acl(&self) -> Option<Acl> {
         match self {
-            Caller::Master(_) => None,
-            Caller::Api => Some(Acl::default()),
-            Caller::User { entries, .. } => Some(Acl::new(entries)),
+            User::Master(_) => None,
+            User::Api => Some(Acl::default()),
+            User::Limited { entries, .. } => Some(Acl::new(entries)),
         }
     }
 }
@@ -202,13 +202,13 @@ impl Access {
     }
 
     /// Returns the owner of a key.
-    fn by_key(&self, presented: Option<&str>, user: &str) -> Option<Caller> {
+    fn by_key(&self, presented: Option<&str>, user: &str) -> Option<User> {
         let presented = presented?;
         if token::constant_time_eq(presented, &self.keys.root) {
-            return Some(Caller::Master(user.to_owned()));
+            return Some(User::Master(user.to_owned()));
         }
         if self.is_api_key(presented) {
-            return Some(Caller::Api);
+            return Some(User::Api);
         }
         // All are compared, so that the time does not reveal a near match.
         let mut known = None;
@@ -219,7 +219,7 @@ impl Access {
         }
         let name = known?;
         let entries = self.external.entries_of_publisher(&self.config.publisher_acl, &name);
-        Some(Caller::User { name, entries })
+        Some(User::Limited { name, entries })
     }
 }
 
@@ -254,7 +254,7 @@ impl Access {
         key: Option<&str>,
         user: &str,
         proof: Option<&Proof>,
-    ) -> Result<Caller, Refusal> {
+    ) -> Result<User, Refusal> {
         let identified = match proof {
             None => {
                 self.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: truncated(user) })
@@ -267,7 +267,7 @@ impl Access {
                 };
                 match (identity, entries) {
                     (Some(identity), Some(entries)) => {
-                        Ok(Caller::User { name: identity.username().to_string(), entries })
+                        Ok(User::Limited { name: identity.username().to_string(), entries })
                     }
                     _ => Err(Refusal::Authentication { kind: "token", user: "UNKNOWN".to_owned() }),
                 }
@@ -275,7 +275,7 @@ impl Access {
             Some(password) => match self.authenticate_user(peer, password).await {
                 Some(identity) => {
                     let entries = self.entries_of(&identity).await.unwrap_or_default();
-                    Ok(Caller::User { name: identity.username().to_string(), entries })
+                    Ok(User::Limited { name: identity.username().to_string(), entries })
                 }
                 None => Err(Refusal::Authentication { kind: "eauth", user: truncated(user_of(proof, user)) }),
             },
@@ -296,15 +296,15 @@ impl Access {
     pub async fn authorise_job(
         &self,
         peer: &Peer,
-        caller: &Caller,
+        user: &User,
         request: &mut PublishRequest,
         is_passed_on: bool,
     ) -> Result<(), Refusal> {
         let functions = functions(&request.fun);
         let mut refused = None;
-        let permitted = match caller.acl().or_else(|| self.acl_of_sudo(caller)) {
-            _ if matches!(caller, Caller::Api) => false,
-            _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
+        let permitted = match user.acl().or_else(|| self.acl_of_sudo(user)) {
+            _ if matches!(user, User::Api) => false,
+            _ if self.is_blacklisted(user, functions.iter().map(String::as_str)) => false,
             _ if calls_of(request)
                 .is_none_or(|called| self.blacklist.has_function(called.iter().map(String::as_str))) =>
             {
@@ -313,16 +313,16 @@ impl Access {
             None => true,
             Some(_) if functions.is_empty() => false,
             Some(acl) => {
-                let is_passed_on = is_passed_on || matches!(caller, Caller::Master(_));
+                let is_passed_on = is_passed_on || matches!(user, User::Master(_));
                 refused = options::limit(&acl, &self.config, request, is_passed_on).err();
-                refused.is_none() && self.permits(acl, caller.name(), functions, request).await
+                refused.is_none() && self.permits(acl, user.name(), functions, request).await
             }
         };
         if permitted {
             return Ok(());
         }
-        let refusal = Refusal::Authorization { kind: kind(request.proof.as_ref()), user: truncated(caller.name()) };
-        self.publish_refusal(peer, &request.fun.to_string(), &refusal, caller.name(), refused).await;
+        let refusal = Refusal::Authorization { kind: kind(request.proof.as_ref()), user: truncated(user.name()) };
+        self.publish_refusal(peer, &request.fun.to_string(), &refusal, user.name(), refused).await;
         Err(refusal)
     }
 
@@ -337,15 +337,15 @@ impl Access {
     }
 
     /// Returns the permissions of a user who publishes through `sudo`, if `sudo_acl` limits them.
-    fn acl_of_sudo(&self, caller: &Caller) -> Option<Acl> {
-        let Caller::Master(name) = caller else { return None };
+    fn acl_of_sudo(&self, user: &User) -> Option<Acl> {
+        let User::Master(name) = user else { return None };
         let is_limited = self.config.sudo_acl && !self.config.publisher_acl.is_empty();
         let name = name.strip_prefix("sudo_").filter(|_| is_limited)?;
         Some(Acl::new(&self.external.entries_of_publisher(&self.config.publisher_acl, name)))
     }
 
-    fn is_blacklisted<'a>(&self, caller: &Caller, functions: impl IntoIterator<Item = &'a str>) -> bool {
-        self.blacklist.has_user(caller.name()) || self.blacklist.has_function(functions)
+    fn is_blacklisted<'a>(&self, user: &User, functions: impl IntoIterator<Item = &'a str>) -> bool {
+        self.blacklist.has_user(user.name()) || self.blacklist.has_function(functions)
     }
 
     async fn permits(&self, acl: Acl, user: &str, functions: Vec<String>, request: &PublishRequest) -> bool {
@@ -387,28 +387,28 @@ impl Access {
     pub async fn authorise_call(
         &self,
         peer: &Peer,
-        caller: &Caller,
+        user: &User,
         call: &MasterCall<'_>,
         proof: Option<&Proof>,
     ) -> Result<(), Refusal> {
         let MasterCall { kind: kind_of_call, function, args, source } = *call;
         let mut refused = None;
         let is_of_api =
-            matches!(caller, Caller::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
-        let permitted = match caller.acl() {
+            matches!(user, User::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
+        let permitted = match user.acl() {
             _ if is_of_api => true,
             None => true,
             Some(acl) => {
                 refused = permit_source(&acl, &self.config, source).err();
                 let call = AskedCall::new(kind_of_call, function, args.clone());
-                refused.is_none() && self.permits_call(caller, acl, &call).await
+                refused.is_none() && self.permits_call(user, acl, &call).await
             }
         };
         if permitted {
             return Ok(());
         }
-        let refusal = Refusal::Authorization { kind: kind(proof), user: truncated(caller.name()) };
-        self.publish_refusal(peer, function, &refusal, caller.name(), refused).await;
+        let refusal = Refusal::Authorization { kind: kind(proof), user: truncated(user.name()) };
+        self.publish_refusal(peer, function, &refusal, user.name(), refused).await;
         Err(refusal)
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_ids::{Jid, MinionId};
-use brine_master_access::access::{Caller as User, MasterCall, Refusal, SOURCE};
+use brine_master_access::access::{MasterCall, Refusal, SOURCE, User};
 use brine_master_access::admission::clear;
 use brine_master_access::admission::sessions::SessionError;
 use brine_master_calls::{Caller, RunnerCalls, Services};
@@ -288,17 +288,17 @@ impl Requests {
             User::Master(name) => match request.kwargs.shift_remove(AUTH_LIST) {
                 // The local syndic publishes with the master's key, and passes on the entries that limit the upstream
                 // master's user.
-                Some(Value::List(entries)) if !entries.is_empty() => (User::User { name, entries }, true),
+                Some(Value::List(entries)) if !entries.is_empty() => (User::Limited { name, entries }, true),
                 _ => (User::Master(name), false),
             },
-            caller @ (User::Api | User::User { .. }) => {
+            caller @ (User::Api | User::Limited { .. }) => {
                 caller.name().clone_into(&mut request.user);
                 (caller, false)
             }
         };
         Box::pin(self.services.access.authorise_job(peer, &caller, request, is_passed_on)).await?;
         if self.services.config.order_masters {
-            let entries = if let User::User { entries, .. } = caller { entries } else { Vec::new() };
+            let entries = if let User::Limited { entries, .. } = caller { entries } else { Vec::new() };
             request.kwargs.insert(AUTH_LIST.into(), self.services.access.entries_below(entries).into());
         }
         Ok(())
