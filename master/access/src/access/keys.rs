@@ -144,6 +144,6 @@ pub fn api_key_path(cachedir: &Path) -> PathBuf {
 
 /// Returns the name of the user that runs this process.
 pub fn process_user() -> String {
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let user = User::from_uid(nix::unistd::geteuid()).ok().flatten();
     user.map_or_else(|| "root".to_owned(), |user| user.name)
 }

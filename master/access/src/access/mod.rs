@@ -393,8 +393,7 @@ impl Access {
     ) -> Result<(), Refusal> {
         let MasterCall { kind: kind_of_call, function, args, source } = *call;
         let mut refused = None;
-        let is_of_api =
-            matches!(user, User::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
+        let is_of_api = matches!(user, User::Api) && kind_of_call == Kind::Runner && API_FUNCTIONS.contains(&function);
         let permitted = match user.acl() {
             _ if is_of_api => true,
             None => true,

@@ -190,8 +190,7 @@ async fn arguments_copied_from_a_record_are_not_published() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_batch_is_sealed_and_read_again() {
     let fixture = Fixture::new(&["web1"], |_| {});
-    let wanted =
-        batches::BatchRequest { request: with_secrets(), size: "1".to_owned(), failhard: false, wait: 0.0, timeout: 1 };
+    let wanted = BatchRequest { request: with_secrets(), size: "1".to_owned(), failhard: false, wait: 0.0, timeout: 1 };
     let (rows, states) = stored_batch(&fixture, wanted).await;
     assert!(!rows.iter().any(|row| is_in(row)), "the store has no argument in clear");
     assert_eq!(states, [with_secrets().arg]);

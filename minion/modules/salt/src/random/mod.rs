@@ -3,9 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_context::{Context, Module};
+use brine_digest::random::MersenneTwister;
 use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Functions, function, registry};
-use brine_random::MersenneTwister;
 use brine_value::Value;
 use rand::seq::IndexedRandom;
 
