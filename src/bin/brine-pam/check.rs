@@ -1,13 +1,9 @@
-//! Checks one user with PAM, for `external_auth: pam` of a master. It is a separate process because PAM modules block,
-//! leak and crash. `master/auth/src/backends/pam/mod.rs` starts it and documents requests and responses.
-//!
-//! Not for interactive use: it reads passwords only from standard input. Its only argument is `--no-sandbox`.
+//! The check of one user, and what it must not leave behind or inherit.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::process::ExitCode;
 
 use brine_sandbox::Profile;
 use nix::unistd::{Group, User, dup2_stdin, dup2_stdout, getgrouplist};
@@ -22,14 +18,11 @@ const MAX_REQUEST: u64 = 64 << 10;
 /// The argument with which the process keeps all privileges of the master (`sandbox: False`).
 const NO_SANDBOX: &str = "--no-sandbox";
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-fn run() -> io::Result<()> {
+/// Answers the request on standard input.
+///
+/// # Errors
+/// The standard streams cannot be used.
+pub fn run() -> io::Result<()> {
     // Keeps the password out of core dumps and debuggers of the same user.
     nix::sys::prctl::set_dumpable(false)?;
     if std::env::args_os().nth(1).is_none_or(|word| word != NO_SANDBOX) {
