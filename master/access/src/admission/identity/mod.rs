@@ -122,7 +122,7 @@ fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option
     match given {
         Some(text) if text.starts_with("sdb://") => {
             let reason = "sdb:// is not supported: set the passphrase itself, in a file of master.d that only the master's user can read";
-            Err(InvalidOption { option, reason: reason.into() }.into())
+            Err(InvalidOption { option, reason: reason.into() })
         }
         given => Ok(given.filter(|text| !text.is_empty())),
     }
