@@ -69,11 +69,12 @@ impl Magnitude {
         let mut carry = u128::from(plus);
         for limb in &mut self.0 {
             carry += u128::from(*limb) * u128::from(times);
-            *limb = (carry % u128::from(Self::LIMB)) as u64;
+            *limb = u64::try_from(carry % u128::from(Self::LIMB)).unwrap_or_default();
             carry /= u128::from(Self::LIMB);
         }
         if carry > 0 {
-            self.0.push(carry as u64);
+            // Less than `times`: each limb is below the base.
+            self.0.push(u64::try_from(carry).ok()?);
         }
         (self.0.len() <= MAX_DIGITS / 18 + 1).then_some(())
     }

@@ -3,6 +3,14 @@
 //! Mappings keep their order, keys may be of any type, bytes stay bytes. `msgpack` is the encoding on the wire and on
 //! the bus; `json` and `python` format values for people.
 
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "peers choose the numbers"
+)]
+
 mod big;
 mod convert;
 pub mod json;
@@ -79,6 +87,7 @@ impl Value {
     }
 
     /// Returns the number as floating point, if this is a number.
+    #[allow(clippy::cast_precision_loss, reason = "the nearest float, as in Python")]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),

@@ -357,7 +357,8 @@ async fn the_journal_stays_within_its_limit_on_disk() {
 #[ignore = "writes gigabytes: for figures"]
 async fn disk_use_of_a_flood() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let (limit, total, size) = (number("LIMIT", 64) << 20, number("TOTAL", 3072) << 20, number("SIZE", 1000) as usize);
+    let (limit, total, size) = (number("LIMIT", 64) << 20, number("TOTAL", 3072) << 20, number("SIZE", 1000));
+    let size = usize::try_from(size).unwrap();
     let (most, end) = disk_use(limit, total, size).await;
     println!("{size} B: at most {} MiB on disk, {} at the end", most >> 20, end >> 20);
 }

@@ -4,6 +4,13 @@
 //! on disk and the subscribers. A subscriber that lags behind the ring reads from the journal: it never loses events.
 //! Publishers block when the journal is a full ring behind.
 
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "peers choose the numbers"
+)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
 mod health;

@@ -41,7 +41,7 @@ async fn events_are_numbered_stamped_and_delivered_in_order() {
     let mut globs =
         bus.subscribe(Filter::Globs(brine_text::glob::GlobSet::new(["a/*/c"]).unwrap()), Start::Now).unwrap();
     for (i, tag) in ["a/b/c", "x", "a/b/c/d/c"].iter().enumerate() {
-        assert_eq!(fire(&bus, tag, i as i64).await, i as u64 + 1);
+        assert_eq!(fire(&bus, tag, i64::try_from(i).unwrap()).await, i as u64 + 1);
     }
     for i in 0..3u64 {
         let event = all.recv().await.unwrap();

@@ -3,6 +3,14 @@
 //! Bytes are parsed to an [`Envelope`], and its load to a [`MinionCommand`] or a [`ClientCommand`]. Permissions are
 //! then decided by matching an enum. Names and fields are those of Salt's protocol, version 3.
 
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "peers choose the numbers"
+)]
+
 mod auth;
 mod command;
 mod deferral;

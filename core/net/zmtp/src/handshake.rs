@@ -146,9 +146,10 @@ async fn handshake(
 const PIPELINES_REQUESTS: &str = "X-Any-Order";
 
 fn put_property(out: &mut BytesMut, name: &str, value: &[u8]) {
-    out.put_u8(name.len() as u8);
+    // Names and values are those of this file.
+    out.put_u8(u8::try_from(name.len()).unwrap_or(u8::MAX));
     out.put_slice(name.as_bytes());
-    out.put_u32(value.len() as u32);
+    out.put_u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
     out.put_slice(value);
 }
 

@@ -34,7 +34,7 @@ impl Raw {
         (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
         greeting[12..16].copy_from_slice(b"NULL");
         let mut ready = BytesMut::from(&b"\x05READY\x0bSocket-Type\x00\x00\x00"[..]);
-        ready.extend_from_slice(&[socket_type.len() as u8]);
+        ready.extend_from_slice(&[u8::try_from(socket_type.len()).unwrap()]);
         ready.extend_from_slice(socket_type.as_bytes());
         let mut hello = BytesMut::from(&greeting[..]);
         zmtp::put_frame(&mut hello, &ready, 4);
@@ -67,7 +67,7 @@ impl Raw {
     async fn frame(&mut self) -> Option<Vec<u8>> {
         let flags = self.0.read_u8().await.ok()?;
         let size = if flags & 2 == 0 { self.0.read_u8().await.ok()?.into() } else { self.0.read_u64().await.ok()? };
-        let mut content = vec![0; size as usize];
+        let mut content = vec![0; usize::try_from(size).unwrap()];
         self.0.read_exact(&mut content).await.ok()?;
         Some(content)
     }

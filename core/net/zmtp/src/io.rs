@@ -166,9 +166,9 @@ impl Reader {
     fn step_frame(&mut self) -> Result<Step, TransportError> {
         loop {
             if let Some(dropped) = &mut self.dropped {
-                let here = (self.buffer.len() as u64).min(dropped.left);
-                self.buffer.advance(here as usize);
-                dropped.left -= here;
+                let here = self.buffer.len().min(usize::try_from(dropped.left).unwrap_or(usize::MAX));
+                self.buffer.advance(here);
+                dropped.left -= here as u64;
                 if dropped.left > 0 {
                     return Ok(Step::Fill);
                 }
@@ -179,10 +179,11 @@ impl Reader {
             }
             let Some((flags, header, size)) = peek(&self.buffer) else { return Ok(Step::Fill) };
             let total = size.saturating_add(self.size as u64);
-            if total > self.limits.message as u64 || self.frames.len() >= self.limits.frames {
-                return Err(TransportError::TooLarge { size: total, limit: self.limits.message });
+            let too_large = TransportError::TooLarge { size: total, limit: self.limits.message };
+            let (Ok(size), Ok(total)) = (usize::try_from(size), usize::try_from(total)) else { return Err(too_large) };
+            if total > self.limits.message || self.frames.len() >= self.limits.frames {
+                return Err(too_large);
             }
-            let (size, total) = (size as usize, total as usize);
             let is_command = flags & 4 != 0;
             if is_command && size > MAX_COMMAND {
                 return Err(TransportError::TooLarge { size: size as u64, limit: MAX_COMMAND });
@@ -231,10 +232,10 @@ impl Reader {
         loop {
             let is_complete = self.decoder.examine(&self.buffer)?;
             let size = self.decoder.minimum();
-            if size > self.limits.message as u64 {
-                return Err(TransportError::TooLarge { size, limit: self.limits.message });
-            }
-            let size = size as usize;
+            let too_large = TransportError::TooLarge { size, limit: self.limits.message };
+            let Some(size) = usize::try_from(size).ok().filter(|size| *size <= self.limits.message) else {
+                return Err(too_large);
+            };
             if self.dropped.is_some() {
                 if !self.decoder.has_head() {
                     return Err(TransportError::Malformed("the head of a message is too large"));

@@ -9,6 +9,14 @@
 //! `server` accepts connections for all listening sockets within the limits of `bounds`; `connection` reads and writes
 //! concurrently, for servers and for the request client.
 
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "peers choose the numbers"
+)]
+
 mod audience;
 mod backlog;
 mod bounds;

@@ -32,6 +32,7 @@ const STRING_COST: u64 = 16;
 const MAP_COST: u64 = 64;
 
 /// The maximum memory per byte of input: that of a mapping of one entry, in three bytes.
+#[allow(clippy::cast_possible_truncation, reason = "small constants")]
 const MAX_PER_BYTE: usize = (3 * size_of::<Value>() + (ENTRY_COST + MAP_COST) as usize).div_ceil(3);
 
 /// The reason why bytes are not exactly one msgpack value.
@@ -90,7 +91,7 @@ pub fn pack_into(out: &mut Vec<u8>, value: &Value) {
         Value::Str(s) => _ = rmp::encode::write_str(out, s),
         Value::Bytes(b) => _ = rmp::encode::write_bin(out, b),
         Value::List(items) => {
-            _ = rmp::encode::write_array_len(out, items.len() as u32);
+            _ = rmp::encode::write_array_len(out, length(items.len()));
             for item in items {
                 pack_into(out, item);
             }
@@ -100,13 +101,18 @@ pub fn pack_into(out: &mut Vec<u8>, value: &Value) {
 }
 
 /// Encodes the header of a mapping of this many entries and appends it to `out`.
-pub fn pack_map_len(out: &mut Vec<u8>, len: u32) {
-    _ = rmp::encode::write_map_len(out, len);
+pub fn pack_map_len(out: &mut Vec<u8>, len: usize) {
+    _ = rmp::encode::write_map_len(out, length(len));
+}
+
+/// Returns a length as msgpack encodes it. Longer lists and mappings, of 64 GB and more, are not built.
+fn length(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// Encodes a mapping and appends it to `out`.
 pub fn pack_map_into(out: &mut Vec<u8>, map: &Map) {
-    pack_map_len(out, map.len() as u32);
+    pack_map_len(out, map.len());
     for (key, value) in map {
         pack_into(out, key);
         pack_into(out, value);
@@ -171,8 +177,8 @@ pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u3
     let mut reader = Reader::new(input);
     let len = match reader.marker()? {
         Marker::FixMap(n) => u32::from(n),
-        Marker::Map16 => reader.number(2)? as u32,
-        Marker::Map32 => reader.number(4)? as u32,
+        Marker::Map16 => u16::from_be_bytes(reader.array()?).into(),
+        Marker::Map32 => u32::from_be_bytes(reader.array()?),
         _ => return Err(UnpackError::NotAMap),
     };
     let header = reader.at;
@@ -181,7 +187,7 @@ pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u3
         let key = match reader.marker()? {
             Marker::FixStr(n) => std::str::from_utf8(reader.bytes(n.into())?).ok(),
             Marker::Str8 => {
-                let n = reader.number(1)? as usize;
+                let n = reader.length(1)?;
                 std::str::from_utf8(reader.bytes(n)?).ok()
             }
             _ => {
@@ -205,9 +211,9 @@ pub fn content(packed: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(packed);
     let length = match reader.marker().ok()? {
         Marker::FixStr(n) => n.into(),
-        Marker::Str8 | Marker::Bin8 => reader.number(1).ok()? as usize,
-        Marker::Str16 | Marker::Bin16 => reader.number(2).ok()? as usize,
-        Marker::Str32 | Marker::Bin32 => reader.number(4).ok()? as usize,
+        Marker::Str8 | Marker::Bin8 => reader.length(1).ok()?,
+        Marker::Str16 | Marker::Bin16 => reader.length(2).ok()?,
+        Marker::Str32 | Marker::Bin32 => reader.length(4).ok()?,
         _ => return None,
     };
     reader.bytes(length).ok()
@@ -248,6 +254,16 @@ impl<'a> Reader<'a> {
     /// Reads a big-endian number of `n` bytes.
     fn number(&mut self, n: usize) -> Result<u64, UnpackError> {
         Ok(self.bytes(n)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// Reads a length of `n` bytes.
+    fn length(&mut self, n: usize) -> Result<usize, UnpackError> {
+        usize::try_from(self.number(n)?).map_err(|_| UnpackError::Truncated(self.input.len()))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], UnpackError> {
+        let end = UnpackError::Truncated(self.input.len());
+        self.bytes(N)?.try_into().map_err(|_| end)
     }
 
     fn text(&mut self, n: usize) -> Result<Value, UnpackError> {
@@ -298,33 +314,33 @@ impl<'a> Reader<'a> {
             Marker::U16 => Value::from(self.number(2)?),
             Marker::U32 => Value::from(self.number(4)?),
             Marker::U64 => Value::from(self.number(8)?),
-            Marker::I8 => Value::Int((self.number(1)? as i8).into()),
-            Marker::I16 => Value::Int((self.number(2)? as i16).into()),
-            Marker::I32 => Value::Int((self.number(4)? as i32).into()),
-            Marker::I64 => Value::Int(self.number(8)? as i64),
-            Marker::F32 => Value::Float(f32::from_bits(self.number(4)? as u32).into()),
+            Marker::I8 => Value::Int(i8::from_be_bytes(self.array()?).into()),
+            Marker::I16 => Value::Int(i16::from_be_bytes(self.array()?).into()),
+            Marker::I32 => Value::Int(i32::from_be_bytes(self.array()?).into()),
+            Marker::I64 => Value::Int(i64::from_be_bytes(self.array()?)),
+            Marker::F32 => Value::Float(f32::from_be_bytes(self.array()?).into()),
             Marker::F64 => Value::Float(f64::from_bits(self.number(8)?)),
             Marker::FixStr(n) => self.text(n.into())?,
-            Marker::Str8 => self.number(1).and_then(|n| self.text(n as usize))?,
-            Marker::Str16 => self.number(2).and_then(|n| self.text(n as usize))?,
-            Marker::Str32 => self.number(4).and_then(|n| self.text(n as usize))?,
-            Marker::Bin8 => self.number(1).and_then(|n| self.bytes(n as usize))?.to_vec().into(),
-            Marker::Bin16 => self.number(2).and_then(|n| self.bytes(n as usize))?.to_vec().into(),
-            Marker::Bin32 => self.number(4).and_then(|n| self.bytes(n as usize))?.to_vec().into(),
+            Marker::Str8 => self.length(1).and_then(|n| self.text(n))?,
+            Marker::Str16 => self.length(2).and_then(|n| self.text(n))?,
+            Marker::Str32 => self.length(4).and_then(|n| self.text(n))?,
+            Marker::Bin8 => self.length(1).and_then(|n| self.bytes(n))?.to_vec().into(),
+            Marker::Bin16 => self.length(2).and_then(|n| self.bytes(n))?.to_vec().into(),
+            Marker::Bin32 => self.length(4).and_then(|n| self.bytes(n))?.to_vec().into(),
             Marker::FixArray(n) => self.list(n.into(), depth)?,
-            Marker::Array16 => self.number(2).and_then(|n| self.list(n as usize, depth))?,
-            Marker::Array32 => self.number(4).and_then(|n| self.list(n as usize, depth))?,
+            Marker::Array16 => self.length(2).and_then(|n| self.list(n, depth))?,
+            Marker::Array32 => self.length(4).and_then(|n| self.list(n, depth))?,
             Marker::FixMap(n) => self.map(n.into(), depth)?,
-            Marker::Map16 => self.number(2).and_then(|n| self.map(n as usize, depth))?,
-            Marker::Map32 => self.number(4).and_then(|n| self.map(n as usize, depth))?,
+            Marker::Map16 => self.length(2).and_then(|n| self.map(n, depth))?,
+            Marker::Map32 => self.length(4).and_then(|n| self.map(n, depth))?,
             Marker::FixExt1 => self.ext(1)?,
             Marker::FixExt2 => self.ext(2)?,
             Marker::FixExt4 => self.ext(4)?,
             Marker::FixExt8 => self.ext(8)?,
             Marker::FixExt16 => self.ext(16)?,
-            Marker::Ext8 => self.number(1).and_then(|n| self.ext(n as usize))?,
-            Marker::Ext16 => self.number(2).and_then(|n| self.ext(n as usize))?,
-            Marker::Ext32 => self.number(4).and_then(|n| self.ext(n as usize))?,
+            Marker::Ext8 => self.length(1).and_then(|n| self.ext(n))?,
+            Marker::Ext16 => self.length(2).and_then(|n| self.ext(n))?,
+            Marker::Ext32 => self.length(4).and_then(|n| self.ext(n))?,
             Marker::Reserved => return Err(UnpackError::Reserved(start)),
         })
     }
@@ -402,7 +418,7 @@ impl<'a> Reader<'a> {
     /// Reads the announced length of a string, and counts the string in `strings`.
     fn announced(&mut self, n: usize, strings: &mut u64) -> Result<usize, UnpackError> {
         *strings += 1;
-        Ok(self.number(n)? as usize)
+        self.length(n)
     }
 }
 

@@ -294,7 +294,7 @@ impl Journal {
     pub fn trim(&self, thread: &MayBlock, batch: &mut Batch, cut: Cut) -> Result<(), StoreError> {
         let (limits, store) = (self.shared.limits, self.store.blocking(thread));
         let (mut keep_from, mut forced_from) = (0, 0);
-        let oldest = cut.now.saturating_sub(limits.age.as_micros() as u64);
+        let oldest = cut.now.saturating_sub(u64::try_from(limits.age.as_micros()).unwrap_or(u64::MAX));
         let (mut entries, mut start, mut first_bytes, mut more) = (Vec::new(), Vec::new(), None, false);
         'index: loop {
             let page = store.scan(INDEX, &start, INDEX_PAGE)?;

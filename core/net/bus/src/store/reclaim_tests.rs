@@ -22,7 +22,7 @@ fn fill(store: &Store, table: Table, numbers: std::ops::Range<u32>) {
     for start in numbers.clone().step_by(1000) {
         let mut batch = Batch::new();
         for number in start..numbers.end.min(start + 1000) {
-            batch.put(table, key(number), vec![number as u8; 1024]);
+            batch.put(table, key(number), vec![number.to_be_bytes()[3]; 1024]);
         }
         store.write(batch).durable_blocking().unwrap();
     }

@@ -51,7 +51,7 @@ impl Signed {
 fn covered(load: &Map) -> Vec<u8> {
     let is_covered = |key: &Value| !key.as_str().is_some_and(|key| UNSIGNED.contains(&key));
     let mut packed = Vec::with_capacity(128);
-    msgpack::pack_map_len(&mut packed, load.keys().filter(|key| is_covered(key)).count() as u32);
+    msgpack::pack_map_len(&mut packed, load.keys().filter(|key| is_covered(key)).count());
     for (key, value) in load.iter().filter(|(key, _)| is_covered(key)) {
         msgpack::pack_into(&mut packed, key);
         msgpack::pack_into(&mut packed, value);

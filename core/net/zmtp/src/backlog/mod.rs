@@ -95,8 +95,8 @@ impl Buffer {
 
     /// Releases the messages that one cursor has passed.
     fn release(&mut self, from: u64, to: u64) {
-        let skipped = from.saturating_sub(self.first) as usize;
-        let count = to.saturating_sub(from.max(self.first)) as usize;
+        let skipped = messages(from.saturating_sub(self.first));
+        let count = messages(to.saturating_sub(from.max(self.first)));
         for message in self.messages.iter_mut().skip(skipped).take(count) {
             message.waiting -= 1;
         }
@@ -107,6 +107,11 @@ impl Buffer {
             self.messages = VecDeque::new();
         }
     }
+}
+
+/// Returns a distance between numbers of messages as an index.
+fn messages(distance: u64) -> usize {
+    usize::try_from(distance).unwrap_or(usize::MAX)
 }
 
 /// The cursor of one subscriber: the first message that it has not written.
@@ -133,7 +138,7 @@ impl Cursor {
                 if let Some(count) = self.behind(&kept) {
                     return Err(Lagged(count));
                 }
-                if let Some(message) = kept.messages.get((self.at - kept.first) as usize) {
+                if let Some(message) = kept.messages.get(messages(self.at - kept.first)) {
                     return Ok(message.published.clone());
                 }
             }

@@ -35,7 +35,7 @@ pub(super) fn encode(content: &[u8]) -> Bytes {
     put_start(&mut encoded, &NO_HEAD);
     encoded.put_u8(0xc6);
     // Messages are limited to less than 4 GiB.
-    encoded.put_u32(content.len() as u32);
+    encoded.put_u32(u32::try_from(content.len()).unwrap_or(u32::MAX));
     encoded.put_slice(content);
     encoded.freeze()
 }

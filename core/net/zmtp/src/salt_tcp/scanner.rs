@@ -26,9 +26,9 @@ impl Scanner {
     pub fn advance(&mut self, bytes: &[u8]) -> Result<(usize, bool), TransportError> {
         let mut at = 0;
         loop {
-            let here = self.content.min((bytes.len() - at) as u64);
-            self.content -= here;
-            at += here as usize;
+            let here = usize::try_from(self.content).unwrap_or(usize::MAX).min(bytes.len() - at);
+            self.content -= here as u64;
+            at += here;
             if self.content > 0 {
                 return Ok((at, false));
             }

@@ -128,14 +128,19 @@ pub(crate) async fn follow(
     }
 }
 
+/// Returns the length of an event, which is limited to far less.
+fn length(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
 fn put_event(out: &mut BytesMut, event: &Event, with_length: bool) {
     const START: &[u8] = b"\x82\xa4head\x80\xa4body\xc6";
     let frame = event.frame();
     if with_length {
-        out.put_u32((START.len() + 4 + frame.len()) as u32);
+        out.put_u32(length(START.len() + 4 + frame.len()));
     }
     out.put_slice(START);
-    out.put_u32(frame.len() as u32);
+    out.put_u32(length(frame.len()));
     out.put_slice(frame);
 }
 
