@@ -2,7 +2,9 @@
 //! clocks are set.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
 
 /// The clock of the servers, which all members share however their own clocks are set.
 #[derive(Debug)]

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::kv::Operation;
 use brine_digest::Digest;
 use brine_value::{FromValue, Value, map, msgpack};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::server_time;

@@ -4,9 +4,9 @@
 //! of completed reactions.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use async_nats::jetstream::kv;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::link::Link;

@@ -1,7 +1,7 @@
 //! The connection to the NATS servers, and the streams and buckets of the cluster there.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::kv::{self, Operation};
 use async_nats::jetstream::stream::{self, DiscardPolicy};
@@ -10,6 +10,7 @@ use async_nats::{Client, ConnectOptions, ServerAddr};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::clock::{ServerClock, server_time};
 use crate::message::Message;

@@ -1,7 +1,7 @@
 //! The shared state of a member's tasks: positions, leadership, contact with the servers. Persisted in the master's store.
 
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_event::Event;
@@ -9,6 +9,7 @@ use brine_reactor::{Admission, Gate};
 use brine_value::{FromValue, Value, list, map, msgpack};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::message::EventPosition;
 use crate::metrics;

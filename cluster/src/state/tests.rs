@@ -31,7 +31,7 @@ async fn the_leader_reacts_and_others_wait_for_it() {
     assert_eq!(state.decide("m2", 9), Some(Admission::ThisMaster { term: 2 }));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_the_servers_each_member_reacts_to_its_own_events() {
     let directory = tempfile::tempdir().unwrap();
     let state = state(directory.path());
