@@ -3,12 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-#[cfg(test)]
-use brine_config::RestConfig;
-
-#[cfg(test)]
-use crate::limits::Connections;
-use crate::limits::Slot;
+use brine_http_server::Slot;
 
 /// The client of a request.
 #[derive(Clone)]
@@ -22,7 +17,8 @@ pub(crate) struct Client {
 impl Client {
     /// Creates a client without a connection, for tests.
     pub fn testing() -> Self {
-        let connections = Arc::new(Connections::new(&RestConfig::default()));
+        let limits = crate::limits::connections(&brine_config::RestConfig::default());
+        let connections = Arc::new(brine_http_server::Connections::new(limits, crate::limits::CONNECTION_METRICS));
         let address = IpAddr::from([10, 0, 0, 1]);
         let slot = connections.take(address).unwrap_or_else(|| unreachable!());
         Client { address, slot: Arc::new(slot) }

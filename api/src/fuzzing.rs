@@ -3,11 +3,11 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use brine_http_server::{Following, Heads};
 use brine_value::Value;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::format::{Kind, read_within};
-use crate::heads::{Following, Heads};
 use crate::limits::value_limit;
 use crate::lowstate::RawChunk;
 

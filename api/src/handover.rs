@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::http::Version;
+use brine_http_server::{Heads, Peer, Slot, WriteTimeout};
 use bytes::{Buf as _, Bytes};
 use futures::future::BoxFuture;
 use futures::stream;
@@ -20,11 +21,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::Notify;
 
-use crate::heads::Heads;
 use crate::hub::Item;
-use crate::limits::Slot;
-use crate::peer::Peer;
-use crate::slow_peers::WriteTimeout;
 use crate::stream::{Next, Stream};
 
 /// The first lines, which set the delay in milliseconds before a browser reconnects.

@@ -4,9 +4,10 @@
 //! the master on behalf of the user; events come from the bus. With the key of the REST API, which permits nothing else,
 //! it names the addresses of users who log in, reads the journal for subscribers and revokes tokens at logout.
 //!
-//! `listener.rs` accepts connections within the limits of `limits/`, `heads.rs` collects heads, `routes/` is the table of
-//! resources, `resources/` contains their handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events,
-//! `stream.rs` selects and `handover.rs` sends them, `visibility/` decides who may see them, `auth/` manages sessions.
+//! `listener.rs` serves the connections that `brine-http-server` accepts, `limits/` bounds what clients occupy, `routes/` is
+//! the table of resources, `resources/` contains their handlers, `lowstate/` and `local.rs` run commands, `hub/`
+//! distributes events, `stream.rs` selects and `handover.rs` sends them, `visibility/` decides who may see them, `auth/`
+//! manages sessions.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
@@ -22,7 +23,6 @@ mod format;
 pub mod fuzzing;
 mod handover;
 mod headers;
-mod heads;
 mod hub;
 mod limits;
 mod listener;
@@ -30,10 +30,8 @@ mod local;
 mod lowstate;
 mod master;
 pub mod metrics;
-mod peer;
 mod resources;
 mod routes;
-mod slow_peers;
 mod stream;
 mod tls;
 mod visibility;

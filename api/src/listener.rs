@@ -1,6 +1,5 @@
-//! The listening socket: TLS, and the deadlines of connections.
+//! The listening socket and its connections.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,31 +9,26 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use brine_config::{MasterConfig, RestConfig};
+use brine_http_server::{Accepted, Following, HeadLimits, Options, WriteLimit, WriteTimeout, serve_requests};
 use brine_runtime::supervisor::Background;
 use futures::future::BoxFuture;
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpListener;
 
 use crate::client::Client;
 use crate::error::StartError;
-use crate::handover::{Connection, EventWriter, Handover, HandoverConnection};
-use crate::heads::Following;
-use crate::peer::Peer;
-use crate::slow_peers::WriteTimeout;
-use crate::{Api, handover, metrics, routes, tls};
+use crate::handover::{Handover, HandoverConnection};
+use crate::{Api, handover, limits, metrics, routes, tls};
 
-/// The timeout of a TLS handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of a request's head, in bytes.
 pub(crate) const MAX_HEAD_SIZE: usize = 16 << 10;
 /// The size of the kernel's buffer for received data of a connection, in bytes.
 const RECEIVE_BUFFER: usize = 64 << 10;
+/// The limit on blocked writes, so that slow clients cannot occupy resources indefinitely.
+static WRITES: WriteLimit =
+    WriteLimit { timeout: Duration::from_secs(60), count: || metrics::SUBSCRIBERS_CLOSED.with(&["slow"]).add(1) };
 /// The time that open connections have to end at shutdown.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -72,9 +66,19 @@ impl Server {
         let tasks = Background::default();
         tasks.spawn("api events", Arc::clone(&api.hub).run());
         tasks.spawn("api event streams", Arc::clone(&api.hub).pace());
-        let router = routes::router(&api)?;
-        let entry = Entry { api: Arc::clone(&api), router, acceptor: tls.map(TlsAcceptor::from) };
-        tasks.spawn("api listener", accept(listener, entry));
+        let entry = Entry { api: Arc::clone(&api), router: routes::router(&api)? };
+        let options = Options {
+            name: "the API",
+            task: "api connection",
+            limits: limits::connections(&api.options),
+            metrics: limits::CONNECTION_METRICS,
+            tls,
+            silence: Some(entry.head_timeout()),
+            lifetime: None,
+        };
+        let serve = move |accepted| -> BoxFuture<'static, _> { Box::pin(serve(accepted, entry.clone())) };
+        let server = brine_http_server::Server::new(options, api.connections.clone(), serve);
+        tasks.spawn("api listener", server.accept(listener));
         tracing::info!(%address, tls = is_tls, "the API listens");
         Ok(Server { address, is_tls, api, tasks })
     }
@@ -103,105 +107,44 @@ impl Server {
 struct Entry {
     api: Arc<Api>,
     router: Router,
-    acceptor: Option<TlsAcceptor>,
 }
 
-async fn accept(listener: TcpListener, entry: Entry) {
-    let connections = entry.api.connections.clone();
-    loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection of the API failed");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let address = peer.ip().to_canonical();
-        let Some(slot) = entry.api.limits.connections.take(address) else {
-            metrics::CONNECTIONS_REFUSED.add(1);
-            tracing::debug!(%address, "a connection of the API is refused: there are too many");
-            continue;
-        };
-        let entry = entry.clone();
-        connections.spawn("api connection", async move {
-            let client = Client { address, slot: Arc::new(slot) };
-            let tasks = entry.api.connections.clone();
-            let served = tokio::select! {
-                served = serve(stream, entry, client.clone()) => served,
-                () = client.slot.evicted() => Err("it has not logged in, and others wait".to_owned()),
-            };
-            match served {
-                Ok(None) => {}
-                Ok(Some((connection, writer))) => {
-                    tasks.spawn_small("api event stream", handover::run(connection, writer, client.slot));
-                }
-                Err(error) => tracing::debug!(%address, error, "a connection of the API ended"),
-            }
-        });
+impl Entry {
+    fn head_timeout(&self) -> Duration {
+        Duration::from_secs(self.api.options.head_timeout.max(1))
     }
 }
 
-/// Serves a connection until it ends. Returns the connection if an event stream takes it over.
-async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<Option<(Connection, EventWriter)>, String> {
-    // Events are small and should be sent without delay.
-    _ = stream.set_nodelay(true);
-    // An idle client costs no buffers until it sends data.
-    let timeout = Duration::from_secs(entry.api.options.head_timeout.max(1));
-    let readable = tokio::time::timeout(timeout, stream.readable()).await;
-    readable.map_err(|_| "the client is silent".to_owned())?.map_err(|error| error.to_string())?;
-    let peer = match entry.acceptor.clone() {
-        None => Peer::Plain(stream),
-        Some(acceptor) => {
-            let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, Box::pin(acceptor.accept(stream))).await;
-            let stream = handshake.map_err(|_| "the TLS handshake took too long".to_owned())?;
-            Peer::Tls(Box::new(stream.map_err(|error| error.to_string())?))
+/// Serves a connection until it ends, or an event stream takes it over.
+async fn serve(accepted: Accepted, entry: Entry) -> Result<(), String> {
+    let client = Client { address: accepted.peer.ip().to_canonical(), slot: accepted.slot };
+    let (tasks, slot) = (entry.api.connections.clone(), Arc::clone(&client.slot));
+    let heads = HeadLimits { timeout: entry.head_timeout(), size: MAX_HEAD_SIZE };
+    let handover = Arc::new(Handover::new(MAX_HEAD_SIZE));
+    let lent = HandoverConnection::new(WriteTimeout::new(accepted.stream, &WRITES), Arc::clone(&handover));
+    let answer = |request: Request<Incoming>| {
+        let (entry, client, handover) = (entry.clone(), client.clone(), Arc::clone(&handover));
+        let following = following(&request);
+        handover.heads.lock().expect(following);
+        client.slot.set_busy(true);
+        async move {
+            let slot = Arc::clone(&client.slot);
+            let mut request = request.map(Body::new);
+            let is_last = following == Following::Data && !request.headers().contains_key(header::UPGRADE);
+            request.extensions_mut().insert(client);
+            request.extensions_mut().insert(handover);
+            let mut response = routes::answer(&entry.api, entry.router, request).await;
+            if is_last {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            slot.set_busy(false);
+            response
         }
     };
-    Box::pin(serve_http(WriteTimeout::new(peer), entry, client, timeout)).await
-}
-
-async fn serve_http(
-    connection: Connection,
-    entry: Entry,
-    client: Client,
-    timeout: Duration,
-) -> Result<Option<(Connection, EventWriter)>, String> {
-    let handover = Arc::new(Handover::new(MAX_HEAD_SIZE));
-    let lent = HandoverConnection::new(connection, Arc::clone(&handover));
-    let service = {
-        let handover = Arc::clone(&handover);
-        service_fn(move |request: Request<Incoming>| {
-            let (entry, client, handover) = (entry.clone(), client.clone(), Arc::clone(&handover));
-            let following = following(&request);
-            handover.heads.lock().expect(following);
-            client.slot.set_busy(true);
-            async move {
-                let slot = Arc::clone(&client.slot);
-                let mut request = request.map(Body::new);
-                let is_last = following == Following::Data && !request.headers().contains_key(header::UPGRADE);
-                request.extensions_mut().insert(client);
-                request.extensions_mut().insert(handover);
-                let mut response = routes::answer(&entry.api, entry.router, request).await;
-                if is_last {
-                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-                }
-                slot.set_busy(false);
-                Ok::<_, Infallible>(response)
-            }
-        })
-    };
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(timeout)
-        .max_buf_size(MAX_HEAD_SIZE)
-        .serve_connection(TokioIo::new(lent), service)
-        .with_upgrades()
-        .await;
-    match (handover.take(), served) {
-        (Some(taken), _) => Ok(Some(taken)),
-        (None, served) => served.map(|()| None).map_err(|error| error.to_string()),
-    }
+    let served = serve_requests(lent, heads, answer).await;
+    let Some((connection, writer)) = handover.take() else { return served };
+    tasks.spawn_small("api event stream", handover::run(connection, writer, slot));
+    Ok(())
 }
 
 /// Returns what follows the head of a request.

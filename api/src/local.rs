@@ -8,6 +8,7 @@ use brine_auth::{LIST_FUNCTIONS, PING};
 use brine_client::Published;
 use brine_client::job::{Link, Occurrence, Outcome, Run, minions_with_functions, ping_target, subset};
 use brine_event::Event;
+use brine_http_server::Slot;
 use brine_ids::Jid;
 use brine_job::{Batch, Driver, Return, Step, Times, batch_size};
 use brine_value::{Map, Value, map};
@@ -17,7 +18,6 @@ use tokio::time::Instant;
 use crate::Api;
 use crate::error::{ApiError, MasterError};
 use crate::hub::{Start, Subscription, WakePolicy};
-use crate::limits::Slot;
 
 /// A job of one chunk.
 pub(crate) struct LocalJob<'a> {

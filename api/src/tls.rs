@@ -1,9 +1,11 @@
 //! The certificate of the API: the configured one, or a self-signed one, generated at the first start.
 
-use std::path::Path;
+use std::iter::once;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brine_config::{MasterConfig, RestConfig};
+use brine_http_server::load_certificate;
 use brine_system::files;
 use rustls::ServerConfig;
 
@@ -18,22 +20,17 @@ pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option
     if options.disable_ssl {
         return Ok(None);
     }
-    let (certificates, key) = match (&options.ssl_crt, &options.ssl_key) {
-        (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
+    let (certificate, key) = match (&options.ssl_crt, &options.ssl_key) {
+        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
         (None, None) => generated(config)?,
         _ => return Err(StartError::Certificate("ssl_crt and ssl_key are required together".to_owned())),
     };
-    let chain = options.ssl_chain.as_deref().map(read).transpose()?.unwrap_or_default();
-    brine_tls::server(&[certificates, chain], &key).map(Some).map_err(StartError::Certificate)
+    let certificates: Vec<&Path> = once(&*certificate).chain(options.ssl_chain.as_deref()).collect();
+    load_certificate(&certificates, &key).map(Some).map_err(StartError::Certificate)
 }
 
-fn read(path: &Path) -> Result<String, StartError> {
-    std::fs::read_to_string(path)
-        .map_err(|error| StartError::Certificate(format!("reading {} failed: {error}", path.display())))
-}
-
-/// Reads the self-signed certificate and its key; generates them if they are missing.
-fn generated(config: &MasterConfig) -> Result<(String, String), StartError> {
+/// Returns the paths of the self-signed certificate and its key; generates them if they are missing.
+fn generated(config: &MasterConfig) -> Result<(PathBuf, PathBuf), StartError> {
     let (certificate, key) = (config.pki_dir.join(GENERATED_CERTIFICATE), config.pki_dir.join(GENERATED_KEY));
     if !(certificate.exists() && key.exists()) {
         let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
@@ -50,7 +47,7 @@ fn generated(config: &MasterConfig) -> Result<(String, String), StartError> {
             "a self-signed certificate has been generated: set ssl_crt and ssl_key to use another one"
         );
     }
-    Ok((read(&certificate)?, read(&key)?))
+    Ok((certificate, key))
 }
 
 /// Returns the name of this host.

@@ -14,7 +14,6 @@
 //!
 //! IPv6 addresses count by /64 network. Addresses of this host may use everything: they belong to a proxy.
 
-mod connections;
 mod memory;
 mod parsers;
 
@@ -23,9 +22,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_config::RestConfig;
+use brine_http_server::{ConnectionLimits, ConnectionMetrics};
 use brine_runtime::executors::Executor;
 
-pub(crate) use connections::{Connections, Slot};
+use crate::metrics;
+
 pub(crate) use memory::{Memory, Reservation};
 pub(crate) use parsers::Parsers;
 
@@ -60,7 +61,7 @@ pub(crate) enum Owner {
 impl Owner {
     /// Returns the owner for a client without a login.
     pub fn of_address(address: IpAddr) -> Self {
-        Owner::Network(brine_auth::network(address))
+        Owner::Network(brine_http_server::network(address))
     }
 
     /// Whether the owner represents several clients: an address of this host may be that of a proxy.
@@ -71,7 +72,6 @@ impl Owner {
 
 /// The limits of one API.
 pub(crate) struct Limits {
-    pub connections: Arc<Connections>,
     /// For bodies of clients without a login, and their values.
     pub unauthenticated: Arc<Memory>,
     /// The same for users.
@@ -85,7 +85,6 @@ pub(crate) struct Limits {
 impl Limits {
     pub fn new(options: &RestConfig) -> Self {
         Limits {
-            connections: Arc::new(Connections::new(options)),
             unauthenticated: Memory::new(options.unauthenticated_memory, options.unauthenticated_memory / 2),
             authenticated: Memory::new(AUTHENTICATED_MEMORY, AUTHENTICATED_MEMORY / 4),
             unread: Memory::new(UNREAD_MEMORY, UNREAD_MEMORY / 4),
@@ -97,6 +96,22 @@ impl Limits {
     /// Returns the executor for the static files. The limits exist before the runtime, so the first request creates it.
     pub fn files(&self) -> &Executor {
         self.files.get_or_init(|| Executor::new("files", FILE_THREADS, FILE_QUEUE))
+    }
+}
+
+/// What counts the connections of the API.
+pub(crate) const CONNECTION_METRICS: ConnectionMetrics = ConnectionMetrics {
+    open: Some(&metrics::CONNECTIONS),
+    refused: &metrics::CONNECTIONS_REFUSED,
+    evicted: Some(&metrics::CONNECTIONS_EVICTED),
+};
+
+/// Returns the maximum numbers of connections.
+pub(crate) fn connections(options: &RestConfig) -> ConnectionLimits {
+    ConnectionLimits {
+        total: options.max_connections,
+        per_address: options.max_connections_per_address,
+        unauthenticated: Some(options.max_unauthenticated_connections.max(2)),
     }
 }
 

@@ -9,6 +9,7 @@ use brine_client::Registry;
 use brine_event::STAMP;
 use brine_function::Args;
 use brine_function::arguments::{Argument, parse_within};
+use brine_http_server::Slot;
 use brine_target::TargetKind;
 use brine_value::{FromValue, Map, Value, map};
 use brine_wire::{Call, Proof, PublishRequest};
@@ -16,7 +17,6 @@ use brine_wire::{Call, Proof, PublishRequest};
 use crate::Api;
 use crate::auth::is_hex;
 use crate::error::ApiError;
-use crate::limits::Slot;
 use crate::local::LocalJob;
 
 /// The retcode that the master returns for an unknown runner function.

@@ -1,24 +1,44 @@
 //! The slots of connections: in total, of one address, and of clients that have not logged in.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use brine_config::RestConfig;
+use brine_metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics;
+/// The maximum numbers of connections. IPv6 addresses count by network; loopback is exempt from limits of an address.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionLimits {
+    /// Of all addresses.
+    pub total: usize,
+    /// Of one address.
+    pub per_address: usize,
+    /// Of clients without a login: in total, and half of it for one address. The one that is idle for longest is closed
+    /// in favour of another one. `None` for a server without logins.
+    pub unauthenticated: Option<usize>,
+}
 
-/// The open connections.
-pub(crate) struct Connections {
+/// What counts the connections of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionMetrics {
+    /// The open connections.
+    pub open: Option<&'static Gauge>,
+    /// The connections that were closed at once.
+    pub refused: &'static Counter,
+    /// The connections without a login that were closed in favour of others.
+    pub evicted: Option<&'static Counter>,
+}
+
+/// The open connections of a server.
+pub struct Connections {
     counts: Mutex<Counts>,
     began: Instant,
-    max: usize,
-    max_per_address: usize,
-    max_unauthenticated: usize,
+    limits: ConnectionLimits,
+    metrics: ConnectionMetrics,
 }
 
 /// The counts of open connections. The addresses of an IPv6 network count together, since one host can use all of them.
@@ -69,14 +89,9 @@ impl Counts {
 }
 
 impl Connections {
-    pub fn new(options: &RestConfig) -> Self {
-        Connections {
-            counts: Mutex::default(),
-            began: Instant::now(),
-            max: options.max_connections,
-            max_per_address: options.max_connections_per_address,
-            max_unauthenticated: options.max_unauthenticated_connections.max(2),
-        }
+    /// Creates the slots of a server without connections.
+    pub fn new(limits: ConnectionLimits, metrics: ConnectionMetrics) -> Self {
+        Connections { counts: Mutex::default(), began: Instant::now(), limits, metrics }
     }
 
     fn now(&self) -> u64 {
@@ -86,24 +101,35 @@ impl Connections {
     /// Takes a slot; `None` if there are too many connections. If too many clients have not logged in, one of them is
     /// evicted.
     pub fn take(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
-        let network = brine_auth::network(address);
+        let slot = self.take_within_limits(network(address));
+        if slot.is_none() {
+            self.metrics.refused.add(1);
+        }
+        slot
+    }
+
+    fn take_within_limits(self: &Arc<Self>, network: IpAddr) -> Option<Slot> {
         let mut counts = self.counts.lock();
         let of_address = counts.by_network.get(&network).copied().unwrap_or(0);
         // Loopback is exempt from limits of an address: a local proxy uses one address for all its clients.
         let is_own = network.is_loopback();
-        if counts.all >= self.max || (of_address >= self.max_per_address && !is_own) {
+        if counts.all >= self.limits.total || (of_address >= self.limits.per_address && !is_own) {
             return None;
         }
-        let unauthenticated = counts.unauthenticated.get(&network).map_or(0, BTreeMap::len);
-        let mut evicted = None;
-        if unauthenticated >= self.max_unauthenticated / 2 && !is_own {
-            evicted = Some(counts.evict(Some(network))?);
-        } else if counts.open_unauthenticated >= self.max_unauthenticated {
-            evicted = Some(counts.evict(None)?);
-        }
-        if let Some(evicted) = evicted {
-            metrics::CONNECTIONS_EVICTED.add(1);
-            evicted.evicted.cancel();
+        if let Some(most) = self.limits.unauthenticated {
+            let unauthenticated = counts.unauthenticated.get(&network).map_or(0, BTreeMap::len);
+            let mut evicted = None;
+            if unauthenticated >= most / 2 && !is_own {
+                evicted = Some(counts.evict(Some(network))?);
+            } else if counts.open_unauthenticated >= most {
+                evicted = Some(counts.evict(None)?);
+            }
+            if let Some(evicted) = evicted {
+                if let Some(metric) = self.metrics.evicted {
+                    metric.add(1);
+                }
+                evicted.evicted.cancel();
+            }
         }
         let (id, activity) = (counts.next, Arc::new(Activity { last: self.now().into(), ..Activity::default() }));
         counts.next += 1;
@@ -111,13 +137,24 @@ impl Connections {
         *counts.by_network.entry(network).or_default() += 1;
         counts.unauthenticated.entry(network).or_default().insert(id, Arc::clone(&activity));
         counts.open_unauthenticated += 1;
-        metrics::CONNECTIONS.add(1);
+        if let Some(open) = self.metrics.open {
+            open.add(1);
+        }
         Some(Slot { connections: Arc::clone(self), network, id, activity })
     }
 }
 
+/// Returns the address that limits apply to. For IPv6 this is the /64 network, since one host can use all of its
+/// addresses.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        own_or_v4 => own_or_v4,
+    }
+}
+
 /// The slot of an open connection.
-pub(crate) struct Slot {
+pub struct Slot {
     connections: Arc<Connections>,
     network: IpAddr,
     id: u64,
@@ -144,7 +181,9 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        metrics::CONNECTIONS.sub(1);
+        if let Some(open) = self.connections.metrics.open {
+            open.sub(1);
+        }
         let mut counts = self.connections.counts.lock();
         counts.all -= 1;
         counts.remove_unauthenticated(self.network, self.id);
@@ -161,13 +200,11 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    fn connections(max: usize, max_per_address: usize, unauthenticated: usize) -> Arc<Connections> {
-        Arc::new(Connections::new(&RestConfig {
-            max_connections: max,
-            max_connections_per_address: max_per_address,
-            max_unauthenticated_connections: unauthenticated,
-            ..RestConfig::default()
-        }))
+    static REFUSED: Counter = Counter::new("refused", "");
+    const METRICS: ConnectionMetrics = ConnectionMetrics { open: None, refused: &REFUSED, evicted: None };
+
+    fn connections(total: usize, per_address: usize, unauthenticated: Option<usize>) -> Arc<Connections> {
+        Arc::new(Connections::new(ConnectionLimits { total, per_address, unauthenticated }, METRICS))
     }
 
     fn address(number: u8) -> IpAddr {
@@ -176,7 +213,7 @@ mod tests {
 
     #[test]
     fn connections_are_limited_in_total_and_by_network() {
-        let slots = connections(5, 2, 100);
+        let slots = connections(5, 2, Some(100));
         let (one, other, own) = (address(1), address(2), IpAddr::from([127, 0, 0, 1]));
         let mut taken = vec![slots.take(one).unwrap(), slots.take(one).unwrap()];
         assert!(slots.take(one).is_none());
@@ -191,8 +228,23 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_a_network_count_together_and_loopback_has_no_limit_of_its_own() {
+        let slots = connections(8, 3, None);
+        let take = |address: &str| slots.take(address.parse().unwrap());
+        let mut open: Vec<_> = (0..3).map(|n| take(&format!("2001:db8::{n:x}")).unwrap()).collect();
+        assert!(take("2001:db8::ffff").is_none());
+        open.push(take("2001:db8:1::1").unwrap());
+        open.extend((open.len()..8).map(|_| take("::ffff:127.0.0.1").unwrap()));
+        assert!(take("192.0.2.1").is_none() && take("127.0.0.1").is_none());
+        open.remove(0);
+        assert!(take("2001:db8::ffff").is_some());
+        drop(open);
+        assert!(slots.counts.lock().by_network.is_empty());
+    }
+
+    #[test]
     fn a_flood_without_logins_closes_its_own_connections() {
-        let slots = connections(1000, 1000, 10);
+        let slots = connections(1000, 1000, Some(10));
         let user = slots.take(address(1)).unwrap();
         user.authenticate();
         let quiet = slots.take(address(2)).unwrap();

@@ -10,14 +10,15 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// The stream of a connection.
-pub(crate) enum Peer {
+pub enum Peer {
+    /// A connection without TLS.
     Plain(TcpStream),
-    /// Boxed: its state has over a kilobyte.
+    /// A connection by TLS. Boxed: its state has over a kilobyte.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Peer {
-    /// Limits the kernel's buffer for sent data.
+    /// Limits the kernel's buffer for sent data, in bytes.
     pub fn limit_send_buffer(&self, bytes: usize) {
         let stream = match self {
             Peer::Plain(stream) => stream,

@@ -9,22 +9,29 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The maximum time for which a write may be blocked.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The limit on blocked writes.
+pub struct WriteLimit {
+    /// The maximum time for which a write may be blocked.
+    pub timeout: Duration,
+    /// Counts a stream that has exceeded it.
+    pub count: fn(),
+}
 
-/// A stream with a timeout of blocked writes.
-pub(crate) struct WriteTimeout<S> {
+/// A stream with a timeout of blocked writes. Small: thousands of streams may be open.
+pub struct WriteTimeout<S> {
     stream: S,
-    limit: Duration,
+    limit: &'static WriteLimit,
     /// The timeout, running while a write is blocked.
     blocked: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    pub fn new(stream: S) -> Self {
-        WriteTimeout { stream, limit: WRITE_TIMEOUT, blocked: None }
+    /// Limits the blocked writes of a stream.
+    pub fn new(stream: S, limit: &'static WriteLimit) -> Self {
+        WriteTimeout { stream, limit, blocked: None }
     }
 
+    /// Returns the stream.
     pub fn get_ref(&self) -> &S {
         &self.stream
     }
@@ -36,9 +43,9 @@ impl<S> WriteTimeout<S> {
             return written;
         }
         let limit = self.limit;
-        let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(limit.timeout)));
         if blocked.as_mut().poll(context).is_ready() {
-            crate::metrics::SUBSCRIBERS_CLOSED.with(&["slow"]).add(1);
+            (limit.count)();
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")));
         }
         Poll::Pending
@@ -87,16 +94,23 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
 
     #[tokio::test]
     async fn a_peer_that_does_not_read_ends_the_stream() {
+        static LIMIT: WriteLimit =
+            WriteLimit { timeout: Duration::from_millis(20), count: || _ = COUNTED.fetch_add(1, Ordering::Relaxed) };
+        static COUNTED: AtomicU64 = AtomicU64::new(0);
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = WriteTimeout { limit: Duration::from_millis(20), ..WriteTimeout::new(near) };
+        let mut near = WriteTimeout::new(near, &LIMIT);
         near.write_all(b"12345678").await.unwrap();
         let error = near.write_all(b"9").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(COUNTED.load(Ordering::Relaxed), 1);
         let mut read = [0; 8];
         far.read_exact(&mut read).await.unwrap();
         // A peer that reads resets the timeout.

@@ -16,7 +16,7 @@ const CHUNK: usize = 2 << 10;
 
 /// What follows the head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Following {
+pub enum Following {
     /// A body of this many bytes, and then the next head.
     Body(u64),
     /// Data of another protocol, or a body of unknown length, after which the connection is closed.
@@ -35,7 +35,7 @@ enum State {
 }
 
 /// Collects the heads of one connection.
-pub(crate) struct Heads {
+pub struct Heads {
     state: State,
     /// Received bytes that have not been passed on.
     received: BytesMut,
@@ -46,6 +46,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
+    /// Collects heads of at most this size, in bytes; larger ones are passed on as they are, for hyper to refuse.
     pub fn new(max: usize) -> Self {
         Heads { state: State::Head(0), received: BytesMut::new(), complete: Bytes::new(), max }
     }
