@@ -3,37 +3,33 @@
 //! Every peer of the port can publish these events without authentication, so the resources of a peer are bounded:
 //! connections, their time, the size of a request, and the memory of all of them.
 
-mod connections;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_http_server::{
+    ConnectionLimits, ConnectionMetrics, HeadLimits, Options, Server, load_certificate, serve_requests,
+};
+use brine_runtime::supervisor::Background;
 use brine_runtime::threads;
 use brine_value::{FromValue, Map, Value};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::arguments::check_names;
 use crate::metrics;
 use crate::publisher::Publisher;
-use connections::{Connections, Slot};
 use request::Hook;
 
-/// The maximum size of a request's head, in bytes.
-const MAX_HEAD_SIZE: usize = 64 << 10;
-/// The timeouts of a TLS handshake and of a request's head, and of a connection as a whole.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of connections, and of those of one address.
+const LIMITS: ConnectionLimits = ConnectionLimits { total: 256, per_address: 32, unauthenticated: None };
+/// The limits of a request's head.
+const HEADS: HeadLimits = HeadLimits { timeout: Duration::from_secs(10), size: 64 << 10 };
+/// The timeout of a connection as a whole.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
 /// The time that open connections have to end when the engine stops.
 const STOP_TIMEOUT: Duration = Duration::from_millis(500);
@@ -99,90 +95,41 @@ impl Webhook {
         publisher: Arc<dyn Publisher>,
         stopping: CancellationToken,
     ) -> Result<(), String> {
-        let acceptor = match self.tls {
+        let tls = match self.tls {
             None => None,
-            Some((certificate, key)) => Some(acceptor(certificate, key).await?),
+            Some((certificate, key)) => {
+                let loaded = threads::run("certificate", move |_| load_certificate(&[&certificate], &key));
+                Some(loaded.await.map_err(|error| error.to_string())??)
+            }
         };
         if let Ok(address) = listener.local_addr() {
-            tracing::info!(%address, tls = acceptor.is_some(), "the engine webhook listens, without authentication");
+            tracing::info!(%address, tls = tls.is_some(), "the engine webhook listens, without authentication");
         }
-        let (hook, connections) = (Arc::new(Hook::new(publisher)), Arc::new(Connections::default()));
-        let tasks = TaskTracker::new();
-        loop {
-            let accepted = tokio::select! {
-                () = stopping.cancelled() => break,
-                accepted = listener.accept() => accepted,
-            };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "accepting a connection of the engine webhook failed");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let Some(slot) = connections.take(peer.ip()) else {
-                metrics::WEBHOOKS_REFUSED.add(1);
-                tracing::debug!(%peer, "a connection of the engine webhook is refused: there are too many");
-                continue;
-            };
-            let (hook, acceptor, stopping) = (Arc::clone(&hook), acceptor.clone(), stopping.clone());
-            tasks.spawn(async move {
-                let served = connection(stream, peer, slot, hook, acceptor);
-                tokio::select! {
-                    () = stopping.cancelled() => {}
-                    served = tokio::time::timeout(CONNECTION_TIMEOUT, served) => {
-                        if let Ok(Err(error)) = served {
-                            tracing::debug!(%peer, error, "a connection of the engine webhook ended");
-                        }
-                    }
-                }
-            });
+        let options = Options {
+            name: "the engine webhook",
+            task: "webhook connection",
+            limits: LIMITS,
+            metrics: ConnectionMetrics { open: None, refused: &metrics::WEBHOOKS_REFUSED, evicted: None },
+            tls,
+            silence: None,
+            lifetime: Some(CONNECTION_TIMEOUT),
+        };
+        let (hook, tasks) = (Arc::new(Hook::new(publisher)), Background::default());
+        let server = Server::new(options, tasks.clone(), move |accepted| {
+            let (hook, peer) = (Arc::clone(&hook), accepted.peer.ip());
+            Box::pin(async move {
+                let answer = |request| {
+                    let hook = Arc::clone(&hook);
+                    async move { hook.answer(request, peer).await }
+                };
+                serve_requests(accepted.stream, HEADS, answer).await
+            })
+        });
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = server.accept(listener) => {}
         }
-        tasks.close();
-        _ = tokio::time::timeout(STOP_TIMEOUT, tasks.wait()).await;
+        tasks.stop(STOP_TIMEOUT).await;
         Ok(())
     }
-}
-
-async fn acceptor(certificate: PathBuf, key: PathBuf) -> Result<TlsAcceptor, String> {
-    let read = |path: &PathBuf| {
-        std::fs::read_to_string(path).map_err(|error| format!("reading {} failed: {error}", path.display()))
-    };
-    let loaded = threads::run("certificate", move |_| brine_tls::server(&[read(&certificate)?], &read(&key)?));
-    let tls = loaded.await.map_err(|error| error.to_string())??;
-    Ok(TlsAcceptor::from(tls))
-}
-
-/// Serves a connection until it ends.
-async fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    _slot: Slot,
-    hook: Arc<Hook>,
-    acceptor: Option<TlsAcceptor>,
-) -> Result<(), String> {
-    _ = stream.set_nodelay(true);
-    let Some(acceptor) = acceptor else { return serve_http(stream, peer, hook).await };
-    let handshake = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await;
-    let stream = handshake.map_err(|_| "the TLS handshake took too long".to_owned())?;
-    serve_http(stream.map_err(|error| error.to_string())?, peer, hook).await
-}
-
-async fn serve_http(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    peer: SocketAddr,
-    hook: Arc<Hook>,
-) -> Result<(), String> {
-    let service = service_fn(move |request| {
-        let hook = Arc::clone(&hook);
-        async move { Ok::<_, std::convert::Infallible>(hook.answer(request, peer.ip()).await) }
-    });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_SIZE)
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-        .map_err(|error| error.to_string())
 }

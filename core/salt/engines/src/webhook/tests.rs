@@ -1,4 +1,5 @@
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 
 use brine_value::{Value, map};
 use futures::future::BoxFuture;
@@ -100,7 +101,7 @@ async fn posted_data_becomes_an_event() {
     assert_eq!((tag.as_str(), data.get("body")), ("salt/engines/hook/", Some(&Value::from("abcde"))));
     engine.stopping.cancel();
     engine.ended.await.unwrap().unwrap();
-    assert!(TcpStream::connect(engine.address).await.is_err());
+    assert!(tokio::net::TcpStream::connect(engine.address).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +141,7 @@ async fn requests_by_tls_are_served_with_the_certificate() {
         .unwrap()
         .with_root_certificates(trusted)
         .with_no_client_auth();
-    let stream = TcpStream::connect(engine.address).await.unwrap();
+    let stream = tokio::net::TcpStream::connect(engine.address).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
     let mut stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
     tokio::io::AsyncWriteExt::write_all(&mut stream, post("/tls", "", "x").as_bytes()).await.unwrap();
