@@ -83,8 +83,9 @@ impl Server {
         // Answers and events are small and should be sent without delay.
         _ = stream.set_nodelay(true);
         if let Some(silence) = self.options.silence {
-            let readable = timeout(silence, stream.readable()).await;
-            readable.map_err(|_| "the client is silent".to_owned())?.map_err(|error| error.to_string())?;
+            // Not `readable`, which is true of a new connection until a read finds nothing.
+            let received = timeout(silence, stream.peek(&mut [0])).await;
+            received.map_err(|_| "the client is silent".to_owned())?.map_err(|error| error.to_string())?;
         }
         let stream = match &self.acceptor {
             None => Peer::Plain(stream),
@@ -193,9 +194,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_connections_are_closed() {
+    async fn silent_connections_and_old_ones_are_closed() {
         let tasks = Background::default();
         let soon = Some(Duration::from_millis(20));
+        let address = started(&tasks, 2, |options| options.silence = soon).await;
+        assert_eq!(greeting(address).await.1, "");
         let address = started(&tasks, 2, |options| options.lifetime = soon).await;
         let (mut open, greeting) = greeting(address).await;
         assert_eq!(greeting, "hello");
