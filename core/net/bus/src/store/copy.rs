@@ -9,7 +9,7 @@
 use redb::{Database, Durability, ReadableDatabase, TableDefinition, TableHandle};
 
 use super::disk::{self, Disk};
-use super::engine::{self, Engine};
+use super::engine::{self, Engine, EngineError};
 use super::{Batch, batch};
 
 /// The maximum size of a step, in bytes and in rows. A step copies at least one row.
@@ -30,7 +30,7 @@ pub(super) struct Position {
 
 impl Position {
     /// Returns the position before all rows. Tables that are created later are not included.
-    pub fn first(engine: &Engine) -> Result<Self, String> {
+    pub fn first(engine: &Engine) -> Result<Self, EngineError> {
         let tables = engine.with(|database| {
             Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect())
         })?;
@@ -47,7 +47,7 @@ impl Position {
         &mut self,
         engine: &Engine,
         mut visit: impl FnMut(&str, &[u8], &[u8]) -> Result<(), redb::Error>,
-    ) -> Result<(), String> {
+    ) -> Result<(), EngineError> {
         let Some(name) = self.tables.last() else { return Ok(()) };
         let next = engine.with(|database| {
             let table = match database.begin_read()?.open_table(Definition::new(name)) {
@@ -86,17 +86,17 @@ pub(super) struct Copy {
 
 impl Copy {
     /// Creates an empty copy.
-    pub fn begin(engine: &Engine) -> Result<Self, String> {
+    pub fn begin(engine: &Engine) -> Result<Self, EngineError> {
         let disk = engine.disk.copy_disk();
-        disk::remove(disk.path()).map_err(|error| error.to_string())?;
+        disk::remove(disk.path())?;
         let mut copy = Copy { database: None, disk, position: Position::first(engine)? };
-        let (database, _) = engine::open(&*copy.disk, CACHE, true).map_err(|error| error.to_string())?;
+        let (database, _) = engine::open(&*copy.disk, CACHE, true)?;
         copy.database = Some(database);
         Ok(copy)
     }
 
     /// Copies the rows of a step and flushes them, so that the last step has little left to flush.
-    pub fn step(&mut self, engine: &Engine) -> Result<(), String> {
+    pub fn step(&mut self, engine: &Engine) -> Result<(), EngineError> {
         let Some(database) = &self.database else { return Ok(()) };
         let transaction = engine::guarded(|| Ok(database.begin_write()?))?;
         let mut table = None;
@@ -114,7 +114,7 @@ impl Copy {
     }
 
     /// Applies batches that the store has committed. They are flushed by a later commit.
-    pub fn apply(&self, batches: &[Batch]) -> Result<(), String> {
+    pub fn apply(&self, batches: &[Batch]) -> Result<(), EngineError> {
         let Some(database) = &self.database else { return Ok(()) };
         engine::guarded(|| {
             let mut transaction = database.begin_write()?;
@@ -130,7 +130,7 @@ impl Copy {
     }
 
     /// Replaces the store's file by the complete copy.
-    pub fn finish(mut self, engine: &Engine) -> Result<(), String> {
+    pub fn finish(mut self, engine: &Engine) -> Result<(), EngineError> {
         if let Some(database) = self.database.take() {
             // A commit flushes all earlier ones.
             engine::guarded(|| Ok(database.begin_write()?.commit()?))?;

@@ -51,6 +51,29 @@ pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
 }
 
+/// The error of an operation on the database, or on its file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EngineError {
+    /// The database is closed while it is being reopened.
+    #[error("it is being reopened")]
+    Reopening,
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] DatabaseError),
+    /// An operation on the database failed.
+    #[error(transparent)]
+    Database(#[from] redb::Error),
+    /// redb panicked, which means that a page is damaged.
+    #[error("{0}")]
+    Panicked(String),
+    /// The file cannot be removed or renamed.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    /// The layout of a new database cannot be written.
+    #[error(transparent)]
+    Schema(#[from] StoreError),
+}
+
 pub(super) struct Engine {
     pub disk: Box<dyn Disk>,
     cache: usize,
@@ -115,16 +138,16 @@ impl Engine {
     }
 
     /// Creates an empty database after the file was moved aside; removes the remains of an earlier attempt.
-    pub fn create(&self) -> Result<(), String> {
+    pub fn create(&self) -> Result<(), EngineError> {
         self.close();
         match std::fs::remove_file(self.disk.path()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.to_string()),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
         self.is_directory_dirty.store(true, Ordering::Release);
-        let (database, _) = open(&*self.disk, self.cache, true).map_err(|error| error.to_string())?;
+        let (database, _) = open(&*self.disk, self.cache, true)?;
         self.put(database);
-        super::check_schema(self).map_err(|error| error.to_string())?;
+        super::check_schema(self)?;
         self.replaced.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -134,10 +157,10 @@ impl Engine {
     /// # Errors
     /// The file was not replaced. Once it is, nothing may fail before the database is replaced, too: commits would go
     /// to a file without a name. Commits fail until the directory is flushed, see [`Engine::flush_directory`].
-    pub fn swap(&self, copy: &dyn Disk) -> Result<(), String> {
-        let (database, _) = open(copy, self.cache, false).map_err(|error| error.to_string())?;
+    pub fn swap(&self, copy: &dyn Disk) -> Result<(), EngineError> {
+        let (database, _) = open(copy, self.cache, false)?;
         let mut slot = self.database.write();
-        self.disk.rename_from(copy.path()).map_err(|error| error.to_string())?;
+        self.disk.rename_from(copy.path())?;
         self.is_directory_dirty.store(true, Ordering::Release);
         self.generation.fetch_add(1, Ordering::Relaxed);
         let old = slot.replace(database);
@@ -158,9 +181,9 @@ impl Engine {
     }
 
     /// Runs an operation on the database.
-    pub fn with<T>(&self, operation: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, String> {
+    pub fn with<T>(&self, operation: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, EngineError> {
         let guard = self.database.read();
-        let database = guard.as_ref().ok_or("it is being reopened")?;
+        let database = guard.as_ref().ok_or(EngineError::Reopening)?;
         guarded(|| operation(database))
     }
 
@@ -255,11 +278,11 @@ impl Engine {
     }
 }
 
-/// Runs an operation of redb, and returns its error or panic as text.
-pub(super) fn guarded<T>(operation: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, String> {
+/// Runs an operation of redb, and returns its error or panic.
+pub(super) fn guarded<T>(operation: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, EngineError> {
     match catch_unwind(AssertUnwindSafe(operation)) {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(panic) => Err(text_of(&*panic).to_owned()),
+        Ok(result) => Ok(result?),
+        Err(panic) => Err(EngineError::Panicked(text_of(&*panic).to_owned())),
     }
 }
 

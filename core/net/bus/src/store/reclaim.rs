@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::copy::{Copy, Position};
-use super::engine::Engine;
+use super::engine::{Engine, EngineError};
 use super::queue::ResultSender;
 use super::{Batch, Pages, StoreError, disk};
 
@@ -22,6 +22,23 @@ const MIN_COPIED: u64 = 16 << 20;
 const MIN_FREE: u64 = 64 << 20;
 /// The pause after a step, as a multiple of its duration: commits have three quarters of the thread's time.
 const PAUSE_FACTOR: u32 = 3;
+
+/// The reason why no space is returned to the disk.
+#[derive(Debug, thiserror::Error)]
+enum ReclaimError {
+    /// The rows cannot be read or copied.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Other data has filled the disk while a copy was made.
+    #[error("less than {} MiB of the disk are free", MIN_FREE >> 20)]
+    DiskFull,
+    /// The disk has no room for a copy. All sizes are in bytes.
+    #[error(
+        "the store takes {} MiB and needs {} MiB, of which a copy is made first, but only {} MiB of the disk are free",
+        allocated >> 20, need >> 20, free >> 20
+    )]
+    NoRoom { allocated: u64, need: u64, free: u64 },
+}
 
 enum Phase {
     Idle,
@@ -64,9 +81,9 @@ impl Reclaim {
     /// Applies batches that the store has committed to the copy, if there is one.
     pub fn committed(&mut self, batches: &[Batch]) {
         if let Phase::Copying(copy, _) = &self.phase
-            && let Err(reason) = copy.apply(batches)
+            && let Err(error) = copy.apply(batches)
         {
-            self.fail(&StoreError::Read(reason));
+            self.fail(&StoreError::Read(error.to_string()));
         }
     }
 
@@ -92,11 +109,11 @@ impl Reclaim {
                 self.phase = phase;
                 self.next = Instant::now() + start.elapsed() * PAUSE_FACTOR;
             }
-            Err(reason) => self.fail(&StoreError::Read(reason)),
+            Err(error) => self.fail(&StoreError::Read(error.to_string())),
         }
     }
 
-    fn advance(&mut self, phase: Phase, engine: &Engine, is_requested: bool) -> Result<Phase, String> {
+    fn advance(&mut self, phase: Phase, engine: &Engine, is_requested: bool) -> Result<Phase, ReclaimError> {
         match phase {
             Phase::Idle => {
                 self.waiting.append(&mut self.requested);
@@ -113,8 +130,8 @@ impl Reclaim {
                 if position.is_end() { self.decide(pages.bytes, engine) } else { Ok(Phase::Measuring(position, pages)) }
             }
             Phase::Copying(mut copy, need) => {
-                if disk::free(engine.disk.path()).map_err(|error| error.to_string())? < MIN_FREE {
-                    return Err(format!("less than {} MiB of the disk are free", MIN_FREE >> 20));
+                if disk::free(engine.disk.path()).map_err(EngineError::File)? < MIN_FREE {
+                    return Err(ReclaimError::DiskFull);
                 }
                 copy.step(engine)?;
                 if !copy.is_complete() {
@@ -144,19 +161,16 @@ impl Reclaim {
     }
 
     /// Begins a copy if the file is much larger than its rows need.
-    fn decide(&mut self, need: u64, engine: &Engine) -> Result<Phase, String> {
+    fn decide(&mut self, need: u64, engine: &Engine) -> Result<Phase, ReclaimError> {
         self.measured = Some((Instant::now(), need));
         let path = engine.disk.path();
         let allocated = disk::allocated(path);
         if !self.is_excessive(allocated, need) {
             return Ok(Phase::Idle);
         }
-        let free = disk::free(path).map_err(|error| error.to_string())?;
+        let free = disk::free(path).map_err(EngineError::File)?;
         if free < need / 4 * 5 + MIN_FREE {
-            let (allocated, need, free) = (allocated >> 20, need >> 20, free >> 20);
-            return Err(format!(
-                "the store takes {allocated} MiB and needs {need} MiB, of which a copy is made first, but only {free} MiB of the disk are free"
-            ));
+            return Err(ReclaimError::NoRoom { allocated, need, free });
         }
         Ok(Phase::Copying(Box::new(Copy::begin(engine)?), need))
     }

@@ -321,7 +321,7 @@ impl Writer<'_> {
     }
 
     fn create(&self, fault: &mut Fault) -> Result<(), String> {
-        self.engine.create()?;
+        self.engine.create().map_err(|error| error.to_string())?;
         (fault.creating, fault.damaged, fault.hopeless) = (false, false, false);
         Ok(())
     }
