@@ -17,8 +17,8 @@ use brine_value::{Map, Value};
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-pub use cron::Cron;
-pub use job::{Job, Range, ReturnJob, Timing};
+pub use cron::{Cron, CronError};
+pub use job::{Job, JobError, Range, ReturnJob, Timing};
 pub use runner::{FAILED, Host, RETURN, Run, run, start};
 
 /// Options of the whole schedule, which are stored beside its jobs.
@@ -50,7 +50,7 @@ pub struct Schedule {
 /// The state of a job.
 struct JobState {
     config: Value,
-    job: Result<Job, String>,
+    job: Result<Job, JobError>,
     /// The time of the next run, without the splay.
     next: Option<DateTime>,
     /// The random delay of the next run.
@@ -151,12 +151,12 @@ impl Schedule {
 
     /// Returns a job that is to run now on request; `None` if there is no job of this name. The inner error is the
     /// reason why the job cannot run.
-    pub fn requested_job(&self, name: &str, context: &ScheduleContext<'_>) -> Option<Result<Job, String>> {
+    pub fn requested_job(&self, name: &str, context: &ScheduleContext<'_>) -> Option<Result<Job, JobError>> {
         let all = self.all(context.pillar);
         let config = all.get(name).filter(|_| Self::is_job(name))?;
         Some(Job::read(name, config).and_then(|job| {
             let full = job.max_running.is_some_and(|limit| (context.running)(&job.name) >= limit);
-            if full { Err("the maximum number of concurrent runs is reached (maxrunning)".into()) } else { Ok(job) }
+            if full { Err(JobError::Full) } else { Ok(job) }
         }))
     }
 
@@ -186,7 +186,7 @@ impl Schedule {
         set("_skipped", state.skipped.map(|_| true.into()));
         set("_skip_reason", state.skipped.map(|(skip, _)| skip.as_str().into()));
         set("_skipped_time", state.skipped.map(|(_, time)| text(time)));
-        set("_error", state.job.as_ref().err().map(Value::from));
+        set("_error", state.job.as_ref().err().map(|error| error.to_string().into()));
         status
     }
 
@@ -287,7 +287,7 @@ impl JobState {
     }
 }
 
-fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
+fn read(name: &str, config: &Value, all: &Map) -> Result<Job, JobError> {
     let mut job = Job::read(name, config);
     if let Ok(job) = &mut job {
         // The defaults for jobs without their own value.

@@ -8,6 +8,35 @@ use super::dates::{DAYS, MONTHS, named};
 /// the week.
 const YEARS: i16 = 40;
 
+/// The error of a crontab entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CronError {
+    /// The entry has another number of fields.
+    #[error("'{entry}' has {count} fields: a crontab entry has 5")]
+    Fields {
+        /// The entry.
+        entry: String,
+        /// The number of its fields.
+        count: usize,
+    },
+    /// A field has something else than a number or a name in its range.
+    #[error("'{word}' is no number from {min} to {max}")]
+    Number {
+        /// The part of the field.
+        word: String,
+        /// The first number of the range.
+        min: i8,
+        /// The last number of the range.
+        max: i8,
+    },
+    /// The step of a field is not a positive number.
+    #[error("'{part}': the step behind '/' is a number from 1 on")]
+    Step {
+        /// The part of the field.
+        part: String,
+    },
+}
+
 /// A crontab entry: minute, hour, day of the month, month, day of the week and, as an optional sixth field, the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
@@ -25,7 +54,7 @@ pub struct Cron {
 
 impl Cron {
     /// Parses an entry, or an alias such as `@hourly` or `@daily`. The error names the invalid field.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, CronError> {
         let text = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
             "@monthly" => "0 0 1 * *",
@@ -38,7 +67,7 @@ impl Cron {
         let (five, seconds) = match fields[..] {
             [minute, hour, day, month, weekday] => ([minute, hour, day, month, weekday], "0"),
             [minute, hour, day, month, weekday, second] => ([minute, hour, day, month, weekday], second),
-            _ => return Err(format!("'{text}' has {} fields: a crontab entry has 5", fields.len())),
+            _ => return Err(CronError::Fields { entry: text.to_owned(), count: fields.len() }),
         };
         let [minute, hour, day, month, weekday] = five;
         let last_day = day.split(',').any(|part| part.eq_ignore_ascii_case("l"));
@@ -88,12 +117,12 @@ impl Cron {
 }
 
 /// Parses a field into its matching numbers, sorted. `names` are the names of the numbers from `first` on.
-fn field(text: &str, min: i8, max: i8, names: &[&str], first: i8) -> Result<Vec<i8>, String> {
-    let number = |word: &str| -> Result<i8, String> {
+fn field(text: &str, min: i8, max: i8, names: &[&str], first: i8) -> Result<Vec<i8>, CronError> {
+    let number = |word: &str| -> Result<i8, CronError> {
         let named = || named(&word.to_lowercase(), names).map(|index| index + first);
         let number = word.parse().ok().or_else(named);
         let within = number.filter(|number| (min..=max).contains(number));
-        within.ok_or_else(|| format!("'{word}' is no number from {min} to {max}"))
+        within.ok_or_else(|| CronError::Number { word: word.to_owned(), min, max })
     };
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -105,7 +134,7 @@ fn field(text: &str, min: i8, max: i8, names: &[&str], first: i8) -> Result<Vec<
             None => (number(range)?, number(range)?),
         };
         let step = step.map_or(Ok(1), str::parse::<usize>).ok().filter(|step| *step > 0);
-        let step = step.ok_or_else(|| format!("'{part}': the step behind '/' is a number from 1 on"))?;
+        let step = step.ok_or_else(|| CronError::Step { part: part.to_owned() })?;
         if start <= end {
             all.extend((start..=end).step_by(step));
         } else {

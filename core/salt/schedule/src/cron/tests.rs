@@ -38,6 +38,6 @@ fn invalid_entries_are_explained() {
         ("* * * * someday", "'someday' is no number from 0 to 7"),
         ("*/0 * * * *", "'*/0': the step behind '/' is a number from 1 on"),
     ] {
-        assert_eq!(Cron::parse(entry).unwrap_err(), error);
+        assert_eq!(Cron::parse(entry).unwrap_err().to_string(), error);
     }
 }

@@ -4,8 +4,42 @@ use brine_value::{FromValue, Map, Value};
 use jiff::civil::{Date, DateTime};
 use jiff::{SignedDuration, Zoned};
 
-use super::cron::Cron;
+use super::cron::{Cron, CronError};
 use super::dates;
+
+/// The reason why a job cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// The configuration is not a mapping, but a value of this type.
+    #[error("expected a mapping of options, got {0}")]
+    NotAMapping(&'static str),
+    /// The configuration names no function.
+    #[error("option 'function' is missing")]
+    NoFunction,
+    /// The configuration has several options that exclude each other.
+    #[error("of {} only one can be used", .0.join(", "))]
+    Exclusive(Vec<&'static str>),
+    /// The option `cron` is invalid.
+    #[error("option 'cron': {0}")]
+    Cron(#[from] CronError),
+    /// The value of an option is invalid.
+    #[error("option '{option}': {reason}")]
+    Option {
+        /// The name of the option.
+        option: String,
+        /// The expected value, and the given one.
+        reason: String,
+    },
+    /// As many runs as the job may have are in progress: it can run later.
+    #[error("the maximum number of concurrent runs is reached (maxrunning)")]
+    Full,
+}
+
+impl JobError {
+    fn option(option: &str, reason: impl ToString) -> Self {
+        JobError::Option { option: option.to_owned(), reason: reason.to_string() }
+    }
+}
 
 /// The default format of times in the configuration.
 pub(super) const TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
@@ -158,9 +192,8 @@ impl Job {
     }
 
     /// Parses the configuration of a job. The error names the invalid option.
-    pub fn read(name: &str, config: &Value) -> Result<Self, String> {
-        let map =
-            config.as_map().ok_or_else(|| format!("expected a mapping of options, got {}", config.type_name()))?;
+    pub fn read(name: &str, config: &Value) -> Result<Self, JobError> {
+        let map = config.as_map().ok_or_else(|| JobError::NotAMapping(config.type_name()))?;
         let get = |name: &str| map.get(name).filter(|value| !value.is_nil());
         let function = ["function", "func", "fun"].iter().find_map(|name| get(name)).and_then(Value::as_str);
         let timing = timing(map)?;
@@ -170,12 +203,12 @@ impl Job {
         let mapping = |name: &str| match get(name) {
             None => Ok(None),
             Some(Value::Map(map)) => Ok(Some(map.clone())),
-            Some(other) => Err(format!("option '{name}': expected a mapping, got {other}")),
+            Some(other) => Err(JobError::option(name, format!("expected a mapping, got {other}"))),
         };
         let one_of = |names: [&'static str; 2]| names.into_iter().find(|name| get(name).is_some()).unwrap_or(names[0]);
         Ok(Job {
             name: get("name").map_or_else(|| name.to_owned(), ToString::to_string),
-            function: function.ok_or("option 'function' is missing")?.to_owned(),
+            function: function.ok_or(JobError::NoFunction)?.to_owned(),
             args: option(map, one_of(["args", "job_args"]))?.unwrap_or_default(),
             kwargs: mapping(one_of(["kwargs", "job_kwargs"]))?.unwrap_or_default(),
             timing,
@@ -243,29 +276,27 @@ impl Range {
     }
 }
 
-fn option<T: FromValue>(map: &Map, name: &str) -> Result<Option<T>, String> {
+fn option<T: FromValue>(map: &Map, name: &str) -> Result<Option<T>, JobError> {
     let value = map.get(name).filter(|value| !value.is_nil());
-    value.map(|value| T::try_from_value(value).map_err(|error| format!("option '{name}': {error}"))).transpose()
+    value.map(|value| T::try_from_value(value).map_err(|error| JobError::option(name, error))).transpose()
 }
 
-fn timing(map: &Map) -> Result<Timing, String> {
+fn timing(map: &Map) -> Result<Timing, JobError> {
     const UNITS: [(&str, i64); 4] = [("seconds", 1), ("minutes", 60), ("hours", 3600), ("days", 86_400)];
     const OTHERS: [&str; 3] = ["when", "cron", "once"];
     let units: Vec<_> = UNITS.into_iter().filter(|(name, _)| map.contains_key(*name)).collect();
     let others: Vec<_> = OTHERS.into_iter().filter(|name| map.contains_key(*name)).collect();
     if others.len() > 1 || (!others.is_empty() && !units.is_empty()) {
         let names: Vec<_> = units.iter().map(|(name, _)| *name).chain(others).collect();
-        return Err(format!("of {} only one can be used", names.join(", ")));
+        return Err(JobError::Exclusive(names));
     }
     let get = |name: &str| map.get(name).cloned().unwrap_or_default();
     match others.first().copied() {
-        Some("cron") => {
-            Cron::parse(&get("cron").to_string()).map(Timing::Cron).map_err(|e| format!("option 'cron': {e}"))
-        }
+        Some("cron") => Ok(Timing::Cron(Cron::parse(&get("cron").to_string())?)),
         Some("once") => {
             let form = option::<String>(map, "once_fmt")?.unwrap_or_else(|| TIME_FORMAT.into());
             let text = get("once").to_string();
-            let wrong = |error| format!("option 'once': '{text}' is no time of the form {form}: {error}");
+            let wrong = |error| JobError::option("once", format!("'{text}' is no time of the form {form}: {error}"));
             DateTime::strptime(&form, &text).map(Timing::Once).map_err(wrong)
         }
         Some(_) => {
@@ -280,7 +311,7 @@ fn timing(map: &Map) -> Result<Timing, String> {
             let mut seconds = 0;
             for (name, unit) in units {
                 let count = option::<i64>(map, name)?.unwrap_or(0);
-                let wrong = || format!("option '{name}': expected a number that is not negative, got {count}");
+                let wrong = || JobError::option(name, format!("expected a number that is not negative, got {count}"));
                 seconds +=
                     Some(count).filter(|count| *count >= 0).and_then(|n| n.checked_mul(unit)).ok_or_else(wrong)?;
             }
@@ -289,8 +320,8 @@ fn timing(map: &Map) -> Result<Timing, String> {
     }
 }
 
-pub(super) fn splay(value: &Value) -> Result<(i64, i64), String> {
-    let wrong = || format!("option 'splay': expected seconds, or start and end, got {value}");
+pub(super) fn splay(value: &Value) -> Result<(i64, i64), JobError> {
+    let wrong = || JobError::option("splay", format!("expected seconds, or start and end, got {value}"));
     let (start, end) = match value {
         Value::Map(map) => (option::<i64>(map, "start")?, option::<i64>(map, "end")?),
         one => (Some(1), i64::from_value(one)),
@@ -299,28 +330,31 @@ pub(super) fn splay(value: &Value) -> Result<(i64, i64), String> {
     if start < 0 || end < start { Err(wrong()) } else { Ok((start, end)) }
 }
 
-pub(super) fn range(name: &str, value: &Value) -> Result<Range, String> {
-    let map = value.as_map().ok_or_else(|| format!("option '{name}': expected start and end, got {value}"))?;
+pub(super) fn range(name: &str, value: &Value) -> Result<Range, JobError> {
+    let map = value.as_map().ok_or_else(|| JobError::option(name, format!("expected start and end, got {value}")))?;
     let (start, end) = (time(map, "start"), time(map, "end"));
     let (Some(start), Some(end)) = (start?, end?) else {
-        return Err(format!("option '{name}': it must have start and end"));
+        return Err(JobError::option(name, "it must have start and end"));
     };
     Ok(Range { start, end, invert: option(map, "invert")?.unwrap_or(false) })
 }
 
-fn time(map: &Map, name: &str) -> Result<Option<String>, String> {
+fn time(map: &Map, name: &str) -> Result<Option<String>, JobError> {
     let Some(text) = option::<String>(map, name)? else { return Ok(None) };
-    let wrong = format!("option '{name}': '{text}' is no time: write it as 5:00pm or 2026-11-21T17:00:00");
-    dates::parse(&text, SOME_DAY).map(|_| Some(text)).ok_or(wrong)
+    if dates::parse(&text, SOME_DAY).is_none() {
+        let reason = format!("'{text}' is no time: write it as 5:00pm or 2026-11-21T17:00:00");
+        return Err(JobError::option(name, reason));
+    }
+    Ok(Some(text))
 }
 
 /// Parses a list of times, each in the format `time_fmt` of its entry or in the default format.
-fn explicit(map: &Map, name: &str) -> Result<Vec<DateTime>, String> {
+fn explicit(map: &Map, name: &str) -> Result<Vec<DateTime>, JobError> {
     let all: Vec<Value> = option(map, name)?.unwrap_or_default();
     let one = |entry: &Value| {
         let text = entry.get("time").unwrap_or(entry).to_string();
         let form = entry.get("time_fmt").and_then(Value::as_str).unwrap_or(TIME_FORMAT);
-        DateTime::strptime(form, &text).map_err(|error| format!("option '{name}': '{text}' is no time: {error}"))
+        DateTime::strptime(form, &text).map_err(|error| JobError::option(name, format!("'{text}' is no time: {error}")))
     };
     all.iter().map(one).collect()
 }

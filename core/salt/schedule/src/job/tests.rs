@@ -1,7 +1,7 @@
 use super::*;
 use brine_value::{list, map};
 
-fn with(mut options: Map) -> Result<Job, String> {
+fn with(mut options: Map) -> Result<Job, JobError> {
     options.entry("function".into()).or_insert_with(|| "test.ping".into());
     Job::read("mine", &options.into())
 }
@@ -40,8 +40,8 @@ fn returns_go_to_every_returner_once_and_carry_their_time() {
 
 #[test]
 fn invalid_jobs_are_reported() {
-    assert_eq!(Job::read("x", &map! {}.into()).unwrap_err(), "option 'function' is missing");
-    assert_eq!(Job::read("x", &5.into()).unwrap_err(), "expected a mapping of options, got int");
+    assert_eq!(Job::read("x", &map! {}.into()).unwrap_err().to_string(), "option 'function' is missing");
+    assert_eq!(Job::read("x", &5.into()).unwrap_err().to_string(), "expected a mapping of options, got int");
     for (options, error) in [
         (map! {"seconds" => 5, "when" => "5pm"}, "of seconds, when only one can be used"),
         (map! {"cron" => "* * * * *", "when" => "5pm"}, "of when, cron only one can be used"),
@@ -57,7 +57,9 @@ fn invalid_jobs_are_reported() {
         ),
         (map! {"kwargs" => list![1]}, "option 'kwargs': expected a mapping, got [1]"),
     ] {
-        assert_eq!(with(options).unwrap_err(), error);
+        assert_eq!(with(options).unwrap_err().to_string(), error);
     }
-    assert!(with(map! {"once" => "soon"}).unwrap_err().starts_with("option 'once': 'soon' is no time of the form "));
+    let error = with(map! {"once" => "soon"}).unwrap_err();
+    assert!(matches!(&error, JobError::Option { option, .. } if option == "once"), "{error:?}");
+    assert!(error.to_string().starts_with("option 'once': 'soon' is no time of the form "), "{error}");
 }
