@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_config::MinionConfig;
-use brine_python::{Call, Described, Library, Settings};
+use brine_python::{Call, Described, Library, Settings, SettingsError};
 pub use brine_python::{PythonError, warn_if_unused};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -169,7 +169,7 @@ pub fn warn_about_unused(config: &MinionConfig) {
 }
 
 /// Returns the error of the option `python_host`, if it is invalid.
-pub fn check(config: &MinionConfig) -> Option<String> {
+pub fn check(config: &MinionConfig) -> Option<SettingsError> {
     Settings::read(&config.python_host).err()
 }
 

@@ -38,7 +38,7 @@ pub use functions::Functions;
 pub use host::{Call, Python, Services, Setup};
 pub use leases::{Lease, Leases, token};
 pub use library::{Described, Library};
-pub use settings::Settings;
+pub use settings::{Settings, SettingsError};
 pub use unused::{warn_about_unused, warn_if_unused};
 
 /// The errors of a call of Python.

@@ -8,6 +8,14 @@ use brine_value::Value;
 /// The default of `idle`, in seconds.
 const IDLE: u64 = 60;
 
+/// The error of the option `python_host`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("option 'python_host' is invalid: expected {expected}")]
+pub struct SettingsError {
+    /// The expected value, and if need be the given one.
+    pub expected: String,
+}
+
 /// The settings with which the Python process is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -31,8 +39,8 @@ impl Settings {
     /// # Errors
     ///
     /// If the option has another type or an unknown key.
-    pub fn read(option: &Value) -> Result<Self, String> {
-        let wrong = |expected: &str| format!("option 'python_host' is invalid: expected {expected}");
+    pub fn read(option: &Value) -> Result<Self, SettingsError> {
+        let wrong = |expected: &str| SettingsError { expected: expected.to_owned() };
         let mut settings = Settings::default();
         match option {
             Value::Nil => {}

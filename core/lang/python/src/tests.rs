@@ -589,7 +589,7 @@ fn the_option_is_validated() {
         (map! {"idle" => 0}, "expected 'idle' from 1 to 86400 seconds"),
         (map! {"vnv" => "/x"}, "expected 'path', 'venv' and 'idle', got 'vnv'"),
     ] {
-        assert!(Settings::read(&option.into()).unwrap_err().ends_with(message));
+        assert!(Settings::read(&option.into()).unwrap_err().to_string().ends_with(message));
     }
     assert_eq!(Settings::read(&"/x".into()).unwrap().interpreter, Path::new("/x"));
 }
