@@ -126,13 +126,13 @@ impl LocalJob<'_> {
 
     /// Runs the job in batches, on the minions that answer a ping. Returns the results in order of arrival.
     pub async fn batch(self, size: &str, wait_time: Duration, failhard: bool) -> Result<Vec<(Value, Value)>, ApiError> {
-        batch_size(size, 1).map_err(ApiError::bad_request)?;
+        batch_size(size, 1).map_err(|error| ApiError::bad_request(error.to_string()))?;
         let mut link = self.link();
         let minions = ping_target(&mut link, &self.request, PING, self.times).await?.minions;
         if minions.is_empty() {
             return Ok(Vec::new());
         }
-        let size = batch_size(size, minions.len()).map_err(ApiError::bad_request)?;
+        let size = batch_size(size, minions.len()).map_err(|error| ApiError::bad_request(error.to_string()))?;
         let jid = self.request.jid.clone().unwrap_or_default();
         let batch = Batch { size, wait: wait_time, failhard };
         let driver = Driver::in_batches(jid.clone(), "", minions, batch, self.times, Instant::now());

@@ -31,7 +31,7 @@ pub(super) async fn run(
     mask: &Mask,
     printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
-    batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
+    batch_size(wanted, 1)?;
     let mut output = Output { printer, fixed: arguments.fixed, returns: Map::new() };
     let TargetResponses { minions, down, matched, .. } = job.ping_target(&request).await?;
     if minions.is_empty() {
@@ -42,7 +42,7 @@ pub(super) async fn run(
         print_plain_error(NOTHING_RETURNED);
         return Ok(ExitCode::from(NO_MINION));
     }
-    let size = batch_size(wanted, minions.len()).map_err(anyhow::Error::msg)?;
+    let size = batch_size(wanted, minions.len())?;
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_WAIT);
     let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times, mask);
     let jid = state.jid().clone();
@@ -127,7 +127,7 @@ pub(super) async fn start_on_master(
     request: PublishRequest,
     size: &str,
 ) -> anyhow::Result<ExitCode> {
-    batch_size(size, 1).map_err(anyhow::Error::msg)?;
+    batch_size(size, 1)?;
     let keyword = map! {
         "tgt" => request.tgt,
         "fun" => request.fun,

@@ -272,11 +272,18 @@ pub fn retcode(map: &Map) -> i64 {
     }
 }
 
+/// The error of the size of a batch. Its message is Salt's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Invalid batch specification '{0}': must be an integer or percentage string like '10' or '25%'.")]
+pub struct BatchSizeError(pub String);
+
 /// Returns the number of minions in a batch of `all`, at least 1. The text is an integer, or a percentage such as
-/// `25%`. The error is Salt's message.
-pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {
-    let wrong =
-        || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
+/// `25%`.
+///
+/// # Errors
+/// The text is neither.
+pub fn batch_size(text: &str, all: usize) -> Result<usize, BatchSizeError> {
+    let wrong = || BatchSizeError(text.to_owned());
     // As in Salt, the percent sign may come first.
     let number = match text.contains('%').then(|| text.trim_matches('%')) {
         Some(percent) => {

@@ -105,5 +105,5 @@ fn batch_sizes_are_integers_or_percentages() {
         assert_eq!(batch_size(text, all), Ok(is), "{text}");
     }
     let error = "Invalid batch specification 'abc': must be an integer or percentage string like '10' or '25%'.";
-    assert_eq!(batch_size("abc", 1), Err(error.to_owned()));
+    assert_eq!(batch_size("abc", 1).unwrap_err().to_string(), error);
 }

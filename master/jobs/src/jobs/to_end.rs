@@ -41,7 +41,7 @@ impl Jobs {
         }
         ids.sort();
         let size = match batch {
-            Some(batch) => batch_size(&batch, ids.len())?,
+            Some(batch) => batch_size(&batch, ids.len()).map_err(|error| error.to_string())?,
             None => ids.len().max(1),
         };
         let batch = Batch { size, wait: Duration::ZERO, failhard };

@@ -138,7 +138,7 @@ impl Jobs {
         self: &Arc<Self>,
         wanted: BatchRequest,
     ) -> Result<(Option<Jid>, Vec<String>, Vec<String>), String> {
-        batch_size(&wanted.size, 1)?;
+        batch_size(&wanted.size, 1).map_err(|error| error.to_string())?;
         let request = &wanted.request;
         let ping =
             PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
@@ -150,7 +150,7 @@ impl Jobs {
             return Ok((None, minions, present.missing));
         }
         let jid = Jid::new();
-        let size = batch_size(&wanted.size, minions.len())?;
+        let size = batch_size(&wanted.size, minions.len()).map_err(|error| error.to_string())?;
         let mut state = State::new(&jid, wanted, minions.clone(), size);
         let ownership = match self.cluster.get() {
             Some(shared) => {
