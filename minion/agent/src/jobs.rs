@@ -99,7 +99,7 @@ fn publish_start(context: &Context) {
     data.extend(names.iter().filter_map(|name| Some(((*name).into(), job.load.get(*name)?.clone()))));
     let event = MasterEvent::new(&format!("salt/job/{}/start/{}", job.jid, minion.id), data);
     if let Err(error) = minion.upstream.fire_master(event) {
-        tracing::warn!(jid = job.jid, error, "publishing the start event of a job failed");
+        tracing::warn!(jid = job.jid, %error, "publishing the start event of a job failed");
     }
 }
 

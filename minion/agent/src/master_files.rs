@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use brine_context::FileClient;
+use brine_context::{FetchError, FileClient, UpstreamError};
 use brine_digest::Digest;
 use brine_fileserver::BUFFER_SIZE;
 use brine_value::{Map, Value, map};
@@ -18,8 +18,8 @@ pub trait FileRequests: Send + Sync {
     /// Sends a command with its fields, and returns the reply.
     ///
     /// # Errors
-    /// A message if there is no reply.
-    fn ask(&self, load: Map) -> Result<Value, String>;
+    /// There is no reply.
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError>;
 
     /// Whether this is Brine's file server, whose chunk size is known.
     fn is_brine(&self) -> bool;
@@ -32,8 +32,8 @@ struct Session {
 }
 
 impl FileRequests for Session {
-    fn ask(&self, load: Map) -> Result<Value, String> {
-        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError> {
+        Ok(self.runtime.block_on(self.channel.request(load))?)
     }
 
     fn is_brine(&self) -> bool {
@@ -65,11 +65,11 @@ impl MasterFiles {
         MasterFiles { server, kept: Mutex::default() }
     }
 
-    fn ask(&self, load: Map) -> Result<Value, String> {
-        self.server.ask(load)
+    fn ask(&self, load: Map) -> Result<Value, FetchError> {
+        Ok(self.server.ask(load)?)
     }
 
-    fn names(&self, cmd: &str, saltenv: &str) -> Result<Vec<String>, String> {
+    fn names(&self, cmd: &str, saltenv: &str) -> Result<Vec<String>, FetchError> {
         let answer = self.ask(map! {"cmd" => cmd, "saltenv" => saltenv, "prefix" => ""})?;
         let mut names: Vec<String> = answer.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
         names.sort();
@@ -77,17 +77,23 @@ impl MasterFiles {
     }
 
     /// Returns the hash of a file, and the name of its type.
-    fn hash_and_kind(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>, String> {
+    fn hash_and_kind(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>, FetchError> {
         let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
         let field = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         Ok(field("hsum").map(|hash| (hash.to_owned(), field("hash_type").unwrap_or("sha256").to_owned())))
     }
 
     /// Writes the content of a file with a known hash, chunk by chunk.
-    fn stream(&self, path: &str, saltenv: &str, known: &(String, String), into: &mut dyn Write) -> Result<(), String> {
-        let ask = |loc: u64| {
+    fn stream(
+        &self,
+        path: &str,
+        saltenv: &str,
+        known: &(String, String),
+        into: &mut dyn Write,
+    ) -> Result<(), FetchError> {
+        let ask = |loc: u64| -> Result<Vec<u8>, UpstreamError> {
             let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => loc};
-            let mut answer = self.ask(load)?;
+            let mut answer = self.server.ask(load)?;
             Ok(match answer.as_map_mut().and_then(|answer| answer.swap_remove("data")) {
                 Some(Value::Bytes(data)) => data,
                 // A Salt master sends the chunks of text files as strings.
@@ -98,14 +104,14 @@ impl MasterFiles {
         // Only the chunk size of a Brine master is known.
         let full_size = if self.server.is_brine() { BUFFER_SIZE as usize } else { 1 };
         let mut chunks = FileChunks::new(ask, full_size, into);
-        let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
+        let failed = |error: io::Error| unfinished(path, error);
         let (hash, kind) = known;
         // A Salt master may use a hash type that is unknown here: then the file is not verified.
         let Some(kind) = Digest::named(kind) else {
             return io::copy(&mut chunks, &mut io::sink()).map(|_| ()).map_err(failed);
         };
         if brine_digest::hex(kind.of_reader(&mut chunks).map_err(failed)?) != *hash {
-            return Err(format!("salt://{path} changed while it was read"));
+            return Err(FetchError::Changed { path: path.to_owned() });
         }
         Ok(())
     }
@@ -122,13 +128,13 @@ struct FileChunks<'a, A> {
     is_last: bool,
 }
 
-impl<'a, A: FnMut(u64) -> Result<Vec<u8>, String>> FileChunks<'a, A> {
+impl<'a, A: FnMut(u64) -> Result<Vec<u8>, UpstreamError>> FileChunks<'a, A> {
     fn new(ask: A, full_size: usize, into: &'a mut dyn Write) -> Self {
         FileChunks { ask, full_size, into, chunk: io::Cursor::default(), loc: 0, is_last: false }
     }
 }
 
-impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for FileChunks<'_, A> {
+impl<A: FnMut(u64) -> Result<Vec<u8>, UpstreamError>> Read for FileChunks<'_, A> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.chunk.read(buffer)?;
         if read > 0 || self.is_last || buffer.is_empty() {
@@ -143,6 +149,23 @@ impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for FileChunks<'_, A> {
     }
 }
 
+/// Returns the error of a file that was not copied to its end.
+fn unfinished(path: &str, error: io::Error) -> FetchError {
+    let path = path.to_owned();
+    if error.get_ref().is_some_and(|inner| inner.is::<TooLarge>()) {
+        return FetchError::TooLarge { path, limit: MAX_SIZE_IN_MEMORY };
+    }
+    match error.downcast::<UpstreamError>() {
+        Ok(source) => FetchError::Unfinished { path, source },
+        Err(source) => FetchError::Write { path, source },
+    }
+}
+
+/// The error of a [`Bounded`] buffer that is full.
+#[derive(Debug, thiserror::Error)]
+#[error("it is larger than {MAX_SIZE_IN_MEMORY} bytes")]
+struct TooLarge;
+
 /// A buffer of up to [`MAX_SIZE_IN_MEMORY`] bytes.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
@@ -150,9 +173,7 @@ struct Bounded(Vec<u8>);
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MAX_SIZE_IN_MEMORY {
-            return Err(io::Error::other(format!(
-                "it is larger than {MAX_SIZE_IN_MEMORY} bytes: copy it with cp.get_file"
-            )));
+            return Err(io::Error::other(TooLarge));
         }
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -164,7 +185,7 @@ impl Write for Bounded {
 }
 
 impl FileClient for MasterFiles {
-    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, FetchError> {
         let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
         if let Some(kept) = self.kept.lock().get(&known.0) {
             tracing::debug!(saltenv, bytes = kept.len(), "salt://{path} is unchanged");
@@ -184,18 +205,18 @@ impl FileClient for MasterFiles {
         Ok(Some(content))
     }
 
-    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, FetchError> {
         let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(false) };
         self.stream(path, saltenv, &known, into)?;
         tracing::debug!(saltenv, hash = known.0, "salt://{path} fetched");
         Ok(true)
     }
 
-    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FetchError> {
         Ok(self.hash_and_kind(path, saltenv)?.map(|(hash, _)| hash))
     }
 
-    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
+    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, FetchError> {
         let answer = self.ask(map! {"cmd" => "_file_hash_and_stat", "path" => path, "saltenv" => saltenv})?;
         // The reply is the hash and the stat result of the file, its mode first.
         let stat = answer.as_list().and_then(|answer| answer.get(1)).and_then(Value::as_list);
@@ -203,28 +224,28 @@ impl FileClient for MasterFiles {
         Ok(mode.and_then(|mode| u32::try_from(mode & 0o7777).ok()))
     }
 
-    fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {
         self.names("_file_list", saltenv)
     }
 
-    fn directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn directories(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {
         self.names("_dir_list", saltenv)
     }
 
-    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {
         self.names("_file_list_emptydirs", saltenv)
     }
 
-    fn links(&self, saltenv: &str) -> Result<Map, String> {
+    fn links(&self, saltenv: &str) -> Result<Map, FetchError> {
         let answer = self.ask(map! {"cmd" => "_symlink_list", "saltenv" => saltenv, "prefix" => ""})?;
         Ok(answer.as_map().cloned().unwrap_or_default())
     }
 
-    fn environments(&self) -> Result<Vec<String>, String> {
+    fn environments(&self) -> Result<Vec<String>, FetchError> {
         self.names("_file_envs", "base")
     }
 
-    fn master_opts(&self) -> Result<Map, String> {
+    fn master_opts(&self) -> Result<Map, FetchError> {
         Ok(self.ask(map! {"cmd" => "_master_opts"})?.as_map().cloned().unwrap_or_default())
     }
 }
@@ -257,9 +278,22 @@ mod tests {
 
     #[test]
     fn a_failed_chunk_fails_the_file() {
-        let ask = |loc: u64| if loc == 0 { Ok(vec![1]) } else { Err("no answer".to_owned()) };
+        let ask = |loc: u64| if loc == 0 { Ok(vec![1]) } else { Err(UpstreamError::Unavailable("no answer".into())) };
         let mut content = Vec::new();
         let error = FileChunks::new(ask, 1, &mut content).read_to_end(&mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "no answer");
+        let error = unfinished("a", error);
+        assert_eq!(error.to_string(), "fetching salt://a failed: no answer");
+        assert!(matches!(error, FetchError::Unfinished { source: UpstreamError::Unavailable(_), .. }), "{error:?}");
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_told_from_failed_writes() {
+        let error = unfinished("a", io::Error::other(TooLarge));
+        assert!(matches!(error, FetchError::TooLarge { limit: MAX_SIZE_IN_MEMORY, .. }), "{error:?}");
+        let message = "fetching salt://a failed: it is larger than 1073741824 bytes: copy it with cp.get_file";
+        assert_eq!(error.to_string(), message);
+        let error = unfinished("a", io::ErrorKind::StorageFull.into());
+        assert!(matches!(error, FetchError::Write { .. }), "{error:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brine_config::{MinionConfig, template_opts};
 use brine_context::masterless::LocalUpstream;
-use brine_context::{Grains, MasterEvent, Upstream};
+use brine_context::{Grains, MasterEvent, Upstream, UpstreamError};
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map, merge_deep};
 use brine_zmtp::Endpoint;
@@ -46,7 +46,7 @@ impl Upstream for MasterUpstream {
         !self.is_alone
     }
 
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+    fn fire_master(&self, event: MasterEvent) -> Result<(), UpstreamError> {
         if let Some(local) = self.local.as_ref().filter(|_| self.is_alone) {
             return local.fire_master(event);
         }
@@ -54,14 +54,14 @@ impl Upstream for MasterUpstream {
         self.runtime.block_on(send_event(&self.channel, &self.id, &event))
     }
 
-    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, UpstreamError> {
         if let Some(local) = self.local_pillar() {
             return local.pillar(saltenv, pillarenv, over);
         }
         self.ask_pillar(pillar_load(&self.config, &self.grains.get(), saltenv, pillarenv, over))
     }
 
-    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, UpstreamError> {
         if let Some(local) = self.local_pillar() {
             return local.pillar_with(external, over);
         }
@@ -70,7 +70,7 @@ impl Upstream for MasterUpstream {
         self.ask_pillar(load)
     }
 
-    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, UpstreamError> {
         if let Some(local) = self.local_pillar() {
             return local.refreshed_pillar(saltenv, pillarenv);
         }
@@ -86,7 +86,7 @@ impl Upstream for MasterUpstream {
         }
     }
 
-    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+    fn master_tops(&self, opts: Map) -> Result<Map, UpstreamError> {
         if let Some(local) = &self.local {
             return local.master_tops(opts);
         }
@@ -116,13 +116,13 @@ impl Upstream for MasterUpstream {
                 masks
             }
             Err(error) => {
-                tracing::warn!(error, "querying the version of the Salt master failed: the pillar is masked");
+                tracing::warn!(%error, "querying the version of the Salt master failed: the pillar is masked");
                 true
             }
         }
     }
 
-    fn ask(&self, mut load: Map) -> Result<Value, String> {
+    fn ask(&self, mut load: Map) -> Result<Value, UpstreamError> {
         if let Some(local) = self.local.as_ref().filter(|_| self.is_alone) {
             return local.ask(load);
         }
@@ -132,7 +132,7 @@ impl Upstream for MasterUpstream {
         {
             self.send_to_others(command, || load.clone());
         }
-        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+        Ok(self.runtime.block_on(self.channel.request(load))?)
     }
 }
 
@@ -149,9 +149,9 @@ impl MasterUpstream {
         }
     }
 
-    fn ask_pillar(&self, load: Map) -> Result<Map, String> {
-        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
-        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
+    fn ask_pillar(&self, load: Map) -> Result<Map, UpstreamError> {
+        let answer = self.runtime.block_on(self.channel.request(load))?;
+        answer.as_map().cloned().ok_or(UpstreamError::NoPillar { peer: "the master" })
     }
 }
 
@@ -161,14 +161,14 @@ pub fn is_accepted(answer: &Value) -> bool {
 }
 
 /// Sends an event to the master.
-pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
+pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), UpstreamError> {
     let sent = channel.request(event.request(id.as_str()));
     let within = event.timeout.unwrap_or(Duration::MAX);
     match tokio::time::timeout(within, sent).await {
         Ok(Ok(answer)) if is_accepted(&answer) => Ok(()),
-        Ok(Ok(_)) => Err(format!("the master refuses the event {} of this minion", event.tag)),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("the master did not answer the event {} within {within:?}", event.tag)),
+        Ok(Ok(_)) => Err(UpstreamError::RefusedEvent { tag: event.tag.clone() }),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(UpstreamError::TimedOut { tag: event.tag.clone(), within }),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brine_config::MinionConfig;
-use brine_context::MasterEvent;
+use brine_context::{MasterEvent, UpstreamError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ pub(crate) fn interval(config: &MinionConfig) -> Option<Duration> {
 }
 
 /// Publishes `minion_ping` by `fire` at this interval while the master serves the minion (`ready`), until `shutdown`.
-pub(crate) async fn run<F: Future<Output = Result<(), String>>>(
+pub(crate) async fn run<F: Future<Output = Result<(), UpstreamError>>>(
     fire: impl Fn(MasterEvent) -> F,
     ready: watch::Receiver<bool>,
     every: Duration,
@@ -33,7 +33,7 @@ pub(crate) async fn run<F: Future<Output = Result<(), String>>>(
             continue;
         }
         if let Err(error) = fire(MasterEvent::new("minion_ping", "ping")).await {
-            tracing::warn!(error, "pinging the master failed");
+            tracing::warn!(%error, "pinging the master failed");
         }
     }
 }

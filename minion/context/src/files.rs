@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use brine_fileserver::Roots;
 use brine_value::Map;
 
-use crate::{Context, FileClient};
+use crate::{Context, FetchError, FileClient};
 
 /// Returns the content of a file under `salt://`, of this host, or of a web server; `None` if it does not exist.
 pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
     match url.split_once("://") {
         Some(("salt", path)) => {
             let (path, saltenv) = in_environment(path, saltenv);
-            context.minion.files.read(path, saltenv)
+            context.minion.files.read(path, saltenv).map_err(|error| error.to_string())
         }
         Some(("http" | "https", _)) => brine_host::web::fetch(&context.web(), url).map(Some),
         Some(("file", path)) => Ok(std::fs::read(path).ok()),
@@ -43,27 +43,27 @@ impl LocalFiles {
 }
 
 impl FileClient for LocalFiles {
-    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, FetchError> {
         let Some(found) = self.roots.find(path, saltenv) else { return Ok(None) };
         tracing::debug!(saltenv, bytes = found.metadata.len(), file = %found.path.display(), "salt://{path} read");
-        std::fs::read(&found.path).map(Some).map_err(|error| format!("{}: {error}", found.path.display()))
+        std::fs::read(&found.path).map(Some).map_err(|source| FetchError::Read { file: found.path, source })
     }
 
-    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, FetchError> {
         let Some(found) = self.roots.find(path, saltenv) else { return Ok(false) };
         let copied = File::open(&found.path).and_then(|mut file| io::copy(&mut file, into));
-        copied.map(|_| true).map_err(|error| format!("{}: {error}", found.path.display()))
+        copied.map(|_| true).map_err(|source| FetchError::Read { file: found.path, source })
     }
 
-    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        self.roots.hash(path, saltenv).map_err(|error| error.to_string())
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FetchError> {
+        Ok(self.roots.hash(path, saltenv)?)
     }
 
-    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
+    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, FetchError> {
         Ok(self.roots.find(path, saltenv).map(|found| found.metadata.mode() & 0o7777))
     }
 
-    fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {
         Ok(self.roots.file_list(saltenv, ""))
     }
 
@@ -71,32 +71,32 @@ impl FileClient for LocalFiles {
         Some(self.roots.find(path, saltenv).is_some())
     }
 
-    fn directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn directories(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {
         Ok(self.roots.dir_list(saltenv, ""))
     }
 
-    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {
         Ok(self.roots.empty_dirs(saltenv, ""))
     }
 
-    fn links(&self, saltenv: &str) -> Result<Map, String> {
+    fn links(&self, saltenv: &str) -> Result<Map, FetchError> {
         let links = self.roots.symlink_list(saltenv, "");
         Ok(links.into_iter().map(|(path, target)| (path.into(), target.into())).collect())
     }
 
-    fn environments(&self) -> Result<Vec<String>, String> {
+    fn environments(&self) -> Result<Vec<String>, FetchError> {
         Ok(self.roots.envs())
     }
 
-    fn master_opts(&self) -> Result<Map, String> {
+    fn master_opts(&self) -> Result<Map, FetchError> {
         Ok(self.opts.clone())
     }
 }
 
 /// Returns the text of a file under `salt://`; `None` if the environment has no such file.
-pub fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+pub fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, FetchError> {
     match files.read(path, saltenv)? {
         None => Ok(None),
-        Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| format!("salt://{path} is not UTF-8 text")),
+        Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| FetchError::NotText { path: path.to_owned() }),
     }
 }

@@ -39,7 +39,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
             if let (CallError::Exception(_), true) = (&error, context.minion.upstream.has_master())
                 && let Err(error) = context.minion.upstream.fire_master(exception_event())
             {
-                tracing::warn!(jid = context.job.jid, error, "publishing the event of an exception failed");
+                tracing::warn!(jid = context.job.jid, %error, "publishing the event of an exception failed");
             }
             let text = match &error {
                 CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),

@@ -5,6 +5,7 @@
 //! | `context` | [`Context`] and [`StateContext`], with their [`Minion`] and [`Job`]; the functions of all Salt modules, from the crate that owns them: [`Modules`] |
 //! | `state_return` | the result of state functions: [`StateReturn`] |
 //! | `upstream` | the traits for access to the master and to files: [`Upstream`], [`FileClient`] |
+//! | `upstream_errors` | their errors: [`UpstreamError`], [`FetchError`] |
 //! | `assembly` | the creation of minions |
 //! | [`runners`] | the runner functions of this program, by name |
 //! | [`custom`], `custom_calls` | custom modules in Python, and the calls of their functions |
@@ -54,6 +55,7 @@ pub mod suggest;
 pub mod template_functions;
 pub mod template_host;
 mod upstream;
+mod upstream_errors;
 
 pub use brine_mask::Mask;
 pub use context::{Aggregate, Context, Job, MINE_FUNCTIONS, Minion, Module, Modules, StateContext};
@@ -62,3 +64,4 @@ pub use grains::Grains;
 pub use identity::{MASTER_KEY, SetupError, id_of_name, known_id, minion_id, store_id};
 pub use state_return::StateReturn;
 pub use upstream::{FileClient, MasterEvent, Upstream};
+pub use upstream_errors::{FetchError, LinkError, UpstreamError};

@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 
 use crate::files::LocalFiles;
 use crate::template_host::MinionHost;
-use crate::{Context, Grains, Job, MasterEvent, Minion, Modules, SetupError, Upstream, minion_id};
+use crate::{Context, Grains, Job, MasterEvent, Minion, Modules, SetupError, Upstream, UpstreamError, minion_id};
 
 /// Creates a minion that works without a master: `salt-call --local`.
 pub fn masterless(config: MinionConfig, modules: Modules) -> Result<Arc<Minion>, SetupError> {
@@ -148,21 +148,21 @@ impl Upstream for LocalUpstream {
         false
     }
 
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
-        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), UpstreamError> {
+        Err(UpstreamError::LocalMode { tag: event.tag })
     }
 
-    fn master_tops(&self, opts: Map) -> Result<Map, String> {
-        let minion = self.minion.get().and_then(Weak::upgrade).ok_or("the minion is gone")?;
+    fn master_tops(&self, opts: Map) -> Result<Map, UpstreamError> {
+        let minion = self.minion.get().and_then(Weak::upgrade).ok_or(UpstreamError::MinionGone)?;
         let host = host(&minion, "state.show_top");
         Ok(master_tops::assigned(&minion.config.opts, &opts, &host))
     }
 
-    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, UpstreamError> {
         Ok(self.render((saltenv, pillarenv), over, None))
     }
 
-    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, UpstreamError> {
         Ok(self.render((None, None), over, Some(external)))
     }
 }

@@ -122,7 +122,8 @@ pub struct MinionFiles(pub Context);
 
 impl Files for MinionFiles {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        read_text(&*self.0.minion.files, below_root(self.0.config(), path, saltenv).unwrap_or(path), saltenv)
+        let path = below_root(self.0.config(), path, saltenv).unwrap_or(path);
+        read_text(&*self.0.minion.files, path, saltenv).map_err(|error| error.to_string())
     }
 }
 

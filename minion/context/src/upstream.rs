@@ -5,39 +5,42 @@ use std::time::Duration;
 
 use brine_value::{Map, Value, map};
 
+use crate::upstream_errors::{FetchError, UpstreamError};
+
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
     /// Returns the content of a file; `None` if the environment has no such file. `path` is without `salt://`.
-    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String>;
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, FetchError>;
     /// Writes the content of a file. Returns false if the environment has no such file. After an error, the written
     /// content is incomplete.
-    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, FetchError> {
         let Some(content) = self.read(path, saltenv)? else { return Ok(false) };
-        into.write_all(&content).map(|()| true).map_err(|error| error.to_string())
+        let failed = |source| FetchError::Write { path: path.to_owned(), source };
+        into.write_all(&content).map(|()| true).map_err(failed)
     }
     /// Returns the hash of a file in hexadecimal, of the server's type (`hash_type`); `None` if the environment has no
     /// such file.
-    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FetchError>;
     /// Returns the mode of a file on the server; `None` if it is unknown.
-    fn mode(&self, _path: &str, _saltenv: &str) -> Result<Option<u32>, String> {
+    fn mode(&self, _path: &str, _saltenv: &str) -> Result<Option<u32>, FetchError> {
         Ok(None)
     }
     /// Returns all files of an environment, sorted.
-    fn list(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, FetchError>;
     /// Whether an environment has a file; `None` if only a list of all files could answer this.
     fn holds(&self, _path: &str, _saltenv: &str) -> Option<bool> {
         None
     }
     /// Returns all directories of an environment, sorted.
-    fn directories(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    fn directories(&self, saltenv: &str) -> Result<Vec<String>, FetchError>;
     /// Returns the empty directories of an environment, sorted.
-    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, FetchError>;
     /// Returns the symbolic links of an environment and their targets.
-    fn links(&self, saltenv: &str) -> Result<Map, String>;
+    fn links(&self, saltenv: &str) -> Result<Map, FetchError>;
     /// Returns all environments.
-    fn environments(&self) -> Result<Vec<String>, String>;
+    fn environments(&self) -> Result<Vec<String>, FetchError>;
     /// Returns options of the master that states need: `state_top`, `nodegroups`, `renderer`, ...
-    fn master_opts(&self) -> Result<Map, String>;
+    fn master_opts(&self) -> Result<Map, FetchError>;
 }
 
 /// An event for the master's bus.
@@ -77,13 +80,18 @@ pub trait Upstream: Send + Sync {
         self.has_master()
     }
     /// Publishes an event on the master's bus. Returns when the master has accepted it.
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
+    fn fire_master(&self, event: MasterEvent) -> Result<(), UpstreamError>;
     /// Returns a freshly rendered pillar, with `override_pillar` merged over it.
-    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
+    fn pillar(
+        &self,
+        saltenv: Option<&str>,
+        pillarenv: Option<&str>,
+        override_pillar: &Map,
+    ) -> Result<Map, UpstreamError>;
     /// Returns a freshly rendered pillar with a further entry of `ext_pillar`, and `override_pillar` merged over it.
-    fn pillar_with(&self, external: &Map, override_pillar: &Map) -> Result<Map, String>;
+    fn pillar_with(&self, external: &Map, override_pillar: &Map) -> Result<Map, UpstreamError>;
     /// Returns a freshly rendered pillar, even if the master caches pillars.
-    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, UpstreamError> {
         self.pillar(saltenv, pillarenv, &Map::new())
     }
     /// Returns the master's publish port, once a session has begun.
@@ -95,15 +103,15 @@ pub trait Upstream: Send + Sync {
         true
     }
     /// Returns the SLS files that `master_tops` assigns to a minion with these options, by environment.
-    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+    fn master_tops(&self, opts: Map) -> Result<Map, UpstreamError> {
         match self.ask(brine_value::map! {"cmd" => "_master_tops", "opts" => opts})? {
             Value::Map(assigned) => Ok(assigned),
             _ => Ok(Map::new()),
         }
     }
     /// Sends a command to the master and returns its reply.
-    fn ask(&self, load: Map) -> Result<Value, String> {
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
-        Err(format!("the command {command} failed: no master is configured; set the option 'master'"))
+        Err(UpstreamError::NoMaster { command, reason: "no master is configured; set the option 'master'" })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use brine_config::opts::{minion as of_minion, shared};
 use brine_config::template_opts;
-use brine_context::{Context, MinionFacts, masterless};
+use brine_context::{Context, MinionFacts, UpstreamError, masterless};
 use brine_function::CallError;
 use brine_sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_value::{Map, Value, map};
@@ -81,7 +81,7 @@ impl StateRun {
         };
         let minion = other.map_err(|error| PillarError::Unavailable(format!("localconfig: {error}")))?;
         let context = &Context { minion, ..context.clone() };
-        let pillar = pillar(context, &options).map_err(PillarError::Unavailable)?;
+        let pillar = pillar(context, &options).map_err(|error| PillarError::Unavailable(error.to_string()))?;
         if let Some(errors) = pillar.get("_errors").and_then(Value::as_list)
             && !options.force
         {
@@ -150,7 +150,7 @@ impl StateRun {
             "grains" => Value::Map((*context.grains()).clone()),
         };
         context.minion.upstream.master_tops(opts).unwrap_or_else(|error| {
-            tracing::error!(error, "requesting master_tops failed: only the top file assigns SLS files");
+            tracing::error!(%error, "requesting master_tops failed: only the top file assigns SLS files");
             Map::new()
         })
     }
@@ -292,7 +292,7 @@ fn run_opts(context: &Context, options: &Options) -> Map {
 
 /// Returns the pillar of a run. It is rendered anew for jobs of the master and for overrides; a call from the command
 /// line reuses the one that it has just rendered.
-fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
+fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, UpstreamError> {
     let pillarenv = options.pillarenv.as_deref().or(context.config().pillarenv.as_deref());
     if options.localconfig.is_none()
         && options.pillar.is_empty()

@@ -33,7 +33,7 @@ pub(crate) fn take(context: &Context, opts: &mut Map) -> Option<Vec<String>> {
     match context.minion.files.master_opts() {
         Ok(masters) => overlay(opts, &masters),
         Err(error) => {
-            tracing::warn!(error, "requesting the master's options failed: the state run uses the minion's own");
+            tracing::warn!(%error, "requesting the master's options failed: the state run uses the minion's own");
             None
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use brine_config::ANY_ENVIRONMENT;
 use brine_config::opts::{master, shared};
-use brine_context::Context;
 use brine_context::redact::Redactor;
 use brine_context::template_host::{MinionHost, pillar_tree};
+use brine_context::{Context, FetchError};
 use brine_function::CallError;
 use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::SlsSource;
@@ -77,7 +77,7 @@ impl Source {
     }
 
     /// Returns all environments.
-    pub(crate) fn environments(&self) -> Result<Vec<String>, String> {
+    pub(crate) fn environments(&self) -> Result<Vec<String>, FetchError> {
         self.environments.clone().map_or_else(|| self.context.minion.files.environments(), Ok)
     }
 
@@ -95,7 +95,7 @@ impl Source {
             return Arc::clone(files);
         }
         let mut listed = self.context.minion.files.list(saltenv).unwrap_or_else(|error| {
-            tracing::error!(saltenv, error, "listing the files of the environment failed");
+            tracing::error!(saltenv, %error, "listing the files of the environment failed");
             Vec::new()
         });
         // The order in a master's list is undefined.
@@ -112,7 +112,8 @@ impl Source {
 
     /// Renders one file; `None` if it does not exist.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
-        let Some(source) = self.context.minion.files.read(path, saltenv)? else { return Ok(None) };
+        let read = self.context.minion.files.read(path, saltenv).map_err(|error| error.to_string())?;
+        let Some(source) = read else { return Ok(None) };
         let compiled = Sls::compile_sharing(&self.imports, path, &source, &self.renderer)
             .and_then(|compiled| compiled.allowed_by(&self.allowed))
             .map_err(|error| error.to_string())?;
@@ -194,7 +195,8 @@ impl SlsSource for Source {
     }
 
     fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
-        Ok(self.environments()?.iter().any(|known| known == saltenv || known == ANY_ENVIRONMENT))
+        let known = self.environments().map_err(|error| error.to_string())?;
+        Ok(known.iter().any(|known| known == saltenv || known == ANY_ENVIRONMENT))
     }
 
     fn available(&self, saltenv: &str) -> Vec<String> {

@@ -38,7 +38,7 @@ impl Top {
         // Listed once: it may be a request to the master.
         let all = LazyCell::new(|| {
             source.environments().unwrap_or_else(|error| {
-                tracing::error!(error, "listing the environments failed");
+                tracing::error!(%error, "listing the environments failed");
                 Vec::new()
             })
         });

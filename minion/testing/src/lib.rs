@@ -16,7 +16,10 @@ use brine_bus::SocketNames;
 use brine_config::MinionConfig;
 use brine_context::custom::CustomModules;
 use brine_context::local_bus::LocalBus;
-use brine_context::{Context, FileClient, Grains, Job, Mask, MasterEvent, Minion, Modules, StateContext, Upstream};
+use brine_context::{
+    Context, FetchError, FileClient, Grains, Job, Mask, MasterEvent, Minion, Modules, StateContext, Upstream,
+    UpstreamError,
+};
 use brine_function::{Args, Registry};
 use brine_host::programs::System;
 use brine_ids::Jid;
@@ -86,35 +89,35 @@ struct Files {
 }
 
 impl FileClient for Files {
-    fn read(&self, path: &str, _saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+    fn read(&self, path: &str, _saltenv: &str) -> Result<Option<Vec<u8>>, FetchError> {
         Ok(self.texts.get(path).map(|text| text.clone().into_bytes()))
     }
 
-    fn hash(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn hash(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FetchError> {
         Ok(self.texts.get(path).map(|text| format!("{}", text.len())))
     }
 
-    fn list(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+    fn list(&self, _saltenv: &str) -> Result<Vec<String>, FetchError> {
         Ok(self.texts.keys().cloned().collect())
     }
 
-    fn directories(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+    fn directories(&self, _saltenv: &str) -> Result<Vec<String>, FetchError> {
         Ok(Vec::new())
     }
 
-    fn empty_directories(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+    fn empty_directories(&self, _saltenv: &str) -> Result<Vec<String>, FetchError> {
         Ok(Vec::new())
     }
 
-    fn links(&self, _saltenv: &str) -> Result<Map, String> {
+    fn links(&self, _saltenv: &str) -> Result<Map, FetchError> {
         Ok(Map::new())
     }
 
-    fn environments(&self) -> Result<Vec<String>, String> {
+    fn environments(&self) -> Result<Vec<String>, FetchError> {
         Ok(vec!["base".into()])
     }
 
-    fn master_opts(&self) -> Result<Map, String> {
+    fn master_opts(&self) -> Result<Map, FetchError> {
         Ok(Map::new())
     }
 }
@@ -139,16 +142,16 @@ impl Upstream for Alone {
         !self.shows_pillar
     }
 
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+    fn fire_master(&self, event: MasterEvent) -> Result<(), UpstreamError> {
         self.fired.lock().push(event);
         Ok(())
     }
 
-    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, UpstreamError> {
         Ok(over.clone())
     }
 
-    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, UpstreamError> {
         Ok(external.iter().chain(over).map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 }
@@ -156,24 +159,24 @@ impl Upstream for Alone {
 /// A master that answers requests by a function, and drops events.
 pub struct Answering<F>(pub F);
 
-impl<F: Fn(Map) -> Result<Value, String> + Send + Sync> Upstream for Answering<F> {
+impl<F: Fn(Map) -> Result<Value, UpstreamError> + Send + Sync> Upstream for Answering<F> {
     fn has_master(&self) -> bool {
         true
     }
 
-    fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
+    fn fire_master(&self, _event: MasterEvent) -> Result<(), UpstreamError> {
         Ok(())
     }
 
-    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, UpstreamError> {
         Ok(over.clone())
     }
 
-    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, UpstreamError> {
         Ok(external.iter().chain(over).map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    fn ask(&self, load: Map) -> Result<Value, String> {
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError> {
         (self.0)(load)
     }
 }

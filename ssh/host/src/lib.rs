@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use brine_agent::master_files::{FileRequests, MasterFiles};
 use brine_config::MinionConfig;
-use brine_context::{Context, Grains, Job, MasterEvent, Minion, Upstream, jobs, minion_id};
+use brine_context::{Context, Grains, Job, MasterEvent, Minion, Upstream, UpstreamError, jobs, minion_id};
 use brine_function::{Args, CallError};
 use brine_host::grains;
 use brine_ids::{Jid, MinionId};
@@ -50,11 +50,11 @@ struct Link {
 }
 
 impl FileRequests for Link {
-    fn ask(&self, load: Map) -> Result<Value, String> {
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError> {
         let input = &mut *self.input.lock();
         let asked = frame::write(&mut *self.output.lock(), &map! {"ask" => load});
         let answered = asked.and_then(|()| frame::read(input));
-        let mut answer = answered.map_err(|error| format!("the connection to salt-ssh is lost: {error}"))?;
+        let mut answer = answered.map_err(|source| UpstreamError::Lost { source })?;
         Ok(answer.shift_remove("answer").unwrap_or_default())
     }
 
@@ -67,7 +67,7 @@ impl FileRequests for Link {
 struct Shared(Arc<Link>);
 
 impl FileRequests for Shared {
-    fn ask(&self, load: Map) -> Result<Value, String> {
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError> {
         FileRequests::ask(&*self.0, load)
     }
 
@@ -78,12 +78,12 @@ impl FileRequests for Shared {
 
 impl Link {
     /// Requests the pillar with the parameters in `load`.
-    fn ask_pillar(&self, mut load: Map) -> Result<Map, String> {
+    fn ask_pillar(&self, mut load: Map) -> Result<Map, UpstreamError> {
         let grains = self.grains.get();
         load.extend(map! {"cmd" => "_pillar", "id" => &self.id, "grains" => (*grains).clone()});
         match FileRequests::ask(self, load)? {
             Value::Map(pillar) => Ok(pillar),
-            _ => Err("salt-ssh sent no pillar".to_owned()),
+            _ => Err(UpstreamError::NoPillar { peer: "salt-ssh" }),
         }
     }
 }
@@ -97,29 +97,32 @@ impl Upstream for Link {
         true
     }
 
-    fn ask(&self, load: Map) -> Result<Value, String> {
+    fn ask(&self, load: Map) -> Result<Value, UpstreamError> {
         match text(&load, "cmd") {
             "_mine_get" => FileRequests::ask(self, load),
-            command => Err(format!("the command {command} failed: salt-ssh is not connected to a master")),
+            command => Err(UpstreamError::NoMaster {
+                command: command.to_owned(),
+                reason: "salt-ssh is not connected to a master",
+            }),
         }
     }
 
-    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
-        Err(format!("the event {} is not sent: salt-ssh is not connected to an event bus", event.tag))
+    fn fire_master(&self, event: MasterEvent) -> Result<(), UpstreamError> {
+        Err(UpstreamError::NoBus { tag: event.tag })
     }
 
-    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+    fn master_tops(&self, opts: Map) -> Result<Map, UpstreamError> {
         match FileRequests::ask(self, map! {"cmd" => "_master_tops", "opts" => opts})? {
             Value::Map(assigned) => Ok(assigned),
             _ => Ok(Map::new()),
         }
     }
 
-    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, UpstreamError> {
         self.ask_pillar(map! {"saltenv" => saltenv, "pillarenv" => pillarenv, "pillar_override" => over.clone()})
     }
 
-    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, UpstreamError> {
         self.ask_pillar(map! {"ext" => external.clone(), "pillar_override" => over.clone()})
     }
 }
@@ -202,7 +205,8 @@ fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<M
             .map_err(|error| format!("copying the custom modules failed: {error}"))?;
     }
     minion.add_custom_grains();
-    let pillar = link.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new())?;
+    let pillar = link.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
+    let pillar = pillar.map_err(|error| error.to_string())?;
     *minion.pillar.write() = Arc::new(pillar);
     Ok(minion)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brine_context::UpstreamError;
 use brine_crypt::CryptError;
 use brine_ids::MinionId;
 use brine_runtime::executors::ExecutorError;
@@ -131,6 +132,17 @@ impl ChannelError {
                 CryptError::WrongKey | CryptError::BadSignature | CryptError::WrongNonce | CryptError::Malformed(_)
             ),
             _ => false,
+        }
+    }
+}
+
+impl From<ChannelError> for UpstreamError {
+    fn from(error: ChannelError) -> Self {
+        use ChannelError::{Deferred, Full, Pending, Refused, Rejected, Transport};
+        match error {
+            Transport(_) | Full | Deferred(_) => UpstreamError::Unavailable(error.into()),
+            Refused | Pending(_) | Rejected(_) => UpstreamError::Refused(error.into()),
+            _ => UpstreamError::Invalid(error.into()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use brine_bus::Bus;
 use brine_config::{MinionConfig, Number};
 use brine_context::masterless::Local;
-use brine_context::{FileClient, Grains, MasterEvent, Minion, minion_id};
+use brine_context::{FileClient, Grains, MasterEvent, Minion, UpstreamError, minion_id};
 use brine_host::grains;
 use brine_ids::MinionId;
 use brine_runtime::backoff::Backoff;
@@ -292,7 +292,7 @@ impl Connected {
     }
 
     /// Publishes an event on the master's bus.
-    pub async fn fire(&self, event: &MasterEvent) -> Result<(), String> {
+    pub async fn fire(&self, event: &MasterEvent) -> Result<(), UpstreamError> {
         send_event(&self.channel, &self.id, event).await
     }
 

@@ -156,7 +156,7 @@ impl Connected {
         if let PoolError::Panicked(_) = error
             && let Err(error) = self.fire(&exception_event()).await
         {
-            tracing::warn!(jid = job.jid, error, "publishing the event of an exception failed");
+            tracing::warn!(jid = job.jid, %error, "publishing the event of an exception failed");
         }
         self.return_later(failed(self, job, error)).await;
     }

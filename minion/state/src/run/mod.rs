@@ -441,7 +441,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         context.job.mark(&mut data);
         let event = MasterEvent { extra_fields: Some(map! {"jid" => jid}), ..MasterEvent::new(&tag, data) };
         if let Err(error) = context.minion.upstream.fire_master(event) {
-            tracing::warn!(tag, error, "publishing the event of a state failed");
+            tracing::warn!(tag, %error, "publishing the event of a state failed");
         }
     }
 }

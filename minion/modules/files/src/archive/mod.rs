@@ -356,7 +356,7 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
         "salt" => {
             let target = file_cache::path_of(&context.config().cachedir, name, saltenv).ok_or_else(failed)?;
             let (path, saltenv) = in_environment(path, saltenv);
-            let content = context.minion.files.read(path, saltenv).map_err(CallError::Execution)?.ok_or_else(failed)?;
+            let content = context.minion.files.read(path, saltenv).map_err(CallError::execution)?.ok_or_else(failed)?;
             brine_system::files::create_private_dir(target.parent().unwrap_or(&target))
                 .map_err(CallError::execution)?;
             brine_system::files::write_atomic(&target, &content, 0o600).map_err(CallError::execution)?;

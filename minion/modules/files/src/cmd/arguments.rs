@@ -209,7 +209,7 @@ impl CommandArgs {
         let pillarenv = given("pillarenv").and_then(Value::as_str).or(config.pillarenv.as_deref());
         let over = given("pillar").and_then(Value::as_map).cloned().unwrap_or_default();
         let pillar = context.minion.upstream.pillar(config.saltenv.as_deref(), pillarenv, &over);
-        pillar.map(Arc::new).map_err(CallError::Execution)
+        pillar.map(Arc::new).map_err(CallError::execution)
     }
 
     fn timeout(&self) -> Result<Option<Duration>, CallError> {

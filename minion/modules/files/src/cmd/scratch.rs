@@ -72,7 +72,7 @@ pub fn script_content(
 ) -> Result<Option<Vec<u8>>, CallError> {
     let content = if source.starts_with("salt://") {
         let (path, saltenv) = in_environment(source, saltenv);
-        context.minion.files.read(path, saltenv).map_err(CallError::Execution)?
+        context.minion.files.read(path, saltenv).map_err(CallError::execution)?
     } else {
         let path = source.strip_prefix("file://").unwrap_or(source);
         if !path.contains("://") && !Path::new(path).is_absolute() {

@@ -21,7 +21,7 @@ pub(super) fn copied(
     dest: &str,
     makedirs: bool,
 ) -> Result<Value, CallError> {
-    let Some(hash) = context.minion.files.hash(name, saltenv).map_err(CallError::Execution)? else {
+    let Some(hash) = context.minion.files.hash(name, saltenv).map_err(CallError::execution)? else {
         return Ok(false.into());
     };
     let target = within(dest, last_name(name));
@@ -34,7 +34,7 @@ pub(super) fn copied(
     // If the path is a symbolic link, its target is replaced, so the new file is written next to the target.
     let failed = |error: std::io::Error| file::at(&target, &error);
     let mut draft = Entry::resolve(Path::new(&target), Links::Follow).and_then(Draft::create).map_err(failed)?;
-    if !context.minion.files.fetch(name, saltenv, &mut draft.file).map_err(CallError::Execution)? {
+    if !context.minion.files.fetch(name, saltenv, &mut draft.file).map_err(CallError::execution)? {
         return Ok(false.into());
     }
     draft.finish_over(Attributes::default(), 0o644, Flush::Later).map_err(failed)?;

@@ -26,7 +26,7 @@ pub fn hash_file(context: &Context, path: String, saltenv: Option<String>) -> Ca
     }
     let saltenv = environment(context, saltenv);
     let (name, saltenv) = in_environment(&path, &saltenv);
-    let hash = context.minion.files.hash(name, saltenv).map_err(CallError::Execution)?;
+    let hash = context.minion.files.hash(name, saltenv).map_err(CallError::execution)?;
     Ok(hash.map_or_else(|| "".into(), report))
 }
 
@@ -41,7 +41,7 @@ pub fn stat_file(context: &Context, path: String, saltenv: Option<String>, #[def
     let saltenv = environment(context, saltenv);
     let mode = if path.starts_with("salt://") {
         let (name, saltenv) = in_environment(&path, &saltenv);
-        context.minion.files.mode(name, saltenv).map_err(CallError::Execution)?
+        context.minion.files.mode(name, saltenv).map_err(CallError::execution)?
     } else {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|status| status.mode() & 0o7777)
@@ -60,7 +60,7 @@ pub fn stat_file(context: &Context, path: String, saltenv: Option<String>, #[def
 ///     salt '*' cp.list_master_symlinks
 #[function]
 pub fn list_master_symlinks(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
-    let mut links = context.minion.files.links(&environment(context, saltenv)).map_err(CallError::Execution)?;
+    let mut links = context.minion.files.links(&environment(context, saltenv)).map_err(CallError::execution)?;
     let prefix = prefix.trim_matches('/');
     links.retain(|path, _| path.as_str().is_some_and(|path| path.starts_with(prefix)));
     Ok(links.into())
@@ -73,7 +73,7 @@ pub fn list_master_symlinks(context: &Context, saltenv: Option<String>, #[defaul
 ///     salt '*' cp.list_states
 #[function]
 pub fn list_states(context: &Context, saltenv: Option<String>) -> CallResult {
-    let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::Execution)?;
+    let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::execution)?;
     let name = |path: &String| {
         let path = path.strip_suffix(".sls")?;
         Some(path.strip_suffix("/init").unwrap_or(path).replace('/', "."))
@@ -90,7 +90,7 @@ pub fn list_states(context: &Context, saltenv: Option<String>) -> CallResult {
 ///     salt '*' cp.list_master
 #[function]
 pub fn list_master(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
-    let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::Execution)?;
+    let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::execution)?;
     Ok(below(files, &prefix))
 }
 
@@ -101,7 +101,7 @@ pub fn list_master(context: &Context, saltenv: Option<String>, #[default] prefix
 ///     salt '*' cp.list_master_dirs
 #[function]
 pub fn list_master_dirs(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
-    let directories = context.minion.files.directories(&environment(context, saltenv)).map_err(CallError::Execution)?;
+    let directories = context.minion.files.directories(&environment(context, saltenv)).map_err(CallError::execution)?;
     Ok(below(directories, &prefix))
 }
 
@@ -112,7 +112,7 @@ pub fn list_master_dirs(context: &Context, saltenv: Option<String>, #[default] p
 ///     salt '*' cp.envs
 #[function]
 pub fn envs(context: &Context) -> CallResult {
-    Ok(context.minion.files.environments().map_err(CallError::Execution)?.into())
+    Ok(context.minion.files.environments().map_err(CallError::execution)?.into())
 }
 
 /// File type bits of a regular file's mode.

@@ -81,7 +81,7 @@ impl RenderingArgs {
             let over = over.and_then(Value::as_map).cloned().unwrap_or_default();
             let pillarenv = pillarenv.and_then(Value::as_str).or(context.config().pillarenv.as_deref());
             let pillar = context.minion.upstream.pillar(Some(saltenv), pillarenv, &over);
-            pillar.map_err(CallError::Execution)?.into()
+            pillar.map_err(CallError::execution)?.into()
         };
         let variables = map! {"saltenv" => saltenv};
         Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::Execution)
@@ -108,7 +108,7 @@ pub fn get_file(
     let (path, dest) =
         (rendering.of(context, path, &saltenv)?, dest.map(|dest| rendering.of(context, dest, &saltenv)).transpose()?);
     let (name, saltenv) = below_salt(&path, &saltenv)?;
-    if context.minion.files.hash(name, saltenv).map_err(CallError::Execution)?.is_none() {
+    if context.minion.files.hash(name, saltenv).map_err(CallError::execution)?.is_none() {
         return Ok("".into());
     }
     match dest.filter(|dest| !dest.is_empty()) {
@@ -144,11 +144,11 @@ pub fn get_dir(
         is_below.then(|| format!("{dest}/{}", found[above.len()..].trim_start_matches('/')))
     };
     let mut made = Vec::new();
-    for found in client.list(saltenv).map_err(CallError::Execution)? {
+    for found in client.list(saltenv).map_err(CallError::execution)? {
         let Some(target) = target(&found) else { continue };
         made.push(copied(context, &found, saltenv, &target, true)?.to_string());
     }
-    for found in client.empty_directories(saltenv).map_err(CallError::Execution)? {
+    for found in client.empty_directories(saltenv).map_err(CallError::execution)? {
         let Some(target) = target(&found) else { continue };
         user_files::create_dir_all(&target).map_err(|error| file::at(&target, &error))?;
         made.push(target);
@@ -322,10 +322,10 @@ pub fn cache_dir(
     let name = format!("{}/", name.trim_end_matches('/'));
     let selection = Selection::new(&include_pat, &exclude_pat);
     let is_wanted = |path: &String| path.starts_with(&name) && selection.selects(path);
-    let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?.into_iter().filter(is_wanted);
+    let files = context.minion.files.list(saltenv).map_err(CallError::execution)?.into_iter().filter(is_wanted);
     let mut kept = all_cached(context, files, saltenv)?;
     let empty = if include_empty {
-        context.minion.files.empty_directories(saltenv).map_err(CallError::Execution)?
+        context.minion.files.empty_directories(saltenv).map_err(CallError::execution)?
     } else {
         Vec::new()
     };
@@ -348,7 +348,7 @@ pub fn cache_dir(
 #[function]
 pub fn cache_master(context: &Context, saltenv: Option<String>) -> CallResult {
     let saltenv = environment(context, saltenv);
-    let files = context.minion.files.list(&saltenv).map_err(CallError::Execution)?;
+    let files = context.minion.files.list(&saltenv).map_err(CallError::execution)?;
     all_cached(context, files.into_iter(), &saltenv).map(Value::from)
 }
 

@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_context::Context;
 use brine_context::files::in_environment;
+use brine_context::{Context, FetchError};
 use brine_host::web::{self, Fetched};
 use brine_system::files::{self, Attributes, Draft, Entry, Flush, Links};
 use brine_system::user_files;
@@ -102,14 +102,15 @@ pub fn cache(context: &Context, url: &str, saltenv: &str, remote: &Remote) -> Re
 fn fetch(context: &Context, url: &str, saltenv: &str, target: &Path) -> Result<bool, String> {
     let (path, saltenv) = in_environment(url, saltenv);
     let client = &context.minion.files;
-    let Some(hash) = client.hash(path, saltenv)? else { return Ok(false) };
+    let unfetched = |error: FetchError| error.to_string();
+    let Some(hash) = client.hash(path, saltenv).map_err(unfetched)? else { return Ok(false) };
     if is_current(target, &hash) {
         return Ok(true);
     }
     make_room(target)?;
     let failed = |error| format!("writing {} failed: {error}", target.display());
     let mut draft = Entry::resolve(target, Links::Keep).and_then(Draft::create).map_err(failed)?;
-    if !client.fetch(path, saltenv, &mut draft.file)? {
+    if !client.fetch(path, saltenv, &mut draft.file).map_err(unfetched)? {
         return Ok(false);
     }
     draft.finish(Attributes::mode(0o600), Flush::Later).map(|()| true).map_err(failed)

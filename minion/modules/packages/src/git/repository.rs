@@ -143,7 +143,12 @@ impl<'c> Git<'c> {
         let mut keys = Vec::new();
         for name in &self.identity {
             if let Some(path) = name.strip_prefix("salt://") {
-                let found = self.context.minion.files.read(path, &self.saltenv).map_err(GitError::new)?;
+                let found = self
+                    .context
+                    .minion
+                    .files
+                    .read(path, &self.saltenv)
+                    .map_err(|error| GitError::new(error.to_string()))?;
                 let missing = || GitError::new(format!("The following identity file(s) were not found: {name}"));
                 let scratch = Scratch::new(&found.ok_or_else(missing)?, self.user.as_deref());
                 keys.push(Key::Copied(scratch.map_err(|error| GitError::new(error.to_string()))?));

@@ -370,7 +370,7 @@ fn json(output: &Output) -> Result<Vec<Value>, CallError> {
 fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<String>, CallError> {
     let Some(path) = name.strip_prefix("salt://") else { return Ok(Some(name.to_owned())) };
     let saltenv = kwargs.get("saltenv").map_or_else(|| "base".to_owned(), ToString::to_string);
-    let content = context.minion.files.read(path, &saltenv).map_err(CallError::Execution)?;
+    let content = context.minion.files.read(path, &saltenv).map_err(CallError::execution)?;
     let (Some(content), Some(below), Some(saltenv)) =
         (content, files::relative_path(path), files::relative_path(&saltenv))
     else {

@@ -66,7 +66,7 @@ fn state(
     let mut done = StateReturn::ok(name, "");
     let user = kwargs.get("user").cloned().unwrap_or_default();
     if let Some(path) = requirements.and_then(|path| path.strip_prefix("salt://"))
-        && context.call.minion.files.hash(path, &context.saltenv).map_err(CallError::Execution)?.is_none()
+        && context.call.minion.files.hash(path, &context.saltenv).map_err(CallError::execution)?.is_none()
     {
         let comment = format!("pip requirements file 'salt://{path}' not found");
         return Ok(StateReturn::failed(name, comment));

@@ -95,7 +95,7 @@ fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallErr
     ];
     for (kind, read) in kinds {
         let file =
-            context.minion.files.read(&format!("{formula}/defaults.{kind}"), "base").map_err(CallError::Execution)?;
+            context.minion.files.read(&format!("{formula}/defaults.{kind}"), "base").map_err(CallError::execution)?;
         if let Some(content) = file {
             let found = read(&String::from_utf8(content).map_err(CallError::execution)?)?;
             return Ok(Some(if found.is_nil() { Value::map() } else { found }));

@@ -257,7 +257,7 @@ pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function]
 pub fn ext(context: &Context, external: Map, pillar: Option<Map>, unmask: Option<bool>) -> CallResult {
     let compiled = context.minion.upstream.pillar_with(&external, &pillar.unwrap_or_default());
-    Ok(masked_unless(context, compiled.map_err(CallError::Execution)?.into(), unmask))
+    Ok(masked_unless(context, compiled.map_err(CallError::execution)?.into(), unmask))
 }
 
 /// Returns the pillar in memory, or compiles that of an environment.
@@ -265,7 +265,7 @@ fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Resu
     if saltenv.is_none() && pillarenv.is_none() {
         return Ok(context.pillar());
     }
-    context.minion.upstream.pillar(saltenv, pillarenv, &Map::new()).map(Arc::new).map_err(CallError::Execution)
+    context.minion.upstream.pillar(saltenv, pillarenv, &Map::new()).map(Arc::new).map_err(CallError::execution)
 }
 
 /// Compiles the pillar again, with the arguments of `items`.
@@ -283,7 +283,7 @@ fn recompile(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
             return Err(CallError::Invocation { function: "pillar.items".into(), message });
         }
     };
-    context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::Execution)
+    context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::execution)
 }
 
 /// Returns the argument `unmask`, if it is given.

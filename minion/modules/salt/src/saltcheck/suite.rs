@@ -22,7 +22,7 @@ pub(super) struct Suite<'a> {
 impl<'a> Suite<'a> {
     /// Lists the test files of an environment.
     pub(super) fn open(context: &'a Context, saltenv: &str) -> Result<Self, CallError> {
-        let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
+        let files = context.minion.files.list(saltenv).map_err(CallError::execution)?;
         let files =
             files.into_iter().filter(|path| path.rsplit_once('.').is_some_and(|(_, ending)| ending == "tst")).collect();
         let location = brine_config::opts::modules::saltcheck_test_location(&context.opts());

@@ -308,7 +308,7 @@ impl<'a> Source<'a> {
     fn new(context: &'a Context, args: &'a SyncArgs) -> Result<Self, CallError> {
         let mut files = Vec::new();
         for saltenv in environments(context, &args.saltenv)? {
-            let listed = context.minion.files.list(&saltenv).map_err(CallError::Execution)?;
+            let listed = context.minion.files.list(&saltenv).map_err(CallError::execution)?;
             files.extend(listed.into_iter().filter(|path| path.starts_with('_')).map(|path| (saltenv.clone(), path)));
         }
         Ok(Source { context, args, files, is_changed: false })
@@ -353,12 +353,12 @@ impl<'a> Source<'a> {
     /// Copies a file unless it is unchanged; returns whether it was copied.
     fn copy(&self, saltenv: &str, path: &str, to: &Path) -> Result<bool, String> {
         let client = &self.context.minion.files;
-        let hash = client.hash(path, saltenv)?.unwrap_or_default();
+        let hash = client.hash(path, saltenv).map_err(|error| error.to_string())?.unwrap_or_default();
         if hash_kind(&hash).is_some_and(|kind| digest(to, kind).is_ok_and(|have| have == hash)) {
             return Ok(false);
         }
         let mut content = BoundedBuffer(Vec::new());
-        if !client.fetch(path, saltenv, &mut content)? {
+        if !client.fetch(path, saltenv, &mut content).map_err(|error| error.to_string())? {
             return Err("the file is gone".into());
         }
         if std::fs::read(to).is_ok_and(|have| have == content.0) {
@@ -413,7 +413,7 @@ fn environments(context: &Context, given: &Value) -> Result<Vec<String>, CallErr
     if given.is_truthy() {
         return Ok(names(given));
     }
-    let all = context.minion.files.environments().map_err(CallError::Execution)?;
+    let all = context.minion.files.environments().map_err(CallError::execution)?;
     if all.iter().all(|saltenv| saltenv == "base") {
         return Ok(all);
     }

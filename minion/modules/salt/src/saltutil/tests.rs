@@ -1,5 +1,5 @@
 use brine_config::MinionConfig;
-use brine_context::{MasterEvent, Upstream};
+use brine_context::{MasterEvent, Upstream, UpstreamError};
 use brine_value::{list, map};
 use parking_lot::Mutex;
 
@@ -57,20 +57,20 @@ impl Upstream for Pillars {
         true
     }
 
-    fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
+    fn fire_master(&self, _event: MasterEvent) -> Result<(), UpstreamError> {
         Ok(())
     }
 
-    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, _over: &Map) -> Result<Map, String> {
+    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, _over: &Map) -> Result<Map, UpstreamError> {
         self.0.lock().push("cached");
         Ok(map! {"fresh" => true})
     }
 
-    fn pillar_with(&self, _external: &Map, _over: &Map) -> Result<Map, String> {
-        Err("not asked for".into())
+    fn pillar_with(&self, _external: &Map, _over: &Map) -> Result<Map, UpstreamError> {
+        Err(UpstreamError::NoPillar { peer: "this test" })
     }
 
-    fn refreshed_pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>) -> Result<Map, String> {
+    fn refreshed_pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>) -> Result<Map, UpstreamError> {
         self.0.lock().push("clean");
         Ok(map! {"fresh" => true})
     }

@@ -192,7 +192,7 @@ fn approve(context: &Context, id: Option<&str>, public: &str, fingerprint: &str)
     let asked = context.minion.upstream.pillar_with(&map! {"virtkey" => list![id, public]}, &Map::new());
     let refused = match asked {
         Ok(pillar) => pillar.get("_errors").map(ToString::to_string),
-        Err(error) => Some(error),
+        Err(error) => Some(error.to_string()),
     };
     if let Some(error) = refused {
         tracing::warn!(

@@ -305,7 +305,7 @@ pub fn renderer(
         (None, Some(text)) => text.into_bytes(),
         (Some(path), None) => {
             let content = match path.strip_prefix("salt://") {
-                Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
+                Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::execution)?,
                 None if !path.starts_with('/') => {
                     return Err(CallError::Execution(format!("Path '{path}' is not absolute")));
                 }
@@ -342,8 +342,8 @@ impl FileTree {
 }
 
 fn file_tree(context: &Context, saltenv: &str) -> Result<FileTree, CallError> {
-    let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
-    let directories = context.minion.files.directories(saltenv).map_err(CallError::Execution)?;
+    let files = context.minion.files.list(saltenv).map_err(CallError::execution)?;
+    let directories = context.minion.files.directories(saltenv).map_err(CallError::execution)?;
     Ok(FileTree { files, directories })
 }
 

@@ -129,7 +129,7 @@ pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResul
     shown(context, kwargs, |run| {
         let mut usage = Map::new();
         let matches = matches_of(run.top())?;
-        for saltenv in context.minion.files.environments().map_err(|error| vec![error])? {
+        for saltenv in context.minion.files.environments().map_err(|error| vec![error.to_string()])? {
             let assigned = matches.iter().find(|(name, _)| *name == saltenv).map_or(&[][..], |(_, sls)| sls);
             let available = run.available(&saltenv);
             let (used, unused): (Vec<String>, Vec<String>) =

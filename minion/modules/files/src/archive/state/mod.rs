@@ -273,7 +273,7 @@ impl Extracted {
                 Some(("file", path)) => Path::new(path).exists(),
                 Some(("salt", path)) => {
                     let (path, saltenv) = in_environment(path, &context.saltenv);
-                    context.call.minion.files.hash(path, saltenv)?.is_some()
+                    context.call.minion.files.hash(path, saltenv).map_err(|error| error.to_string())?.is_some()
                 }
                 Some(_) => source::url_exists(context, &source),
             };

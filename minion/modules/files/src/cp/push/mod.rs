@@ -133,7 +133,7 @@ fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown
         let is_last = (piece.len() as u64) < BUFFER_SIZE;
         let sent = piece.len() as u64;
         let load = map! {"cmd" => "_file_recv", "path" => name.to_vec(), "size" => size, "loc" => loc, "data" => piece};
-        if !context.minion.upstream.ask(load).map_err(CallError::Execution)?.is_truthy() {
+        if !context.minion.upstream.ask(load).map_err(CallError::execution)?.is_truthy() {
             tracing::error!(
                 path = shown,
                 "sending a file failed: the master refuses it: set file_recv there, and a file_recv_max_size above its size"

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use brine_context::StateContext;
 use brine_context::files::in_environment;
+use brine_context::{FetchError, StateContext};
 use brine_system::files::relative_path;
 use brine_value::Value;
 
@@ -50,14 +50,17 @@ impl Plan {
         for source in &sources {
             let (root, saltenv) = in_environment(source, &context.saltenv);
             let client = &context.call.minion.files;
-            let (files, directories) = (client.list(saltenv)?, client.directories(saltenv)?);
+            let failed = |error: FetchError| error.to_string();
+            let files = client.list(saltenv).map_err(failed)?;
+            let directories = client.directories(saltenv).map_err(failed)?;
             let root = root.trim_matches('/');
             let inside = |path: &String| is_below(path, root);
             if !files.iter().any(inside) && !directories.iter().any(|path| path == root || inside(path)) {
                 continue;
             }
             let layer = Layer { wanted, root, saltenv, files, directories };
-            let links = if wanted.keep_links { client.links(saltenv)? } else { brine_value::Map::new() };
+            let links =
+                if wanted.keep_links { client.links(saltenv).map_err(failed)? } else { brine_value::Map::new() };
             let links = links.iter().filter_map(|(path, target)| Some((path.as_str()?.to_owned(), target.to_string())));
             layer.insert_below(plan.get_or_insert_default(), links.collect());
             if !wanted.merge {

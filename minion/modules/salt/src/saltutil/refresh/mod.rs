@@ -55,7 +55,7 @@ pub fn refresh_pillar(
     } else {
         upstream.pillar(saltenv, pillarenv, &Map::new())
     };
-    context.minion.set_pillar(fresh.map_err(CallError::Execution)?);
+    context.minion.set_pillar(fresh.map_err(CallError::execution)?);
     notify_daemon(context, "pillar_refresh");
     Ok(Value::Bool(true))
 }
@@ -120,7 +120,7 @@ pub fn revoke_auth(context: &Context, #[default(false)] preserve_minion_cache: b
     };
     let answer = context.minion.upstream.ask(load);
     if let Err(error) = &answer {
-        tracing::error!(jid = context.job.jid, error, "asking the master to revoke the key failed");
+        tracing::error!(jid = context.job.jid, %error, "asking the master to revoke the key failed");
     }
     Ok(answer.is_ok().into())
 }

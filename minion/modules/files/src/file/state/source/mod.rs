@@ -162,7 +162,8 @@ pub(crate) enum Problem {
 pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
     if let Some(path) = source.strip_prefix("salt://") {
         let (path, saltenv) = in_environment(path, &context.saltenv);
-        let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Invalid)?;
+        let found =
+            context.call.minion.files.read(path, saltenv).map_err(|error| Problem::Invalid(error.to_string()))?;
         return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
     }
     let is_remote = is_remote(source);
@@ -220,7 +221,7 @@ fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>
 pub(super) fn mode(context: &StateContext, source: &str) -> Result<Option<u32>, String> {
     if let Some(path) = source.strip_prefix("salt://") {
         let (path, saltenv) = in_environment(path, &context.saltenv);
-        return context.call.minion.files.mode(path, saltenv);
+        return context.call.minion.files.mode(path, saltenv).map_err(|error| error.to_string());
     }
     let path = source.strip_prefix("file://").unwrap_or(source);
     Ok(std::fs::metadata(path).ok().map(|status| status.mode() & 0o7777))
