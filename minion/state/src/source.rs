@@ -10,7 +10,7 @@ use brine_context::template_host::{MinionHost, pillar_tree};
 use brine_context::{Context, FetchError};
 use brine_function::CallError;
 use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
-use brine_sls::compile::SlsSource;
+use brine_sls::compile::{SlsError, SlsSource};
 use brine_sls::gpg::Gpg;
 use brine_sls::render::{AllowedRenderers, Settings, Sls, sls_imports, sls_variables, template_imports};
 use brine_sls::top;
@@ -111,18 +111,17 @@ impl Source {
     }
 
     /// Renders one file; `None` if it does not exist.
-    pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
-        let read = self.context.minion.files.read(path, saltenv).map_err(|error| error.to_string())?;
+    pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, SlsError> {
+        let read = self.context.minion.files.read(path, saltenv).map_err(|error| SlsError::Unreadable(error.into()))?;
         let Some(source) = read else { return Ok(None) };
         let compiled = Sls::compile_sharing(&self.imports, path, &source, &self.renderer)
-            .and_then(|compiled| compiled.allowed_by(&self.allowed))
-            .map_err(|error| error.to_string())?;
+            .and_then(|compiled| compiled.allowed_by(&self.allowed))?;
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         let compiled = compiled.with_settings(Arc::clone(&self.settings));
         if let Some(rendered) = compiled.render_composite(&variables, &self.host) {
-            return rendered.map(Some).map_err(|error| error.to_string());
+            return Ok(Some(rendered?));
         }
         let rendered = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
             self.log_rendered(path, saltenv, &text);
@@ -131,7 +130,7 @@ impl Source {
         rendered.map(Some).map_err(|error| {
             let (line, message) = (error.line().unwrap_or(1), error.message());
             tracing::error!(saltenv, "rendering failed: {path}:{line}: {}", self.redactor().hide(&message));
-            error.to_string()
+            error.into()
         })
     }
 
@@ -189,13 +188,13 @@ impl Source {
 }
 
 impl SlsSource for Source {
-    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, SlsError> {
         let found = top::candidates(sls).into_iter().find(|path| self.has(path, saltenv));
         found.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
     }
 
-    fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
-        let known = self.environments().map_err(|error| error.to_string())?;
+    fn has_environment(&self, saltenv: &str) -> Result<bool, SlsError> {
+        let known = self.environments().map_err(|error| SlsError::Unreadable(error.into()))?;
         Ok(known.iter().any(|known| known == saltenv || known == ANY_ENVIRONMENT))
     }
 
@@ -238,7 +237,7 @@ mod tests {
         {
             let environments = Some(environments.iter().map(|&name| name.to_owned()).collect());
             let source = Source::new(&testing::context(&[]), Arc::default()).with_environments(environments.clone());
-            assert_eq!(source.has_environment("dev"), Ok(dev), "{environments:?}");
+            assert_eq!(source.has_environment("dev").unwrap(), dev, "{environments:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 
 use brine_config::opts::shared;
 use brine_context::Context;
-use brine_sls::compile::SlsSource;
+use brine_sls::compile::{SlsError, SlsSource};
 use brine_sls::top::matches_target;
 use brine_target::Facts;
 use brine_text::glob::fnmatch;
@@ -54,7 +54,7 @@ impl Top {
                 Err(TopProblem::NotAMapping(error)) => return Top { errors: vec![error], ..Top::default() },
                 // As in Salt, a top file that cannot be rendered is ignored.
                 Err(TopProblem::NotRendered(error)) => {
-                    tracing::error!(saltenv = environment, error, "Unable to render top file");
+                    tracing::error!(saltenv = environment, %error, "Unable to render top file");
                     return Top::default();
                 }
             }
@@ -175,14 +175,14 @@ fn ordered(mut environments: Vec<String>, mut env_order: Vec<String>) -> Vec<Str
 /// The reason why a top file is ignored.
 enum TopProblem {
     /// It cannot be rendered.
-    NotRendered(String),
+    NotRendered(SlsError),
     /// It is not a mapping.
     NotAMapping(String),
 }
 
 /// Reads the top file of an environment, and the top files it includes, each once.
 fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>) -> Result<(), TopProblem> {
-    let mapping = |rendered: Result<Option<Value>, String>, name: &str| match rendered {
+    let mapping = |rendered: Result<Option<Value>, SlsError>, name: &str| match rendered {
         Err(error) => Err(TopProblem::NotRendered(error)),
         Ok(Some(Value::Map(top))) => Ok(Some(top)),
         Ok(Some(odd)) if odd.is_truthy() => {

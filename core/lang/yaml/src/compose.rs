@@ -125,7 +125,7 @@ impl<'a> Composer<'a> {
                 ((EventData::DocumentStart { .. }, span), Some(first)) => {
                     return Err(self
                         .source
-                        .error(Origin::Parser, span.at, "but found another document")
+                        .error(Origin::Composer, span.at, "but found another document")
                         .within("expected a single document in the stream", first.at));
                 }
                 ((event, span), _) => root = Some(self.node(event, span)?),
@@ -222,7 +222,7 @@ impl<'a> Composer<'a> {
         | EventData::MappingStart { anchor: Some(anchor), .. } = &event
             && let Some(first) = self.anchored.insert(anchor.clone(), at)
         {
-            let error = self.source.error(Origin::Parser, at, "second occurrence");
+            let error = self.source.error(Origin::Composer, at, "second occurrence");
             return Err(error.within("found duplicate anchor; first occurrence", first));
         }
         self.count(&event, at)?;
@@ -230,7 +230,7 @@ impl<'a> Composer<'a> {
         let (anchor, tag, content) = match event {
             EventData::Alias { anchor } => {
                 self.depth -= 1;
-                let undefined = || self.source.error(Origin::Parser, at, "found undefined alias");
+                let undefined = || self.source.error(Origin::Composer, at, "found undefined alias");
                 return self.anchors.get(&anchor).cloned().ok_or_else(undefined);
             }
             EventData::Scalar { anchor, tag, value: text, style, plain_implicit, .. } => {

@@ -44,6 +44,8 @@ pub enum Origin {
     Scanner,
     /// Parsing tokens into nodes.
     Parser,
+    /// Composing the single document from nodes: anchors and aliases.
+    Composer,
     /// Constructing values from nodes.
     Constructor,
     /// Counting memory: the text or its aliases exceed the limits of a parse.

@@ -2,11 +2,25 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 
+use crate::render::RenderError;
+
 use super::high::{HighData, Part, merge_states, not_a_mapping};
+
+/// The error of an SLS file that is not rendered. Its message has Salt's wording.
+#[derive(Debug, thiserror::Error)]
+pub enum SlsError {
+    /// The file server does not answer, or the file cannot be read.
+    #[error(transparent)]
+    Unreadable(Box<dyn Error + Send + Sync>),
+    /// The file is invalid.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+}
 
 /// The source of rendered SLS files.
 pub trait SlsSource {
@@ -14,11 +28,15 @@ pub trait SlsSource {
     ///
     /// # Errors
     ///
-    /// The message in Salt's wording, without its prefix `Rendering SLS 'base:x' failed: `.
-    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String>;
+    /// The SLS cannot be read or rendered.
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, SlsError>;
 
     /// Whether an environment of this name exists.
-    fn has_environment(&self, saltenv: &str) -> Result<bool, String>;
+    ///
+    /// # Errors
+    ///
+    /// The environments cannot be listed.
+    fn has_environment(&self, saltenv: &str) -> Result<bool, SlsError>;
 
     /// Returns the names of all SLS files of an environment, sorted. Called only to match patterns: there may be many
     /// thousands.
@@ -79,7 +97,10 @@ impl<S: SlsSource> Loader<'_, S> {
     fn has_environment(&mut self, saltenv: &str) -> Result<bool, String> {
         Ok(match self.environments.entry(saltenv.to_owned()) {
             Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(entry) => *entry.insert(self.source.has_environment(saltenv)?),
+            Entry::Vacant(entry) => {
+                let exists = self.source.has_environment(saltenv).map_err(|error| error.to_string())?;
+                *entry.insert(exists)
+            }
         })
     }
 
@@ -125,14 +146,7 @@ impl<S: SlsSource> Loader<'_, S> {
         let data = match self.source.render(sls, saltenv) {
             Ok(data) => data?,
             Err(error) => {
-                // YAML composer errors have a different wording.
-                let composing = [
-                    "expected a single document",
-                    "found undefined alias",
-                    "found duplicate anchor",
-                    "unacceptable character",
-                ];
-                self.errors.push(if composing.iter().any(|start| error.starts_with(start)) {
+                self.errors.push(if matches!(&error, SlsError::Render(error) if error.is_of_composer()) {
                     format!("Rendering SLS {sls} failed, render error: {error}")
                 } else {
                     format!("Rendering SLS '{saltenv}:{sls}' failed: {error}")

@@ -21,7 +21,7 @@ mod requisite;
 mod verify;
 
 pub use high::HighData;
-pub use load::{SlsSource, load};
+pub use load::{SlsError, SlsSource, load};
 pub use low::{Chunk, Dependency, Listener, Low, Step};
 pub use requisite::{Reference, Requisite, RequisiteKind};
 

@@ -1,8 +1,8 @@
 //! Errors of rendering, with line numbers of the template.
 
 use brine_jinja::{JinjaError, SourceLines};
-use brine_yaml::YamlError;
 use brine_yaml::untrusted::{Placeholders, UntrustedError};
+use brine_yaml::{Origin, YamlError};
 
 use crate::gpg::GpgError;
 
@@ -79,6 +79,16 @@ impl RenderError {
             RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),
             RenderError::Gpg(_) | RenderError::Hosted(_) | RenderError::Nacl(_) | RenderError::Stateconf(_) => None,
             RenderError::Untrusted(error) => Some(error.line),
+        }
+    }
+
+    /// Whether the rendered text is not one YAML document: it has invalid characters, anchors or aliases, or ends before
+    /// the text. Salt words these errors in another way.
+    pub fn is_of_composer(&self) -> bool {
+        match self {
+            RenderError::Yaml(error) => matches!(error.origin, Origin::Composer | Origin::Reader { .. }),
+            RenderError::Rendered { error, .. } => error.is_of_composer(),
+            _ => false,
         }
     }
 

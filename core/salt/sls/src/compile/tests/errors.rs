@@ -144,3 +144,18 @@ fn show_functions_report_all_errors_at_once() {
         ["The onfail_stop statement in state 'a' in SLS 't' needs to be formed as a list"]
     );
 }
+
+#[test]
+fn errors_of_the_yaml_composer_have_a_wording_of_their_own() {
+    for (text, message) in [
+        ("a: *x", "Rendering SLS t failed, render error: found undefined alias\n"),
+        ("a: &x {b: &x 1}", "Rendering SLS t failed, render error: found duplicate anchor; first occurrence\n"),
+        ("a: 1\n---\nb: 2", "Rendering SLS t failed, render error: expected a single document in the stream\n"),
+        ("a: \u{7}", "Rendering SLS t failed, render error: unacceptable character #x0007: "),
+        ("a: [", "Rendering SLS 'base:t' failed: while parsing a flow node\n"),
+        ("a: 1\na: 2", "Rendering SLS 'base:t' failed: "),
+    ] {
+        let errors = one(text).unwrap_err();
+        assert!(errors[0].starts_with(message), "{text:?}: {errors:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::*;
+use crate::render::RenderError;
 use brine_value::json::to_json;
 
 mod errors;
@@ -19,13 +20,13 @@ impl Tree {
 }
 
 impl SlsSource for Tree {
-    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, SlsError> {
         let paths = [format!("{saltenv}:{sls}"), format!("{saltenv}:{sls}/init")];
         let Some(text) = paths.iter().find_map(|path| self.0.get(path)) else { return Ok(None) };
-        brine_yaml::load(text).map(Some).map_err(|error| error.to_string())
+        brine_yaml::load(text).map(Some).map_err(|error| RenderError::Yaml(Box::new(error)).into())
     }
 
-    fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
+    fn has_environment(&self, saltenv: &str) -> Result<bool, SlsError> {
         Ok(saltenv == "base" || !self.available(saltenv).is_empty())
     }
 
