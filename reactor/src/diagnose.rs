@@ -119,11 +119,11 @@ impl Reactor {
     fn message(&self, seq: u64, reason: &Reason) -> String {
         match reason {
             Reason::Limited { option, key, until } => {
-                format!("{option} leaves events{} out until {}", of(key), self.wall_time(*until))
+                format!("{option} leaves events{} out until {}", of_key(key), self.wall_time(*until))
             }
             Reason::Debounced { key, until } => format!(
                 "reactor_debounce holds events{} until {}: then the last one has the reaction",
-                of(key),
+                of_key(key),
                 self.wall_time(*until)
             ),
             Reason::Superseded { by } => {
@@ -152,6 +152,6 @@ impl Reactor {
 const OFF: &str = "the reactor was off: `salt-run reactor.set_leader True` switches it on";
 
 /// Returns the key of a limit as a suffix of a message: empty, or ` of 'key'`.
-fn of(key: &str) -> String {
+fn of_key(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!(" of '{key}'") }
 }

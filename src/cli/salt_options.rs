@@ -95,7 +95,7 @@ const SALT_SSH: &[SaltOption] = &[
 const DAEMON: &[SaltOption] = &[flag(None, &["disable-keepalive"], Effect::Nothing)];
 
 /// Returns the options of a Salt tool that Brine does not implement.
-fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
+fn options_of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
     let own: &[&[SaltOption]] = match tool {
         "salt" | "salt-cp" => &[COMMON, SALT],
         "salt-call" => &[COMMON, SALT_CALL],
@@ -110,7 +110,7 @@ fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
 
 /// Adds the options of a Salt tool that the command lacks, hidden in its help.
 pub fn add(command: Command, tool: &str) -> Command {
-    of(tool).fold(command, |command, option| {
+    options_of(tool).fold(command, |command, option| {
         let [name, aliases @ ..] = option.names else { return command };
         let has = |name: &str| {
             command.get_arguments().any(|arg| {
@@ -139,7 +139,7 @@ pub enum UnimplementedOption {
 
 /// Returns the effect of the first unimplemented option that ends the tool.
 pub fn unimplemented_option(matches: &ArgMatches, tool: &str) -> Option<UnimplementedOption> {
-    of(tool).find_map(|option| {
+    options_of(tool).find_map(|option| {
         let name = option.names.first()?;
         // An option of the command itself is not in the matches under this name.
         let given = matches.try_contains_id(name).is_ok_and(|has| has)

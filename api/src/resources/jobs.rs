@@ -12,7 +12,7 @@ const MAX_PAGE: usize = 1000;
 const MAX_READ: usize = 200;
 
 /// Handles `GET /jobs/JID`.
-pub(crate) async fn one(context: Context) -> Answer {
+pub(crate) async fn show(context: Context) -> Answer {
     let job = context.runner("jobs.list_job", map! {"jid" => context.param()}).await?;
     let mut returns = Map::new();
     for (id, one) in job.get("Result").and_then(Value::as_map).into_iter().flatten() {

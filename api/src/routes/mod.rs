@@ -91,7 +91,7 @@ const RESOURCES: &[Resource] = resources! {
     GET Fixed("/minions/{id}"), Login, "Returns the grains of a minion.", commands::minions;
     POST Fixed("/minions"), Login, "Publishes jobs without waiting for returns.", commands::start_jobs;
     GET Fixed("/jobs"), Login, "Lists jobs. Query: function, target, user, since, until, failed, limit, before.", jobs::list;
-    GET Fixed("/jobs/{jid}"), Login, "Returns a job with its returns.", jobs::one;
+    GET Fixed("/jobs/{jid}"), Login, "Returns a job with its returns.", jobs::show;
     GET Fixed("/keys"), Login, "Lists the keys of minions by state.", keys::list;
     GET Fixed("/keys/{id}"), Login, "Returns the fingerprint of a key.", keys::finger;
     POST Fixed("/keys"), ByHandler, "Generates and accepts a key for a new minion and returns it as a tar archive.", keys::generate;

@@ -31,7 +31,7 @@ pub(crate) async fn write_copies(
     shutdown: CancellationToken,
 ) {
     let mut changes = store.observe(&[MINIONS, MINE]);
-    let mut waiting = all(&services).await;
+    let mut waiting = mirrored_ids(&services).await;
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     while !shutdown.is_cancelled() {
         if waiting.is_empty() {
@@ -53,14 +53,14 @@ pub(crate) async fn write_copies(
 }
 
 /// Returns all accepted minions.
-async fn all(services: &Services) -> BTreeSet<String> {
+async fn mirrored_ids(services: &Services) -> BTreeSet<String> {
     let accepted = services.storage.run(|storage| storage.accepted().unwrap_or_default()).await;
     accepted.unwrap_or_default().into_iter().collect()
 }
 
 /// Returns the minions that changes concern.
 async fn ids(services: &Services, touched: Touched) -> BTreeSet<String> {
-    let mut found = if touched.more { all(services).await } else { BTreeSet::new() };
+    let mut found = if touched.more { mirrored_ids(services).await } else { BTreeSet::new() };
     found.extend(touched.keys.into_iter().filter_map(|(_, key)| String::from_utf8(key).ok()));
     found
 }

@@ -50,7 +50,7 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 /// Returns all variables.
-pub fn all() -> BTreeMap<String, String> {
+pub fn variables() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     let mut found: BTreeMap<String, String> =
         std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();

@@ -185,7 +185,7 @@ impl Returner for Highstate {
 
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         returns.iter().try_for_each(|job_return| {
-            let Some(report) = report::of(job_return, self.reports) else { return Ok(()) };
+            let Some(report) = report::build(job_return, self.reports) else { return Ok(()) };
             let text = self.format.write(&report.value);
             match &self.delivery {
                 // Reports contain changes and comments, which may be secret; other users may be able to read the directory.

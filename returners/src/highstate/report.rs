@@ -48,19 +48,19 @@ impl<'a> State<'a> {
         let &[module, id, name, function] = &parts[..] else { return Value::Nil };
         let or = |value: &Value, default: Value| if value.is_nil() { default } else { value.clone() };
         let mut single = vec![
-            one("function", format!("{module}.{function}")),
-            one("name", name),
-            one(
+            row("function", format!("{module}.{function}")),
+            row("name", name),
+            row(
                 "result",
                 or(self.field("result"), if self.data.contains_key("result") { Value::Nil } else { "".into() }),
             ),
-            one("duration", or(self.field("duration"), 0.0.into())),
-            one("comment", or(self.field("comment"), "".into())),
+            row("duration", or(self.field("duration"), 0.0.into())),
+            row("comment", or(self.field("comment"), "".into())),
         ];
         let is_failed = !self.field("result").is_truthy();
         let changes = self.field("changes").as_map().filter(|changes| !is_failed && !changes.is_empty());
         if let Some(changes) = changes {
-            single.push(one("changes", pairs(changes)));
+            single.push(row("changes", pairs(changes)));
         }
         let style = match (is_failed, changes) {
             (true, _) => "failed",
@@ -68,13 +68,13 @@ impl<'a> State<'a> {
             (false, None) => "unchanged",
         };
         if self.field("start_time").is_truthy() {
-            single.push(one("started", self.field("start_time").clone()));
+            single.push(row("started", self.field("start_time").clone()));
         }
         map! {id => single, "__style__" => style}.into()
     }
 }
 
-fn one(name: &str, value: impl Into<Value>) -> Value {
+fn row(name: &str, value: impl Into<Value>) -> Value {
     map! {name => value.into()}.into()
 }
 
@@ -90,7 +90,7 @@ fn pairs(map: &Map) -> Value {
 }
 
 /// Returns the report of a state run; `None` if it is not to be reported, or if the return is not that of a state run.
-pub(super) fn of(job_return: &Return, wanted: ReportedRuns) -> Option<Report> {
+pub(super) fn build(job_return: &Return, wanted: ReportedRuns) -> Option<Report> {
     let states = job_return.value().as_map()?;
     let of_entry = |(key, data): (&'_ Value, &'_ Value)| -> bool {
         key.as_str().is_some_and(|key| key.split("_|-").count() == 4) && data.as_map().is_some()
@@ -112,20 +112,20 @@ pub(super) fn of(job_return: &Return, wanted: ReportedRuns) -> Option<Report> {
     let unchanged = states.len() as i64 - failed as i64 - changed as i64;
     let styled = |name: &str, count: i64| Value::Map(map! {name => count, "__style__" => name});
     let stats = list![
-        one("total", states.len() as i64),
+        row("total", states.len() as i64),
         styled("failed", failed as i64),
         styled("unchanged", unchanged),
         styled("changed", changed as i64),
-        one("duration", states.iter().map(State::duration).sum::<f64>()),
+        row("duration", states.iter().map(State::duration).sum::<f64>()),
     ];
     let field = |name: &str, default: Value| job_return.map().get(name).cloned().unwrap_or(default);
     let job = list![
-        one("function", field("fun", "".into())),
-        one("arguments", field("fun_args", "".into())),
-        one("jid", field("jid", "".into())),
-        one("success", field("success", true.into())),
-        one("retcode", field("retcode", 0.into())),
+        row("function", field("fun", "".into())),
+        row("arguments", field("fun_args", "".into())),
+        row("jid", field("jid", "".into())),
+        row("success", field("success", true.into())),
+        row("retcode", field("retcode", 0.into())),
     ];
     let states: Vec<Value> = states.iter().map(State::report).collect();
-    Some(Report { value: list![one("stats", stats), one("job", job), one("states", states)], has_failed: failed > 0 })
+    Some(Report { value: list![row("stats", stats), row("job", job), row("states", states)], has_failed: failed > 0 })
 }

@@ -34,7 +34,7 @@ fn open(
     password: &str,
     options: &Options,
 ) -> Result<Box<dyn Returner>, ReturnerError> {
-    let tls = tls::of(prefix, options)?;
+    let tls = tls::settings(prefix, options)?;
     let text = |name: &str, default: &str| {
         Ok::<String, ReturnerError>(options.get(prefix, name)?.unwrap_or_else(|| default.to_owned()))
     };

@@ -26,7 +26,7 @@ pub(super) struct Tls {
 
 /// Parses the options `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and `sslcrl`. As with libpq, the default is
 /// `prefer`: encrypted if the server supports it, without verification.
-pub(super) fn of(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> {
+pub(super) fn settings(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> {
     let text = |name: &str| options.get::<String>(prefix, name).map(|found| found.filter(|text| text != "None"));
     let invalid = |name: &str, reason: String| ReturnerError::Option { option: format!("{prefix}.{name}"), reason };
     let root = text("sslrootcert")?;
@@ -169,7 +169,7 @@ mod tests {
             (map! {"p.sslcert" => "/nonexistent"}, "option 'p.sslkey': it is required with sslcert"),
             (map! {"p.sslkey" => "/nonexistent"}, "option 'p.sslcert': it is required with sslkey"),
         ] {
-            let error = of("p", &Options::new(&opts, None)).err().unwrap().to_string();
+            let error = settings("p", &Options::new(&opts, None)).err().unwrap().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }

@@ -167,9 +167,9 @@ fn of_method(method: &str, given: usize) -> Option<String> {
         "startswith" | "endswith" | "find" | "rfind" | "index" | "rindex" | "count" if given == 0 => {
             return Some(format!("{method}() takes at least 1 argument (0 given)"));
         }
-        "append" | "extend" | "remove" => return Some(one("list", method, given)),
+        "append" | "extend" | "remove" => return Some(exactly_one("list", method, given)),
         "join" | "zfill" | "partition" | "rpartition" | "removeprefix" | "removesuffix" => {
-            return Some(one("str", method, given));
+            return Some(exactly_one("str", method, given));
         }
         "items" | "keys" | "values" | "popitem" => {
             return Some(format!("dict.{method}() takes no arguments ({given} given)"));
@@ -186,7 +186,7 @@ fn of_method(method: &str, given: usize) -> Option<String> {
     (given > most).then(|| format!("{method} expected at most {most} {}, got {given}", arguments(most)))
 }
 
-fn one(of: &str, method: &str, given: usize) -> String {
+fn exactly_one(of: &str, method: &str, given: usize) -> String {
     format!("{of}.{method}() takes exactly one argument ({given} given)")
 }
 

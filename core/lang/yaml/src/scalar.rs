@@ -122,7 +122,7 @@ fn sign(text: &str) -> (bool, &str) {
     }
 }
 
-fn all(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
+fn consists_of(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     text.bytes().all(allowed)
 }
 
@@ -149,7 +149,7 @@ fn is_int(text: &str) -> bool {
         return true;
     }
     if let Some(rest) = digits.strip_prefix('0') {
-        let of = |digits: &str, allowed: fn(u8) -> bool| !digits.is_empty() && all(digits, allowed);
+        let of = |digits: &str, allowed: fn(u8) -> bool| !digits.is_empty() && consists_of(digits, allowed);
         return match (rest.strip_prefix('b'), rest.strip_prefix('x')) {
             (Some(binary), _) => of(binary, |b| matches!(b, b'0' | b'1' | b'_')),
             (_, Some(hexadecimal)) => of(hexadecimal, |b| b.is_ascii_hexdigit() || b == b'_'),
@@ -159,7 +159,7 @@ fn is_int(text: &str) -> bool {
     let mut places = digits.split(':');
     places
         .next()
-        .is_some_and(|first| first.starts_with(|c: char| c.is_ascii_digit()) && all(first, digit_or_underscore))
+        .is_some_and(|first| first.starts_with(|c: char| c.is_ascii_digit()) && consists_of(first, digit_or_underscore))
         && places.all(is_sixtieth)
 }
 
@@ -174,21 +174,21 @@ fn is_float(text: &str) -> bool {
         // A sign is not allowed here: `-.5` is a string.
         return unsigned.len() == text.len()
             && fraction.starts_with(|c: char| c.is_ascii_digit())
-            && all(fraction, digit_or_underscore);
+            && consists_of(fraction, digit_or_underscore);
     }
     let mut places = before.split(':');
-    let leads = places
-        .next()
-        .is_some_and(|first| first.starts_with(|c: char| c.is_ascii_digit()) && all(first, digit_or_underscore));
+    let leads = places.next().is_some_and(|first| {
+        first.starts_with(|c: char| c.is_ascii_digit()) && consists_of(first, digit_or_underscore)
+    });
     let sexagesimal = before.contains(':');
-    leads && places.all(is_sixtieth) && all(if sexagesimal { after } else { fraction }, digit_or_underscore)
+    leads && places.all(is_sixtieth) && consists_of(if sexagesimal { after } else { fraction }, digit_or_underscore)
 }
 
 /// Removes an exponent such as `e+3` or `E-3` from the end. An exponent must have a sign.
 fn without_exponent(text: &str) -> &str {
     match text.split_once(['e', 'E']) {
         Some((fraction, exponent)) => match exponent.strip_prefix(['+', '-']) {
-            Some(digits) if !digits.is_empty() && all(digits, digit) => fraction,
+            Some(digits) if !digits.is_empty() && consists_of(digits, digit) => fraction,
             _ => text,
         },
         None => text,
@@ -201,8 +201,8 @@ fn is_timestamp(text: &str) -> bool {
     let Some((month, rest)) = rest.split_once('-') else { return false };
     let day_ends = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (day, time) = rest.split_at(day_ends);
-    let short = |part: &str| matches!(part.len(), 1 | 2) && all(part, digit);
-    if year.len() != 4 || !all(year, digit) || !short(month) || !short(day) {
+    let short = |part: &str| matches!(part.len(), 1 | 2) && consists_of(part, digit);
+    if year.len() != 4 || !consists_of(year, digit) || !short(month) || !short(day) {
         return false;
     }
     if time.is_empty() {
@@ -218,8 +218,8 @@ fn is_timestamp(text: &str) -> bool {
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
     let parts: Vec<_> = clock.split(':').collect();
     let right_clock = matches!(parts[..], [hour, minute, second]
-        if short(hour) && minute.len() == 2 && all(minute, digit) && second.len() == 2 && all(second, digit));
-    right_clock && all(fraction, digit) && is_zone(zone)
+        if short(hour) && minute.len() == 2 && consists_of(minute, digit) && second.len() == 2 && consists_of(second, digit));
+    right_clock && consists_of(fraction, digit) && is_zone(zone)
 }
 
 fn is_zone(text: &str) -> bool {
@@ -229,5 +229,5 @@ fn is_zone(text: &str) -> bool {
     }
     let Some(offset) = zone.strip_prefix(['+', '-']) else { return false };
     let (hours, minutes) = offset.split_once(':').unwrap_or((offset, "00"));
-    matches!(hours.len(), 1 | 2) && all(hours, digit) && minutes.len() == 2 && all(minutes, digit)
+    matches!(hours.len(), 1 | 2) && consists_of(hours, digit) && minutes.len() == 2 && consists_of(minutes, digit)
 }

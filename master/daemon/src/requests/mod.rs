@@ -130,7 +130,7 @@ impl Handler for RequestHandler {
                 let load = std::mem::take(&mut opened.load);
                 report_unknown(&peer, Some(&id), &load);
                 let command = MinionCommand::from_map(&load);
-                let signed = signatures::of(&command, &load, &opened);
+                let signed = signatures::return_signature(&command, &load, &opened);
                 drop(load);
                 match command {
                     Ok(command @ MinionCommand::Pillar { .. }) => {

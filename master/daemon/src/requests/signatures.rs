@@ -24,7 +24,11 @@ fn is_return(command: &MinionCommand) -> bool {
 }
 
 /// Returns the signature of a return, if it carries one.
-pub(super) fn of(command: &Result<MinionCommand, WireError>, load: &Map, opened: &Opened) -> Option<WithKey> {
+pub(super) fn return_signature(
+    command: &Result<MinionCommand, WireError>,
+    load: &Map,
+    opened: &Opened,
+) -> Option<WithKey> {
     command.as_ref().ok().filter(|command| is_return(command))?;
     Some((Signed::of(load)?, opened.public_key()))
 }

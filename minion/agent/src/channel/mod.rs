@@ -71,7 +71,7 @@ fn limits(config: &MinionConfig, source: Option<SocketAddr>) -> Limits {
 }
 
 fn client(config: &MinionConfig, master: &Address) -> RequestClient {
-    let limits = limits(config, source::of(config, config.source_ret_port));
+    let limits = limits(config, source::source_address(config, config.source_ret_port));
     RequestClient::new(Endpoint::Tcp(master.host.clone(), master.port), limits)
 }
 

@@ -71,7 +71,7 @@ impl Channel {
             }
             _ => vec![Vec::new()],
         };
-        let source = source::of(&self.config, self.config.source_publish_port);
+        let source = source::source_address(&self.config, self.config.source_publish_port);
         let limits = super::limits(&self.config, source);
         let subscriber = match self.identification() {
             Some(message) => Subscriber::identify(&endpoint, &message, limits).await?,

@@ -7,7 +7,7 @@ use brine_config::MinionConfig;
 
 /// Returns the source of connections with this port; `None` for the system's choice. An address or interface that
 /// cannot be used is logged.
-pub(super) fn of(config: &MinionConfig, port: u16) -> Option<SocketAddr> {
+pub(super) fn source_address(config: &MinionConfig, port: u16) -> Option<SocketAddr> {
     let text = |option: &Option<String>| option.clone().filter(|text| !text.is_empty());
     let address = match (text(&config.source_address), text(&config.source_interface_name)) {
         (Some(address), _) => address
@@ -72,7 +72,7 @@ mod tests {
                 ..MinionConfig::default()
             };
             assert_eq!(
-                of(&config, port).map(|source| source.to_string()).as_deref(),
+                source_address(&config, port).map(|source| source.to_string()).as_deref(),
                 expected,
                 "{address:?} {interface:?} {ipv6:?}"
             );

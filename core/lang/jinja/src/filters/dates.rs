@@ -48,13 +48,13 @@ fn time_of(value: &Value, now: &Zoned) -> Option<Zoned> {
     match value {
         Value::Nil => Some(now.clone()),
         Value::Str(text) => time_of_text(text.trim(), now),
-        Value::Bool(yes) => at(f64::from(u8::from(*yes)), now),
-        other => at(other.as_f64()?, now),
+        Value::Bool(yes) => time_at(f64::from(u8::from(*yes)), now),
+        other => time_at(other.as_f64()?, now),
     }
 }
 
 /// Returns the local time at so many seconds since 1970.
-fn at(seconds: f64, now: &Zoned) -> Option<Zoned> {
+fn time_at(seconds: f64, now: &Zoned) -> Option<Zoned> {
     let span = SignedDuration::try_from_secs_f64(seconds).ok()?;
     Some(Timestamp::from_duration(span).ok()?.to_zoned(now.time_zone().clone()))
 }
@@ -84,7 +84,7 @@ fn time_of_text(text: &str, now: &Zoned) -> Option<Zoned> {
     let is_time_of_day = seconds.split_once('.').is_some_and(|(hours, _)| hours.len() < 3);
     match seconds.parse() {
         Ok(_) if is_time_of_day => None,
-        Ok(seconds) => at(seconds, now),
+        Ok(seconds) => time_at(seconds, now),
         Err(_) => of_date(date(text)),
     }
 }

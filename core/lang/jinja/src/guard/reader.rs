@@ -40,7 +40,7 @@ fn any() -> Names {
     Names::from([ANY.to_owned()])
 }
 
-fn one(name: &str) -> Names {
+fn single(name: &str) -> Names {
     Names::from([name.to_owned()])
 }
 
@@ -182,14 +182,14 @@ impl Reader<'_> {
                     let Expr::Var(name) = name else { return self.refuse("an import of this") };
                     if let Some(alias) = alias {
                         self.facts.referenced.insert(name.id.to_owned());
-                        self.assign(alias, &one(name.id), Assigned::Plain);
+                        self.assign(alias, &single(name.id), Assigned::Plain);
                     }
                 }
             }
             Stmt::Extends(extends) => self.import(&extends.name),
             Stmt::Include(include) => {
                 self.import(&include.name);
-                self.prints(&one(INCLUDED));
+                self.prints(&single(INCLUDED));
             }
             Stmt::Macro(declared) => self.declare(declared.name, declared),
             Stmt::CallBlock(block) => {
@@ -271,7 +271,7 @@ impl Reader<'_> {
                 self.facts.referenced.insert(var.id.to_owned());
                 match var.id {
                     "self" | "super" => any(),
-                    name => one(name),
+                    name => single(name),
                 }
             }
             Expr::Slice(slice) => {

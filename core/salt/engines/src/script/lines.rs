@@ -33,7 +33,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         loop {
             let read = self.reader.fill_buf().await?;
             if read.is_empty() {
-                return Ok((is_cut || !line.is_empty()).then(|| of(line, is_cut)));
+                return Ok((is_cut || !line.is_empty()).then(|| to_line(line, is_cut)));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let part = &read[..end.unwrap_or(read.len())];
@@ -43,13 +43,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let used = end.map_or(read.len(), |end| end + 1);
             self.reader.consume(used);
             if end.is_some() {
-                return Ok(Some(of(line, is_cut)));
+                return Ok(Some(to_line(line, is_cut)));
             }
         }
     }
 }
 
-fn of(line: Vec<u8>, is_cut: bool) -> Line {
+fn to_line(line: Vec<u8>, is_cut: bool) -> Line {
     if is_cut { Line::Cut(line) } else { Line::Whole(line) }
 }
 

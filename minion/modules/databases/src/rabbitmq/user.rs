@@ -167,7 +167,7 @@ pub(super) fn has_password(ctl: &Ctl, name: &str, password: &str) -> Result<bool
 
 /// Returns the permissions of a user by virtual host.
 pub(super) fn permissions(ctl: &Ctl, name: &str) -> Result<Map, CallError> {
-    by("vhost", ctl.list("list_user_permissions", &[&argument(name)?])?)
+    rows_by("vhost", ctl.list("list_user_permissions", &[&argument(name)?])?)
 }
 
 /// Replaces the tags of a user and returns the messages of the server.
@@ -179,7 +179,7 @@ pub(super) fn set_tags(ctl: &Ctl, name: &str, tags: &[String]) -> Result<String,
 }
 
 /// Returns listed objects by one of their fields.
-pub(super) fn by(name: &str, rows: Vec<Map>) -> Result<Map, CallError> {
+pub(super) fn rows_by(name: &str, rows: Vec<Map>) -> Result<Map, CallError> {
     let entry = |mut row: Map| {
         let key = field(&row, name)?;
         row.shift_remove(name);

@@ -6,7 +6,7 @@ use brine_host::programs::argument;
 use brine_value::map;
 
 use super::ctl::{Ctl, field, pattern};
-use super::user::by;
+use super::user::rows_by;
 
 /// Execution functions of `rabbitmq` for virtual hosts.
 pub static FUNCTIONS: Functions<Context> =
@@ -83,7 +83,7 @@ pub fn set_permissions(
 #[function]
 pub fn list_permissions(context: &Context, vhost: String, runas: Option<String>) -> CallResult {
     let rows = Ctl::new(context, runas).list("list_permissions", &["-p", &argument(&vhost)?])?;
-    Ok(by("user", rows)?.into())
+    Ok(rows_by("user", rows)?.into())
 }
 
 /// Returns the names of the virtual hosts.

@@ -127,7 +127,9 @@ pub fn contents(
 ) -> Result<Contents, CallError> {
     let mut found = match format {
         Format::Tar => tar_contents(context, name, cached, options)?,
-        Format::Zip => zipped::contents(cached).map_err(|_| at(cached, &format!("{name} is not a ZIP file")))?,
+        Format::Zip => {
+            zipped::contents(cached).map_err(|_| error_of_archive(cached, &format!("{name} is not a ZIP file")))?
+        }
         Format::Rar => rar_contents(context, name, cached)?,
     };
     if let Some(count) = strip {
@@ -194,7 +196,7 @@ fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&s
         output = shell(context, format!("{} {path} | {list} --file=-", words.join(" ")))?;
     }
     if output.retcode != 0 {
-        return Err(at(
+        return Err(error_of_archive(
             cached,
             &format!(
                 "Unable to list contents of {name}. If this is an XZ-compressed tar archive, install XZ Utils to enable \
@@ -244,7 +246,10 @@ fn rar_contents(context: &Context, name: &str, cached: &Path) -> Result<Contents
     let output = shell(context, format!("{program} lt -- {}", quote(&cached.display().to_string())))?;
     let found = rar_listing(&output.stdout);
     if found == Contents::default() {
-        return Err(at(cached, &format!("Failed to list {name}, is it a rar file, and is the program rar installed?")));
+        return Err(error_of_archive(
+            cached,
+            &format!("Failed to list {name}, is it a rar file, and is the program rar installed?"),
+        ));
     }
     Ok(found)
 }
@@ -281,7 +286,7 @@ fn rar_listing(text: &str) -> Contents {
 }
 
 /// Returns an error that names the cached path of the archive.
-pub(super) fn at(cached: &Path, message: &str) -> CallError {
+pub(super) fn error_of_archive(cached: &Path, message: &str) -> CallError {
     CallError::Execution(format!(
         "{}. Additional info follows:\n\narchive location:\n    {}",
         message.trim_end_matches('.'),

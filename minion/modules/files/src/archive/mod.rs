@@ -29,7 +29,7 @@ use brine_value::{FromValue, Map, Value, map};
 use crate::cmd::{self, CommandArgs, split_options};
 use crate::file_cache;
 use brine_function::arguments::names;
-use contents::at;
+use contents::error_of_archive;
 pub use contents::{Contents, Format, TAR_LISTING, contents, tar_listing};
 pub use limits::LimitError;
 pub use private::{Content, PrivateCopy};
@@ -86,14 +86,14 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
     let cached = cached(context, &args.name, &args.saltenv)?;
     let strip = u32::from_value(&args.strip_components).filter(|count| *count > 0);
     if args.strip_components.is_truthy() && strip.is_none() {
-        return Err(at(&cached, "'strip_components' must be a positive integer"));
+        return Err(error_of_archive(&cached, "'strip_components' must be a positive integer"));
     }
     let format = match args.archive_format.filter(|format| !format.is_empty()) {
-        Some(format) => {
-            Format::named(&format).ok_or_else(|| at(&cached, &format!("Unsupported archive format '{format}'")))?
-        }
-        None => Format::guess(&args.name)
-            .ok_or_else(|| at(&cached, "Unable to guess archive format, please pass an 'archive_format' argument."))?,
+        Some(format) => Format::named(&format)
+            .ok_or_else(|| error_of_archive(&cached, &format!("Unsupported archive format '{format}'")))?,
+        None => Format::guess(&args.name).ok_or_else(|| {
+            error_of_archive(&cached, "Unable to guess archive format, please pass an 'archive_format' argument.")
+        })?,
     };
     let found = contents(context, &args.name, &cached, format, args.options.as_deref(), strip)?;
     if args.clean {
@@ -189,8 +189,8 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
     let original = working_directory(None, args.runas.as_deref()).join(&zip_file);
     let copy = PrivateCopy::for_input(context, &original, args.runas.as_deref())?;
     let path = copy.as_ref().map_or(original.as_path(), PrivateCopy::path);
-    let found =
-        zipped::contents(path).map_err(|error| at(&original, &format!("{zip_file} cannot be listed: {error}")))?;
+    let found = zipped::contents(path)
+        .map_err(|error| error_of_archive(&original, &format!("{zip_file} cannot be listed: {error}")))?;
     // `unzip` creates no devices, and sets the bits only with an option.
     found.check_limits(context.config(), true).map_err(CallError::execution)?;
     let mut words = vec!["unzip".to_owned()];
@@ -271,7 +271,8 @@ pub fn is_encrypted(
 ) -> CallResult {
     _ = (source_hash, use_etag);
     let cached = cached(context, &name, &saltenv)?;
-    let encrypted = needs_password(&cached).map_err(|_| at(&cached, &format!("{name} is not a ZIP file")))?;
+    let encrypted =
+        needs_password(&cached).map_err(|_| error_of_archive(&cached, &format!("{name} is not a ZIP file")))?;
     if clean {
         _ = user_files::remove_file(&cached);
     }
@@ -348,7 +349,8 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
     let failed = || CallError::Execution(format!("Failed to cache {name}"));
     let Some((protocol, path)) = name.split_once("://") else {
         let missing = "[Errno 2] No such file or directory";
-        let report = || at(Path::new(name), &format!("Failed to list contents of {name}: {missing}: '{name}'"));
+        let report =
+            || error_of_archive(Path::new(name), &format!("Failed to list contents of {name}: {missing}: '{name}'"));
         return Some(PathBuf::from(name)).filter(|path| path.is_file()).ok_or_else(report);
     };
     match protocol {

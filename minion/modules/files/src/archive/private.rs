@@ -46,15 +46,15 @@ impl PrivateCopy {
             return Ok(None);
         }
         // A program that changes a file does not accept an empty one.
-        if content == Content::Replaced && user_files::claim(original).map_err(|error| at(original, &error))? {
+        if content == Content::Replaced && user_files::claim(original).map_err(|error| error_at(original, &error))? {
             return Ok(None);
         }
         let copy = Self::new(context, original)?;
-        if user_files::real(original).map_err(|error| at(original, &error))?.symlink_metadata().is_ok() {
+        if user_files::real(original).map_err(|error| error_at(original, &error))?.symlink_metadata().is_ok() {
             let file = copy.open_original()?;
             if let (Some(mut file), Content::Kept) = (file, content) {
                 user_files::write_from(&copy.path, &mut file, Attributes::default(), 0o600)
-                    .map_err(|error| at(original, &error))?;
+                    .map_err(|error| error_at(original, &error))?;
             }
         }
         Ok(Some(copy))
@@ -79,7 +79,7 @@ impl PrivateCopy {
             }
         }
         let copy = Self::new(context, original)?;
-        let failed = |error: std::io::Error| at(original, &error);
+        let failed = |error: std::io::Error| error_at(original, &error);
         let Some(file) = copy.open_original()? else { return Ok(Some(copy)) };
         let status = file.metadata().map_err(failed)?;
         let attributes =
@@ -101,7 +101,7 @@ impl PrivateCopy {
         })?;
         let parent = context.config().cachedir.join("private");
         files::create_private_dir(&parent).map_err(CallError::execution)?;
-        let directory = tempfile::tempdir_in(&parent).map_err(|error| at(&parent, &error))?;
+        let directory = tempfile::tempdir_in(&parent).map_err(|error| error_at(&parent, &error))?;
         Ok(PrivateCopy { path: directory.path().join(name), original: original.to_owned(), directory })
     }
 
@@ -109,7 +109,7 @@ impl PrivateCopy {
     fn open_original(&self) -> Result<Option<std::fs::File>, CallError> {
         let file = match user_files::open(&self.original) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| at(&self.original, &error))?,
+            opened => opened.map_err(|error| error_at(&self.original, &error))?,
         };
         match file.metadata() {
             Ok(status) if status.is_file() => Ok(Some(file)),
@@ -117,7 +117,7 @@ impl PrivateCopy {
                 let message = "it is not a regular file, and other users can write its directory";
                 Err(CallError::Execution(format!("{} cannot be used: {message}", self.original.display())))
             }
-            Err(error) => Err(at(&self.original, &error)),
+            Err(error) => Err(error_at(&self.original, &error)),
         }
     }
 
@@ -163,7 +163,7 @@ impl PrivateCopy {
             if !overwrites && target.symlink_metadata().is_ok() {
                 return Err(CallError::Execution(format!("{} already exists; not overwritten", target.display())));
             }
-            let failed = |error: std::io::Error| at(&target, &error);
+            let failed = |error: std::io::Error| error_at(&target, &error);
             let mut file = user_files::open(entry.path()).map_err(failed)?;
             let status = file.metadata().map_err(failed)?;
             let mode = status.mode() & 0o777;
@@ -183,7 +183,7 @@ impl PrivateCopy {
         if !self.exists() {
             return Ok(());
         }
-        let failed = |error: std::io::Error| at(&self.original, &error);
+        let failed = |error: std::io::Error| error_at(&self.original, &error);
         let mut file = user_files::open(&self.path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.mode() & 0o777;
         user_files::write_from(&self.original, &mut file, Attributes::default(), mode).map_err(failed)
@@ -197,9 +197,9 @@ fn is_other_user(runas: Option<&str>) -> bool {
 }
 
 fn is_trusted(path: &Path) -> Result<bool, CallError> {
-    user_files::is_trusted(path).map_err(|error| at(path, &error))
+    user_files::is_trusted(path).map_err(|error| error_at(path, &error))
 }
 
-fn at(path: &Path, error: &std::io::Error) -> CallError {
+fn error_at(path: &Path, error: &std::io::Error) -> CallError {
     CallError::Execution(format!("{} cannot be used: {error}", path.display()))
 }

@@ -133,7 +133,7 @@ pub fn run_stderr(context: &Context, cmd: CommandLine, #[args] args: CommandArgs
 #[function]
 pub fn run_all(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
     let (command, args) = permitted(context, cmd, args)?;
-    Ok(all(execute(context, &command, &args)?).into())
+    Ok(result_of_all(execute(context, &command, &args)?).into())
 }
 
 /// Run a command and return its exit status.
@@ -168,7 +168,7 @@ impl FromValue for CommandLine {
 }
 
 /// Returns the result of `cmd.run_all`: `pid`, `retcode`, `stdout` and `stderr`.
-pub fn all(output: Output) -> Map {
+pub fn result_of_all(output: Output) -> Map {
     map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
 

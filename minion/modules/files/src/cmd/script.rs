@@ -6,7 +6,7 @@ use brine_host::process::{Output, Program};
 use brine_value::{Map, Value, map};
 
 use super::scratch::{Scratch, script_content};
-use super::{CommandArgs, all, finish, joined, permission, plain, run_script_if};
+use super::{CommandArgs, finish, joined, permission, plain, result_of_all, run_script_if};
 
 /// Run a script from `salt://` or from this host with the arguments `args`, and return its pid, retcode, stdout and
 /// stderr. With `template`, the script is rendered first.
@@ -20,10 +20,10 @@ pub fn script(context: &Context, source: String, #[default] args: Value, #[args]
     let Some(content) = script_content(context, &source, &saltenv, &how)? else {
         let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
         context.set_retcode(1);
-        return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
+        return Ok(result_of_all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
     };
     let check = |command: &str| permission::check(context, command);
-    Ok(all(run_script_if(check, context, &content, &args, &how)?).into())
+    Ok(result_of_all(run_script_if(check, context, &content, &args, &how)?).into())
 }
 
 /// Run a script as `script`, and return only its exit status.
@@ -93,5 +93,5 @@ pub fn exec_code(context: &Context, #[args] code: CodeArgs) -> CallResult {
 ///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
 #[function]
 pub fn exec_code_all(context: &Context, #[args] code: CodeArgs) -> CallResult {
-    Ok(all(code.run(context)?).into())
+    Ok(result_of_all(code.run(context)?).into())
 }

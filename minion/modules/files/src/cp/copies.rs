@@ -32,7 +32,7 @@ pub(super) fn copied(
         return Ok(false.into());
     }
     // If the path is a symbolic link, its target is replaced, so the new file is written next to the target.
-    let failed = |error: std::io::Error| file::at(&target, &error);
+    let failed = |error: std::io::Error| file::error_at(&target, &error);
     let mut draft = Entry::resolve(Path::new(&target), Links::Follow).and_then(Draft::create).map_err(failed)?;
     if !context.minion.files.fetch(name, saltenv, &mut draft.file).map_err(CallError::execution)? {
         return Ok(false.into());
@@ -43,7 +43,7 @@ pub(super) fn copied(
 
 /// Copies a file of a web server to a path, and returns the path. An existing file keeps its mode and owner.
 pub(super) fn fetched(context: &Context, url: &str, target: String) -> Result<Value, CallError> {
-    let failed = |error: std::io::Error| file::at(&target, &error);
+    let failed = |error: std::io::Error| file::error_at(&target, &error);
     let mut draft = Entry::resolve(Path::new(&target), Links::Follow).and_then(Draft::create).map_err(failed)?;
     web::fetch_into(&context.web(), url, false, None, &mut draft.file).map_err(CallError::Execution)?;
     draft.finish_over(Attributes::default(), 0o644, Flush::Later).map_err(failed)?;
@@ -75,7 +75,8 @@ pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, Ca
     let directory = Path::new(target).parent().filter(|directory| !directory.as_os_str().is_empty());
     let Some(directory) = directory.filter(|directory| !directory.is_dir()) else { return Ok(true) };
     if makedirs {
-        user_files::create_dir_all(directory).map_err(|error| file::at(&directory.display().to_string(), &error))?;
+        user_files::create_dir_all(directory)
+            .map_err(|error| file::error_at(&directory.display().to_string(), &error))?;
     }
     Ok(makedirs)
 }

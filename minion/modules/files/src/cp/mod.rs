@@ -150,7 +150,7 @@ pub fn get_dir(
     }
     for found in client.empty_directories(saltenv).map_err(CallError::execution)? {
         let Some(target) = target(&found) else { continue };
-        user_files::create_dir_all(&target).map_err(|error| file::at(&target, &error))?;
+        user_files::create_dir_all(&target).map_err(|error| file::error_at(&target, &error))?;
         made.push(target);
     }
     made.sort();
@@ -364,7 +364,7 @@ pub fn cache_local_file(context: &Context, path: String) -> CallResult {
     }
     let target = file_cache::path_of(&context.config().cachedir, &path, "base")
         .ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
-    let content = std::fs::read(&path).map_err(|error| file::at(&path, &error))?;
+    let content = std::fs::read(&path).map_err(|error| file::error_at(&path, &error))?;
     file_cache::store(&target, &content).map_err(CallError::Execution)?;
     Ok(target.display().to_string().into())
 }

@@ -15,7 +15,7 @@ use super::diff::unified;
 use super::edit::{self, Block, Commented, NotFoundArgs, PatternArgs, compile};
 use super::encoding::Encoding;
 use super::line::{self, Line, PositionArgs};
-use super::{at, invalid, is_test};
+use super::{error_at, invalid, is_test};
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: Functions<Context> = registry!(
@@ -249,9 +249,9 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
         if args.backup {
             let stamp = brine_clock::now().strftime("%Y-%m-%d-%H-%M-%S");
             let kept = format!("{}.{stamp}", file.display());
-            user_files::back_up(&file, &kept).map_err(|error| at(&kept, &error))?;
+            user_files::back_up(&file, &kept).map_err(|error| error_at(&kept, &error))?;
         }
-        rewrite_without_setuid(&file, changed.as_bytes()).map_err(|error| at(&args.path, &error))?;
+        rewrite_without_setuid(&file, changed.as_bytes()).map_err(|error| error_at(&args.path, &error))?;
     }
     Ok(if args.show_changes { unified(&text, &changed).into() } else { true.into() })
 }
@@ -330,7 +330,7 @@ pub(super) struct Text<'t> {
 impl Text<'_> {
     /// Returns the path of the file to change: of a symbolic link, that of its target.
     pub(super) fn real(path: &str) -> Result<PathBuf, CallError> {
-        user_files::real(expand(path)).map_err(|error| at(path, &error))
+        user_files::real(expand(path)).map_err(|error| error_at(path, &error))
     }
 
     fn write(&self, file: &Path) -> Result<(), CallError> {
@@ -350,7 +350,7 @@ pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
         return Ok(());
     }
     let kept = format!("{}{ending}", file.display());
-    user_files::back_up(file, &kept).map_err(|error| at(&kept, &error))
+    user_files::back_up(file, &kept).map_err(|error| error_at(&kept, &error))
 }
 
 /// Writes an existing file, which keeps its owner and permissions, but not setuid and setgid.
@@ -367,7 +367,7 @@ fn encoding_of(name: Option<&str>) -> Result<Option<Encoding>, CallError> {
 
 fn read_bytes(file: &Path, function: &str) -> Result<Vec<u8>, CallError> {
     user_files::read(file).map_err(|error| match error.kind() {
-        ErrorKind::Other => at(&file.display().to_string(), &error),
+        ErrorKind::Other => error_at(&file.display().to_string(), &error),
         _ => invalid(function, &format!("File not found: {}", file.display())),
     })
 }

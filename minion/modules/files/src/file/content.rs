@@ -10,7 +10,7 @@ use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 use regex::Regex;
 
-use super::at;
+use super::error_at;
 
 /// Write lines to a file, replacing its content.
 ///
@@ -20,7 +20,7 @@ use super::at;
 #[function]
 pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let lines = lines(&args, &kwargs);
-    user_files::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
+    user_files::write(expand(&path), lines.concat()).map_err(|error| error_at(&path, &error))?;
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -35,7 +35,7 @@ pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keyw
     let file = expand(&path);
     file.metadata()
         .and_then(|_| user_files::append(&file, lines.concat().as_bytes()))
-        .map_err(|error| at(&path, &error))?;
+        .map_err(|error| error_at(&path, &error))?;
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -50,10 +50,10 @@ pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[key
     let file = expand(&path);
     let before = match user_files::read(&file) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        before => before.map_err(|error| at(&path, &error))?,
+        before => before.map_err(|error| error_at(&path, &error))?,
     };
     let text = [lines.concat().into_bytes(), before].concat();
-    user_files::write(&file, text).map_err(|error| at(&path, &error))?;
+    user_files::write(&file, text).map_err(|error| error_at(&path, &error))?;
     Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -69,7 +69,7 @@ pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> Ca
         file.seek(SeekFrom::Start(offset))?;
         file.take(size).read_to_end(&mut data)
     });
-    read.map_err(|error| at(&path, &error))?;
+    read.map_err(|error| error_at(&path, &error))?;
     // A string if it is valid UTF-8, as in Salt.
     Ok(String::from_utf8(data).map_or_else(|error| error.into_bytes().into(), Value::from))
 }
@@ -87,7 +87,7 @@ pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) ->
         file.write_all(&data)?;
         file.sync_all()
     });
-    written.map_err(|error| at(&path, &error))?;
+    written.map_err(|error| error_at(&path, &error))?;
     Ok(data.len().into())
 }
 
@@ -99,7 +99,7 @@ pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) ->
 #[function]
 pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
     let cut = user_files::open_in_place(expand(&path)).and_then(|file| file.set_len(length));
-    cut.map_err(|error| at(&path, &error))?;
+    cut.map_err(|error| error_at(&path, &error))?;
     Ok(Value::Nil)
 }
 
@@ -110,7 +110,7 @@ pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
 ///     salt '*' file.read /path/to/file
 #[function]
 pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) -> CallResult {
-    let bytes = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
+    let bytes = std::fs::read(expand(&path)).map_err(|error| error_at(&path, &error))?;
     Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
 }
 

@@ -348,7 +348,7 @@ fn numbered(directory: &Path) -> Vec<(u64, PathBuf)> {
 }
 
 /// Returns an I/O error as the error of a call, with the path in front.
-pub(super) fn at(path: &str, error: &std::io::Error) -> CallError {
+pub(super) fn error_at(path: &str, error: &std::io::Error) -> CallError {
     CallError::Execution(format!("{path}: {error}"))
 }
 

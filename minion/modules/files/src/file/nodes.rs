@@ -12,7 +12,7 @@ use nix::sys::stat::{SFlag, major, makedev, minor};
 
 use super::operations::makedirs;
 use super::owners::check_perms;
-use super::{at, invalid, is_test};
+use super::{error_at, invalid, is_test};
 
 /// Create a character device (`c`), a block device (`b`) or a named pipe (`p`), and its parent directories.
 ///
@@ -175,7 +175,7 @@ impl Node {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 comment = format!("File {name} exists and cannot be overwritten");
             }
-            Err(error) => return Err(at(&name, &error)),
+            Err(error) => return Err(error_at(&name, &error)),
         }
         if path.exists() {
             check_perms(context, name.clone(), Value::Nil, user, group, mode, None, false, Map::new())?;

@@ -12,7 +12,7 @@ use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 
 use super::owners::{check_perms, get_group, get_user};
-use super::{at, errno, invalid};
+use super::{errno, error_at, invalid};
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: Functions<Context> = registry!(
@@ -126,7 +126,7 @@ pub fn remove(_context: &Context, path: String, #[keywords] _kwargs: Map) -> Cal
     }
     let Ok(status) = std::fs::symlink_metadata(&file) else { return Ok(false.into()) };
     let removed = if status.is_dir() { user_files::remove_dir_all(&file) } else { user_files::remove_file(&file) };
-    removed.map_err(|error| at(&path, &error))?;
+    removed.map_err(|error| error_at(&path, &error))?;
     Ok(true.into())
 }
 
@@ -249,7 +249,7 @@ pub fn copy(
         return Err(invalid("copy", "Cannot copy overwriting a directory without recurse flag set to true!"));
     }
     if remove_existing && to.is_dir() {
-        user_files::remove_dir_all(&to).map_err(|error| at(&dst, &error))?;
+        user_files::remove_dir_all(&to).map_err(|error| error_at(&dst, &error))?;
     }
     crate::file::state::copy_tree(&from, &to)
         .map_err(|_| CallError::Execution(format!("Could not copy '{src}' to '{dst}'")))?;
@@ -291,7 +291,7 @@ pub fn symlink(
         return Ok(true.into());
     }
     if is_link || exists {
-        user_files::remove_file(&link).map_err(|error| at(&path, &error))?;
+        user_files::remove_file(&link).map_err(|error| error_at(&path, &error))?;
     }
     user_files::symlink(&src, &link).map_err(failed)?;
     Ok(true.into())
@@ -351,7 +351,7 @@ pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize
         return Err(invalid("readlink", &format!("A valid link was not specified: {path}")));
     }
     let leads = if canonicalize { link.canonicalize() } else { std::fs::read_link(&link) };
-    Ok(leads.map_err(|error| at(&path, &error))?.display().to_string().into())
+    Ok(leads.map_err(|error| error_at(&path, &error))?.display().to_string().into())
 }
 
 /// Set the times of a file, to now by default, and create it if it is missing.
@@ -366,7 +366,7 @@ pub fn touch(_context: &Context, name: String, atime: Option<u64>, mtime: Option
     let time = |given: Option<u64>| {
         given.map_or_else(SystemTime::now, |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
     };
-    user_files::set_times(&path, time(atime), time(mtime)).map_err(|error| at(&name, &error))?;
+    user_files::set_times(&path, time(atime), time(mtime)).map_err(|error| error_at(&name, &error))?;
     Ok(true.into())
 }
 
@@ -379,7 +379,7 @@ fn make_directories(
     mode: &Value,
 ) -> Result<(), CallError> {
     let new = user_files::create_dir_all_with(directory, Attributes::default())
-        .map_err(|error| at(&directory.display().to_string(), &error))?;
+        .map_err(|error| error_at(&directory.display().to_string(), &error))?;
     for directory in new {
         let name = directory.display().to_string();
         let or = |given: &Value, own: Result<Value, CallError>| if given.is_truthy() { Ok(given.clone()) } else { own };

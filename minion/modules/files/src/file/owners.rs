@@ -11,7 +11,7 @@ use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::{at, flags, group_name, is_test, kind, mode_text, status, user_name};
+use super::{error_at, flags, group_name, is_test, kind, mode_text, status, user_name};
 use crate::checksum::digest;
 
 /// Execution functions of `file`.
@@ -145,7 +145,7 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
             Ok(user_files::set_owner(file, uid, gid, Links::Keep).map_or("File not found".into(), Value::from))
         }
         Ok((uid, gid)) => {
-            user_files::set_owner(file, uid, gid, Links::Follow).map_err(|error| at(&path, &error))?;
+            user_files::set_owner(file, uid, gid, Links::Follow).map_err(|error| error_at(&path, &error))?;
             Ok(Value::Nil)
         }
         Err(reported) if exists => Ok(reported.into()),
@@ -162,7 +162,7 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
 pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> CallResult {
     match owner(&user, &group) {
         Ok((uid, gid)) => {
-            user_files::set_owner(expand(&path), uid, gid, Links::Keep).map_err(|error| at(&path, &error))?;
+            user_files::set_owner(expand(&path), uid, gid, Links::Keep).map_err(|error| error_at(&path, &error))?;
             Ok(Value::Nil)
         }
         Err(reported) => Ok(reported.into()),
@@ -194,7 +194,7 @@ pub fn set_mode(_context: &Context, path: String, mode: Value) -> CallResult {
     let text = mode.to_string();
     let text = text.trim_start_matches(['0', 'o', 'O']);
     let Some(bits) = bits(text) else { return Ok(format!("Invalid Mode {text}").into()) };
-    user_files::set_mode(&file, bits, Links::Follow).map_err(|error| at(&path, &error))?;
+    user_files::set_mode(&file, bits, Links::Follow).map_err(|error| error_at(&path, &error))?;
     Ok(mode_text(&status(&path, true)?).into())
 }
 

@@ -33,7 +33,7 @@ pub fn patch(
         .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))?;
     let output = apply(context, &expand(&originalfile), Path::new(&patchfile), options, dry_run)?;
     context.job.retcode.store(output.retcode, Ordering::Relaxed);
-    Ok(cmd::all(output).into())
+    Ok(cmd::result_of_all(output).into())
 }
 
 /// Runs `patch` without prompts, and without reject files unless an option requests them.

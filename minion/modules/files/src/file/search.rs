@@ -71,7 +71,7 @@ pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<
     let output = run(context, &words, &[])?;
     // Without a match the status is 1, which is reported as the job's retcode, as in a shell.
     context.set_retcode(output.retcode);
-    Ok(cmd::all(output).into())
+    Ok(cmd::result_of_all(output).into())
 }
 
 /// Return the diff of two files of this host or of the file server. `template` is without effect: the diff of templates is

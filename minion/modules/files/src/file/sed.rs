@@ -47,7 +47,7 @@ pub fn sed(
         .chain(options)
         .chain([script, "--".into(), file.display().to_string()])
         .collect();
-    Ok(cmd::all(run(context, &words, &[])?).into())
+    Ok(cmd::result_of_all(run(context, &words, &[])?).into())
 }
 
 /// Edit a file as `sed`, without the program. A backup is kept, with the suffix `backup`. `multi` is without effect: the

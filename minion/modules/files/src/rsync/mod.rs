@@ -104,7 +104,7 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
     words.extend([argument(&src)?, argument(&dst)?]);
     let output = run(context, &words, &[])?;
     context.set_retcode(output.retcode);
-    Ok(crate::cmd::all(output).into())
+    Ok(crate::cmd::result_of_all(output).into())
 }
 
 /// Fetches a file or directory under `salt://` to a temporary directory, which is deleted when the result is dropped.

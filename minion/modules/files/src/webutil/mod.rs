@@ -11,7 +11,7 @@ use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 
-use crate::cmd::all;
+use crate::cmd::result_of_all;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
@@ -45,7 +45,7 @@ pub fn useradd(
     let create = if only_shows || Path::new(&pwfile).exists() { "" } else { "c" };
     let file = Some(pwfile).filter(|_| !only_shows);
     let output = with_password(context, [create, &opts], file, &user, password, runas)?;
-    Ok(all(output).into())
+    Ok(result_of_all(output).into())
 }
 
 /// Delete a user from an htpasswd file, and return the lines of the output of `htpasswd`.
@@ -72,7 +72,7 @@ pub fn userdel(
     }
     let words = ["htpasswd".to_owned(), "-D".to_owned(), argument(&pwfile)?, checked_user(&user)?];
     let output = run(context, &Program { runas, merge: !all_results, ..program(&words, &[]) })?;
-    Ok(if all_results { all(output).into() } else { output.stdout.lines().collect() })
+    Ok(if all_results { result_of_all(output).into() } else { output.stdout.lines().collect() })
 }
 
 /// Return whether an htpasswd file has a user with this password.

@@ -94,7 +94,7 @@ pub fn install(context: &Context, #[args] args: PackageArgs) -> CallResult {
         words.extend(["--editable".to_owned(), source]);
     }
     words.extend(extra(&kwargs));
-    Ok(cmd::all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+    Ok(cmd::result_of_all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
 
 /// Uninstall packages, and those of requirements files.
@@ -120,7 +120,7 @@ pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
         words.push(argument(&package)?);
     }
     words.extend(extra(&kwargs));
-    Ok(cmd::all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+    Ok(cmd::result_of_all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
 
 /// Return the installed packages in the format of a requirements file.

@@ -122,7 +122,7 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
     let given = |name: &str| args.kwargs.get(name).cloned().unwrap_or_default();
     let user = args.user.map_or_else(|| given("runas"), Value::from);
     let how = map! {"runas" => user, "python_shell" => false, "env" => given("env")};
-    Ok(cmd::all(cmd::execute(context, &command, &CommandArgs::read(&how)?)?).into())
+    Ok(cmd::result_of_all(cmd::execute(context, &command, &CommandArgs::read(&how)?)?).into())
 }
 
 /// Return the path of the site-packages directory of a virtual environment.

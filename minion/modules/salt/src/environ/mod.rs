@@ -6,7 +6,7 @@ pub(crate) mod state;
 
 use brine_context::{Context, Module};
 use brine_function::{CallResult, Functions, function, registry};
-use brine_host::environment::{all, set, variable};
+use brine_host::environment::{set, variable, variables};
 use brine_value::{Map, Value};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
@@ -52,7 +52,7 @@ pub fn item(_context: &Context, keys: Vec<String>, #[default("".into())] default
 ///     salt '*' environ.items
 #[function]
 pub fn items(_context: &Context) -> CallResult {
-    Ok(all().into_iter().map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
+    Ok(variables().into_iter().map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
 }
 
 /// Set an environment variable for later commands. False unsets it if `false_unsets` is true.
@@ -93,7 +93,7 @@ pub fn setenv(
     }
     let mut answer = Map::new();
     if clear_all {
-        let others = all().into_keys().filter(|name| !environ.contains_key(&Value::from(name.as_str())));
+        let others = variables().into_keys().filter(|name| !environ.contains_key(&Value::from(name.as_str())));
         for name in others {
             answer.insert(name.as_str().into(), setval(context, name, false.into(), false_unsets)?);
         }

@@ -28,7 +28,7 @@ pub fn setenv(
         Ok(wanted) => wanted,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),
     };
-    let have = environment::all();
+    let have = environment::variables();
     // A single empty string equals an unset variable.
     let missing = value.as_str().map(|_| String::new());
     let differs = |(name, value): &(&String, &Option<String>)| have.get(*name).or(missing.as_ref()) != value.as_ref();

@@ -82,7 +82,7 @@ pub struct GetArgs {
 ///     salt '*' pillar.get pkg:apache
 #[function]
 pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
-    let pillar = of(context, args.saltenv.as_deref(), args.pillarenv.as_deref())?;
+    let pillar = compiled_pillar(context, args.saltenv.as_deref(), args.pillarenv.as_deref())?;
     let found = entry_at(&pillar, &args.key, &args.delimiter).cloned();
     let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
     if found.is_none() && matches!(args.default, Fallback::Unset) && context.config().pillar_raise_on_missing {
@@ -163,7 +163,7 @@ pub fn obfuscate(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
 #[function]
 pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
-    let pillar = of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
+    let pillar = compiled_pillar(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
     let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
     let delimiter = text("delimiter").unwrap_or_else(|| ":".to_owned());
     let named: Map = args
@@ -261,7 +261,7 @@ pub fn ext(context: &Context, external: Map, pillar: Option<Map>, unmask: Option
 }
 
 /// Returns the pillar in memory, or compiles that of an environment.
-fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Arc<Map>, CallError> {
+fn compiled_pillar(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Arc<Map>, CallError> {
     if saltenv.is_none() && pillarenv.is_none() {
         return Ok(context.pillar());
     }

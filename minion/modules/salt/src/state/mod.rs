@@ -151,7 +151,7 @@ pub fn single(
     let name = if name.is_nil() { Value::from("None") } else { name };
     let mut low = map! {"state" => module, "fun" => function, "name" => name};
     low.extend(args);
-    one(context, &run, &low)
+    run_low(context, &run, &low)
 }
 
 /// Apply high data.
@@ -179,7 +179,7 @@ pub fn high(
 #[function]
 pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
     let results = match started_with(context, local(context, with(kwargs, [("queue", queue)]))?) {
-        Ok(run) => one(context, &run, &data)?,
+        Ok(run) => run_low(context, &run, &data)?,
         Err(errors) => return brine_state::errors(context, errors),
     };
     Ok(match results {
@@ -390,7 +390,7 @@ fn ran(context: &Context, run: &StateRun, low: Result<Low, Vec<String>>) -> Resu
 }
 
 /// Runs one low chunk. One that cannot be called returns errors.
-fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError> {
+fn run_low(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError> {
     let Some(chunk) = Chunk::from_value(low) else {
         let missing = ["state", "fun", "name"].iter().filter(|name| !low.contains_key(**name));
         return brine_state::errors(context, missing.map(|name| format!("Missing \"{name}\" data")).collect());

@@ -246,7 +246,7 @@ pub fn write_cron_file(context: &Context, user: String, path: String) -> CallRes
 ///     salt '*' cron.write_cron_file_verbose root /tmp/new_cron
 #[function]
 pub fn write_cron_file_verbose(context: &Context, user: String, path: String) -> CallResult {
-    Ok(cmd::all(install(context, &user, &path)?).into())
+    Ok(cmd::result_of_all(install(context, &user, &path)?).into())
 }
 
 /// Outcome of a change of a job or a variable.

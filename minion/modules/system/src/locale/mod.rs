@@ -27,7 +27,7 @@ pub static FUNCTIONS: Functions<Context> = registry!("locale", [list_avail, avai
 ///     salt '*' locale.list_avail
 #[function]
 pub fn list_avail(context: &Context) -> CallResult {
-    Ok(all(context)?.into())
+    Ok(available_locales(context)?.into())
 }
 
 /// Return whether a locale is available.
@@ -38,7 +38,7 @@ pub fn list_avail(context: &Context) -> CallResult {
 #[function]
 pub fn avail(context: &Context, locale: String) -> CallResult {
     let wanted = Locale::parse(&locale).normal();
-    Ok(all(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
+    Ok(available_locales(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
 }
 
 /// Return the system locale.
@@ -148,7 +148,7 @@ pub fn gen_locale(
         context.set_retcode(output.retcode);
         tracing::error!(jid = context.job.jid, locale = whole, "{}", output.stderr);
     }
-    Ok(if verbose { cmd::all(output).into() } else { (output.retcode == 0).into() })
+    Ok(if verbose { cmd::result_of_all(output).into() } else { (output.retcode == 0).into() })
 }
 
 /// A locale such as `ca_ES.UTF-8@valencia UTF-8`.
@@ -187,7 +187,7 @@ impl Locale {
     }
 }
 
-fn all(context: &Context) -> Result<Vec<String>, CallError> {
+fn available_locales(context: &Context) -> Result<Vec<String>, CallError> {
     let output = run(context, &["locale".into(), "-a".into()], &[])?;
     Ok(output.stdout.lines().map(str::to_owned).collect())
 }

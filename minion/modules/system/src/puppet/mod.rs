@@ -234,7 +234,7 @@ fn run_with(context: &Context, args: Vec<Value>, kwargs: Map) -> CallResult {
     let output: Output = context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
     let retcode = if output.retcode == CHANGED { 0 } else { output.retcode };
     context.set_retcode(retcode);
-    Ok(cmd::all(Output { retcode, ..output }).into())
+    Ok(cmd::result_of_all(Output { retcode, ..output }).into())
 }
 
 /// Returns the command line of a run.

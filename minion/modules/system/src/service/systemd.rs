@@ -55,7 +55,7 @@ impl Services for Systemd {
     }
 
     fn all(&self, _context: &Context) -> Result<Vec<String>, CallError> {
-        Ok(all())
+        Ok(unit_names())
     }
 
     fn enabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
@@ -231,7 +231,7 @@ fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, Cal
 }
 
 /// Returns the names of all units that have a unit file, and of scripts.
-fn all() -> Vec<String> {
+fn unit_names() -> Vec<String> {
     let mut names = with_units();
     names.extend(scripts());
     names.sort();

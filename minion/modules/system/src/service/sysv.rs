@@ -24,7 +24,7 @@ impl Services for Scripts {
     }
 
     fn is_available(&self, context: &Context, name: &str) -> Result<bool, CallError> {
-        Ok(all(context)?.iter().any(|service| service == name))
+        Ok(script_names(context)?.iter().any(|service| service == name))
     }
 
     fn is_running(&self, context: &Context, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
@@ -52,7 +52,7 @@ impl Services for Scripts {
     }
 
     fn all(&self, context: &Context) -> Result<Vec<String>, CallError> {
-        all(context)
+        script_names(context)
     }
 
     fn enabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
@@ -61,7 +61,7 @@ impl Services for Scripts {
 
     fn disabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
         let enabled = enabled(context)?;
-        Ok(all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
+        Ok(script_names(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
     }
 }
 
@@ -73,7 +73,7 @@ pub fn level(context: &Context) -> Result<String, CallError> {
 }
 
 /// Returns the names of all services.
-fn all(context: &Context) -> Result<Vec<String>, CallError> {
+fn script_names(context: &Context) -> Result<Vec<String>, CallError> {
     let mut names = names_in("/etc/init.d");
     names.retain(|name| name != "README" && !name.starts_with('.'));
     names.extend(enabled(context)?);

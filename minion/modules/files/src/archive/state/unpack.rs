@@ -121,7 +121,7 @@ impl Extracted {
         let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
         let output = cmd::execute(&context.call, &command, &CommandArgs::read(&kwargs)?)?;
         if output.retcode != 0 {
-            return Ok(Err(cmd::all(output)));
+            return Ok(Err(cmd::result_of_all(output)));
         }
         let mut files: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
         if self.options.is_none() {

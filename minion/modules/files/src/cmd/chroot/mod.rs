@@ -12,7 +12,7 @@ use brine_value::Value;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{CommandArgs, CommandLine, all, finish};
+use super::{CommandArgs, CommandLine, finish, result_of_all};
 
 /// The file systems that are mounted in the root directory, with their types.
 const MOUNTS: [(&str, &str); 3] = [("dev", "devtmpfs"), ("proc", "proc"), ("sys", "sysfs")];
@@ -46,7 +46,7 @@ pub fn run_chroot(context: &Context, root: String, cmd: CommandLine, #[args] arg
     let output = args.program(context, &line).and_then(|program| finish(context, &program, &args));
     end_processes(directory);
     mounted.unmount(context);
-    Ok(all(output?).into())
+    Ok(result_of_all(output?).into())
 }
 
 /// Returns the program that runs a command in a root directory.

@@ -64,7 +64,7 @@ pub fn push_dir(context: &Context, path: String, glob: Option<String>, upload_pa
     let is_selected = |path: &Path| {
         glob.as_ref().is_none_or(|glob| path.file_name().is_some_and(|name| fnmatch(glob, &name.to_string_lossy())))
     };
-    let files = files_below(&root).map_err(|error| file::at(&path, &error))?;
+    let files = files_below(&root).map_err(|error| file::error_at(&path, &error))?;
     let mut sent = false;
     for found in files.iter().filter(|found| is_selected(found)) {
         let below = found.strip_prefix(&root).unwrap_or(found);
@@ -103,7 +103,7 @@ fn send(context: &Context, path: &Path, upload_path: Option<&str>, remove_source
         return Ok(false);
     }
     let shown = path.display().to_string();
-    let at = |error: &io::Error| file::at(&shown, error);
+    let at = |error: &io::Error| file::error_at(&shown, error);
     // The file may have become a named pipe since it was checked; opening it must not block the job.
     let file =
         OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(|error| at(&error))?;
@@ -125,7 +125,7 @@ fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown
             return Err(CallError::Execution(format!("sending {shown} failed: the job was ended")));
         }
         let mut piece = Vec::new();
-        file.by_ref().take(BUFFER_SIZE).read_to_end(&mut piece).map_err(|error| file::at(shown, &error))?;
+        file.by_ref().take(BUFFER_SIZE).read_to_end(&mut piece).map_err(|error| file::error_at(shown, &error))?;
         // An empty file is sent as one empty chunk.
         if piece.is_empty() && loc > 0 {
             return Ok(true);

@@ -62,7 +62,7 @@ pub fn set_selinux_context(
         return Ok(false.into());
     }
     // chcon follows links.
-    let real = user_files::real(&path).map_err(|error| super::at(&path, &error))?;
+    let real = user_files::real(&path).map_err(|error| super::error_at(&path, &error))?;
     words.push(argument(&real.display().to_string())?);
     if persist {
         let keyword = map! {"sel_type" => r#type, "sel_user" => user, "sel_level" => range};

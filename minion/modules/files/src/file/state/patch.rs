@@ -157,7 +157,7 @@ pub(super) fn state(
         return Ok(StateReturn::failed(name, would_not_apply(tried, reject_file.is_some())));
     }
     if context.test {
-        return Ok(StateReturn::predicted(name, "The patch would be applied").with_changes(cmd::all(tried)));
+        return Ok(StateReturn::predicted(name, "The patch would be applied").with_changes(cmd::result_of_all(tried)));
     }
     let done = patched(patch.path(), strip, false)?;
     let applied = done.retcode == 0;
@@ -166,12 +166,12 @@ pub(super) fn state(
     } else {
         StateReturn::failed(name, "Failed to apply patch")
     };
-    Ok(report.with_changes(cmd::all(done)))
+    Ok(report.with_changes(cmd::result_of_all(done)))
 }
 
 fn would_not_apply(tried: Output, keeps_rejects: bool) -> String {
     let hint = " Run state again using the reject_file option to save rejects to a persistent file.";
-    let lines: Map = cmd::all(tried);
+    let lines: Map = cmd::result_of_all(tried);
     let lines: Vec<String> = lines.iter().map(|(key, value): (_, &Value)| format!("{key}: {value}")).collect();
     format!(
         "Patch would not apply cleanly, no changes made. Results of dry-run are below.{}\n\n{}",

@@ -11,7 +11,7 @@ use brine_value::{Map, Value};
 use super::{Dnf, Program};
 use crate::pkg::manager::{Packages, Repositories};
 use crate::pkg::options::{Options, is_true};
-use crate::pkg::rpm::repo_files::{RepoFile, Section, all, comments, describe, differs, written};
+use crate::pkg::rpm::repo_files::{RepoFile, Section, comments, describe, differs, repositories, written};
 use brine_function::arguments::names;
 
 /// Possible paths of the configuration, in the order of the search.
@@ -82,7 +82,7 @@ fn file_for(
     options: &Map,
 ) -> Result<(PathBuf, RepoFile), CallError> {
     let name = repo_name(repo);
-    let find = || all(directories).map_err(CallError::execution);
+    let find = || repositories(directories).map_err(CallError::execution);
     let read = |path: PathBuf| {
         let file = RepoFile::read(&path).map_err(CallError::execution)?;
         Ok((path, file))
@@ -117,7 +117,7 @@ fn file_for(
 
 impl Repositories for Dnf {
     fn all(&self, _context: &Context, args: &Map) -> Result<Map, CallError> {
-        let found = all(&directories(args)?).map_err(CallError::execution)?;
+        let found = repositories(&directories(args)?).map_err(CallError::execution)?;
         let report = found.into_iter().map(|(name, (path, section))| {
             let mut report = section.to_map();
             report.insert("file".into(), path.display().to_string().into());
@@ -127,13 +127,13 @@ impl Repositories for Dnf {
     }
 
     fn one(&self, _context: &Context, repo: &str, args: &Map) -> Result<Map, CallError> {
-        let mut found = all(&directories(args)?).map_err(CallError::execution)?;
+        let mut found = repositories(&directories(args)?).map_err(CallError::execution)?;
         Ok(found.shift_remove(&repo_name(repo)).map(|(_, section)| section.to_map()).unwrap_or_default())
     }
 
     fn delete(&self, _context: &Context, repo: &str, args: &Map) -> Result<Value, CallError> {
         let (directories, repo) = (directories(args)?, repo_name(repo));
-        let Some((path, _)) = all(&directories).map_err(CallError::execution)?.shift_remove(&repo) else {
+        let Some((path, _)) = repositories(&directories).map_err(CallError::execution)?.shift_remove(&repo) else {
             return Ok(format!("Error: the {repo} repo does not exist in {}", format_list(&directories)).into());
         };
         let mut file = RepoFile::read(&path).map_err(CallError::execution)?;

@@ -144,7 +144,10 @@ pub fn uptodate(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let packages = packages(&context.call)?;
-    report(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
+    report(
+        &name,
+        upgrade::upgrade_all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)),
+    )
 }
 
 /// The arguments of `pkg.removed` and `pkg.purged`.

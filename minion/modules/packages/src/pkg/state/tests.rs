@@ -352,12 +352,13 @@ fn an_empty_list_changes_nothing() {
 #[test]
 fn uptodate_upgrades_all_packages() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
-    let mut reported = report(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    reported += &report(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
-    reported += &report(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
+    let mut reported =
+        report(upgrade::upgrade_all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    reported += &report(upgrade::upgrade_all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
+    reported += &report(upgrade::upgrade_all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
     fake.installed.lock().insert("bash".into(), "5.1".into());
-    reported += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    reported += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    reported += &report(upgrade::upgrade_all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    reported += &report(upgrade::upgrade_all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
     insta::assert_snapshot!(reported, @r#"
     None: System update will be performed | {"bash": {"new": "5.2", "old": "5.1"}}
     True: System is already up-to-date | {}

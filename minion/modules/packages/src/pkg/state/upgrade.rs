@@ -110,7 +110,7 @@ pub(super) fn newest(
     Ok(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }.with_changes(done.changes))
 }
 
-pub(super) fn all(
+pub(super) fn upgrade_all(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,

@@ -11,13 +11,13 @@ use indexmap::IndexMap;
 use super::{Call, Zypper, elements, named, words};
 use crate::pkg::manager::{Packages, Repositories};
 use crate::pkg::options::{Options, is_true};
-use crate::pkg::rpm::repo_files::{Section, all, describe, differs};
+use crate::pkg::rpm::repo_files::{Section, describe, differs, repositories};
 
 const REPO_DIRECTORY: &str = "etc/zypp/repos.d";
 
 fn sections(args: &Map) -> Result<IndexMap<String, (PathBuf, Section)>, CallError> {
     let root = Options::read(args).root.unwrap_or_else(|| "/".into());
-    all(&[Path::new(&root).join(REPO_DIRECTORY)]).map_err(CallError::execution)
+    repositories(&[Path::new(&root).join(REPO_DIRECTORY)]).map_err(CallError::execution)
 }
 
 /// Returns a repository in Salt's form: 0 and 1 are booleans, and `NONE` is null.

@@ -121,7 +121,7 @@ pub fn written(value: &Value) -> String {
 }
 
 /// Returns the repositories in the files of several directories, with the file of each.
-pub fn all(directories: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
+pub fn repositories(directories: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
     let mut found = IndexMap::new();
     for directory in directories {
         let mut paths: Vec<PathBuf> =
