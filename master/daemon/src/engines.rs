@@ -26,15 +26,15 @@ pub(crate) fn run(
             let (calls, stopping) = (Arc::clone(&calls), stopping.clone());
             move |_| {
                 let fallback = calls.services.config.python_fallback;
-                match BuiltIn::preferred(&engine, fallback, || calls.custom.has_engine(&engine.module)) {
-                    Some(built_in) => ControlFlow::Continue(built_in),
-                    None => {
-                        let thread = MayBlock::on_dedicated_thread(Handle::current());
-                        let caller = Caller::new(Jid::new(), "engine".to_owned(), Map::new(), thread);
-                        let caller = CustomCaller { calls: &calls, caller: &caller };
-                        ControlFlow::Break(calls.custom.run_engine(&engine, &caller, &stopping))
-                    }
+                if let Some(built_in) =
+                    BuiltIn::preferred(&engine, fallback, || calls.custom.has_engine(&engine.module))
+                {
+                    return ControlFlow::Continue(built_in);
                 }
+                let thread = MayBlock::on_dedicated_thread(Handle::current());
+                let caller = Caller::new(Jid::new(), "engine".to_owned(), Map::new(), thread);
+                let caller = CustomCaller { calls: &calls, caller: &caller };
+                ControlFlow::Break(calls.custom.run_engine(&engine, &caller, &stopping))
             }
         });
         match begun.await.map_err(|error| error.to_string())? {

@@ -152,7 +152,9 @@ impl<A: FnMut(u64) -> Result<Vec<u8>, UpstreamError>> Read for FileChunks<'_, A>
 /// Returns the error of a file that was not copied to its end.
 fn unfinished(path: &str, error: io::Error) -> FetchError {
     let path = path.to_owned();
-    if error.get_ref().is_some_and(|inner| inner.is::<TooLarge>()) {
+    if let Some(inner) = error.get_ref()
+        && inner.is::<TooLarge>()
+    {
         return FetchError::TooLarge { path, limit: MAX_SIZE_IN_MEMORY };
     }
     match error.downcast::<UpstreamError>() {
