@@ -1,5 +1,5 @@
 //! Calls of runner and wheel functions. Each has a jid, an event at its start and one with its result. `call.rs`
-//! represents a single call, `running.rs` the running ones.
+//! represents a single call, `running.rs` the running ones; `services.rs` is what functions work with.
 
 mod call;
 pub mod custom;
@@ -7,6 +7,7 @@ pub mod orchestration;
 mod reactor_handle;
 mod runner_context;
 mod running;
+mod services;
 mod template_functions;
 mod wheel_context;
 mod wheel_services;
@@ -15,39 +16,26 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use brine_bus::Bus;
-use brine_config::MasterConfig;
 use brine_event::{STAMP, stamp};
-use brine_function::{Args, CallError, Function, Functions, Registry};
-use brine_ids::{Jid, MinionId};
-use brine_mask::Mask;
-use brine_master_access::access::Access;
-use brine_master_access::admission::Admission;
-use brine_master_custom::HostFunctions;
-use brine_master_custom::Kind;
-use brine_master_custom::{BuiltIn, CustomModules};
-use brine_master_facts::Facts;
-use brine_master_facts::pillars::{MasterHost, Pillars};
-use brine_master_jobs::Jobs;
+use brine_function::{Args, CallError, Registry};
+use brine_ids::Jid;
+use brine_master_custom::{CustomModules, Kind};
+use brine_master_facts::pillars::MasterHost;
 use brine_master_jobs::checkpoint::Checkpoint;
-use brine_master_store::events::Events;
 use brine_master_store::job_events::NOT_CACHED;
 use brine_master_store::return_events::ReturnEvents;
-use brine_master_store::shared::{OptionalGate, OptionalShared};
-use brine_master_store::storage::Storage;
 use brine_reactor::{Cause, PriorDispatch};
-use brine_runtime::executors::{Blocking, Executor, ExecutorError, Executors, MayBlock, Pending};
+use brine_runtime::executors::{Executor, ExecutorError, MayBlock, Pending};
 use brine_value::{Map, Value, map};
-use brine_zmtp::Publisher;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
-use crate::job_files::JobFiles;
 pub use call::{Caller, REACTION, REACTOR};
 use call::{NewCall, ORCHESTRATIONS};
 pub use reactor_handle::ReactorHandle;
 pub use runner_context::RunnerContext;
 use running::Running;
+pub use services::{MasterModules, Services};
 use template_functions::template_host;
 pub use wheel_context::{WheelContext, WheelHost};
 use wheel_services::WheelServices;
@@ -86,63 +74,6 @@ impl Started {
         };
         let data = result.unwrap_or_else(|error| map! {"return" => error.to_string(), "success" => false});
         map! {"tag" => self.tag, "data" => data}
-    }
-}
-
-/// The parts of a master that runner and wheel functions use.
-pub struct Services {
-    /// The id of the master.
-    pub id: MinionId,
-    /// The configuration.
-    pub config: Arc<MasterConfig>,
-    /// The event bus.
-    pub bus: Bus,
-    /// The events of the master itself.
-    pub events: Events,
-    /// The threads for work that blocks.
-    pub executors: Executors,
-    /// Keys, files and tables.
-    pub storage: Blocking<Storage>,
-    /// The files of jobs for Salt's Python clients.
-    pub job_files: Arc<JobFiles>,
-    /// The publish port.
-    pub publisher: Publisher,
-    /// Users and their permissions.
-    pub access: Arc<Access>,
-    /// Authentication of minions.
-    pub admission: Arc<Admission>,
-    /// What is known about minions.
-    pub facts: Arc<Facts>,
-    /// Publishes and returns.
-    pub jobs: Arc<Jobs>,
-    /// The pillars of minions.
-    pub pillars: Arc<Pillars>,
-    /// The running reactor.
-    pub reactor: ReactorHandle,
-    /// The gate of the reactor, in a cluster.
-    pub gate: OptionalGate,
-    /// The values that the members of a cluster share.
-    pub cluster: OptionalShared,
-    /// Execution functions of the master's host.
-    pub functions: Option<Arc<dyn HostFunctions>>,
-    /// Masks arguments in events and logs.
-    pub mask: Mask,
-}
-
-/// The built-in runner and wheel modules of a master.
-#[derive(Clone, Copy)]
-pub struct MasterModules {
-    /// The runner modules.
-    pub runners: &'static [&'static Functions<RunnerContext>],
-    /// The wheel modules.
-    pub wheels: &'static [&'static Functions<WheelContext>],
-}
-
-impl MasterModules {
-    /// Returns the full names of all functions, for custom modules.
-    pub fn names(self) -> BuiltIn {
-        let runners = Registry::new(self.runners).built_in().map(Function::full_name).collect();
-        BuiltIn { runners, wheels: Registry::new(self.wheels).built_in().map(Function::full_name).collect() }
     }
 }
 
