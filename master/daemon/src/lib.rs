@@ -1,4 +1,4 @@
-//! The Brine master: requests, publishes, keys, jobs and runners around one event bus.
+//! The daemon of a master: connects the crates of `master/` around one event bus, and serves minions and tools.
 //!
 //! [`Master::start`] follows the diagram in ARCHITECTURE.md: first the bus and the storage, then the parts in the order
 //! of their dependencies, the subscribers of the bus, and finally the sockets. Parts do not notify each other; they
@@ -6,17 +6,11 @@
 //!
 //! | part | owns |
 //! |---|---|
-//! | [`events::Events`] | the bus, and the progress of the job cache |
-//! | [`storage::Storage`] | keys, files and tables: everything that blocks on a disk |
-//! | [`facts::Facts`] | grains, mines and presence of minions, and the resolution of targets |
-//! | [`admission::Admission`] | authentication of minions, session keys |
-//! | [`access::Access`] | users: keys, passwords, tokens, and their permissions |
-//! | [`jobs::PublishStream`], [`jobs::Jobs`] | publishes, returns, batches |
-//! | [`pillars::Pillars`] | rendered pillars |
-//! | [`runner_calls::RunnerCalls`] | runner and wheel functions, with access to all parts above |
+//! | `requests`, `peers` | the requests of minions and tools, and calls of minions to others |
+//! | `reactions` | the reactor, and what its reactions do |
 //! | `cluster` | the membership in a cluster: keys, data and events of other masters |
-//! | `custom` | custom runner and wheel modules |
-//! | [`requests::Requests`], `reactions` | the users of the parts: requests of minions and tools, and the reactor |
+//! | `listeners`, `tasks` | the sockets; the subscribers of the bus and periodic work |
+//! | `check` | findings about the configuration before a start |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
