@@ -20,6 +20,11 @@ SUITES = {
 # The tests of a sandbox: several files, since pytest needs seconds to start.
 FILES_AT_A_TIME = 6
 LIMIT_SECONDS = 3600
+# Files that change the daemons of a sandbox for the files after them.
+ALONE = {
+    # It removes a module of `ext_pillar`, without which pillars fail with Brine (docs/differences.md).
+    "tests/pytests/integration/runners/test_saltutil.py",
+}
 Outcomes = dict[str, outcomes.Outcome]
 Keep = typing.Callable[[Outcomes], None]
 # The release has no configuration of pytest.
@@ -66,20 +71,28 @@ def run(salt: Release, tests: list[str], binary: pathlib.Path | None, jobs: int,
     tools = linked(results / "tools", binary) if binary else None
     jobs = jobs or os.cpu_count() or 1
     size = max(1, min(FILES_AT_A_TIME, len(tests) // jobs))
-    parts = [tests[at : at + size] for at in range(0, len(tests), size)]
     found = {}
-    for part in spread(salt, parts, results / "first", tools, jobs):
+    for part in spread(salt, apart(tests, size), results / "first", tools, jobs):
         found |= part
         keep(part)
     again = [outcome.test for outcome in found.values() if outcome.outcome == "failed"]
     if again:
         # The load of the machine may have been the cause.
         print(f"running {len(again)} failed tests once more", flush=True)
-        parts = [part for part in (again[at::jobs] for at in range(jobs)) if part]
+        parts = apart(again, -(-len(again) // jobs))
         for part in spread(salt, parts, results / "second", tools, jobs):
             found |= {test: outcome for test, outcome in part.items() if outcome.outcome == "passed"}
         keep(found)
     return found
+
+
+def apart(tests: list[str], size: int) -> list[list[str]]:
+    """Returns the tests in parts of this size, those of the files `ALONE` in parts of their own."""
+    file_of = {test: test.partition("::")[0] for test in tests}
+    together = [test for test in tests if file_of[test] not in ALONE]
+    parts = [together[at : at + size] for at in range(0, len(together), size)]
+    parts += [[test for test in tests if file_of[test] == alone] for alone in sorted(ALONE)]
+    return [part for part in parts if part]
 
 
 def fresh(parent: pathlib.Path) -> pathlib.Path:
