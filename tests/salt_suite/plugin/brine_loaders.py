@@ -4,6 +4,7 @@ Each call of a function is a run of `salt-call --local` with the configuration t
 carries text alone: arguments are written as YAML, results are read as literals of Python (`--out=raw`), and values that
 cannot be written, such as bytes, are refused. A failure is raised with the message that the program prints. The class
 of Salt's exception is not visible from outside, so the raised one counts as each of those that Salt's functions raise.
+What the program logs as deprecated is a warning of Python.
 """
 
 import ast
@@ -17,6 +18,7 @@ import re
 import shutil
 import subprocess
 import typing
+import warnings
 
 import saltfactories.utils.functional as functional
 import yaml
@@ -211,11 +213,16 @@ class BrineLoaders:
         words += [written(value, key) for key, value in keywords.items()]
         self._configure()
         command = [str(self._tools / "salt-call"), "--local", f"--config-dir={self._configuration.parent}"]
-        command += ["--log-level=quiet", "--out=raw", name, *words]
+        log = self._configuration.parent / "brine.log"
+        log.unlink(missing_ok=True)
+        command += ["--log-level=quiet", f"--log-file={log}", "--log-file-level=warning", "--out=raw", name, *words]
         CALLS.count += 1
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False
         )
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []:
+            if " is deprecated" in line:
+                warnings.warn(line.partition("[WARNING ]")[2], DeprecationWarning, stacklevel=2)
         if not done.stdout.startswith("{"):
             raise failure(done)
         return ast.literal_eval(done.stdout)["local"]

@@ -8,7 +8,7 @@ use brine_x509::{
 };
 
 use super::source::{self, SourceAccess, execution, failed};
-use super::{DAY, days_from_now};
+use super::{DAY, days_from_now, deprecated};
 
 /// A certificate that can be signed, or compared with one that exists.
 pub struct SignableCertificate {
@@ -47,6 +47,7 @@ pub fn with_short_names(mut args: Map) -> Map {
     let renamed = LONG_NAMES.iter().chain(&[("algorithm", "digest")]);
     for (long, short) in renamed {
         if let Some(value) = args.shift_remove(&Value::from(*long)) {
+            deprecated::renamed(long, short);
             args.insert((*short).into(), value);
         }
     }
@@ -229,11 +230,13 @@ fn revoked(value: &Value) -> Map {
     let Some(map) = value.as_map() else { return Map::new() };
     let mut map = match map.values().next() {
         Some(Value::List(parts)) if map.len() == 1 => {
+            deprecated::renamed("a name around a revoked certificate", "a list of mappings");
             parts.iter().filter_map(Value::as_map).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
         }
         _ => map.clone(),
     };
     if let Some(reason) = map.shift_remove(&Value::from("reason")) {
+        deprecated::renamed("reason of a revoked certificate", "extensions: {CRLReason: ...}");
         let extensions = map.entry("extensions".into()).or_insert_with(Value::map);
         if let Some(extensions) = extensions.as_map_mut() {
             extensions.insert("CRLReason".into(), reason);

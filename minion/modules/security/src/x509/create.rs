@@ -9,6 +9,7 @@ use brine_value::{Map, Value};
 use brine_x509::{Certificate, Encoding, PrivateKey, digest};
 
 use super::build::{self, CrlInput, get, with_short_names};
+use super::deprecated::{self, remove_without_effect};
 use super::encode::{self, Encoded, Pkcs12};
 use super::source::{self, SourceAccess, execution, failed};
 use super::{policy, reject_unknown_kwargs};
@@ -21,8 +22,6 @@ pub static FUNCTIONS: Functions<Context> =
 pub const CERTIFICATE_DAYS: i64 = 365;
 /// The default validity of a revocation list in days, as in Salt before 3009.
 pub const CRL_DAYS: i64 = 100;
-/// Arguments of old releases that have no effect.
-const IGNORED: [&str; 6] = ["text", "version", "serial_bits", "cipher", "verbose", "asObj"];
 
 /// The arguments of `x509.create_certificate`.
 #[derive(Args)]
@@ -97,7 +96,7 @@ pub fn new_certificate(
     kwargs: Map,
     encoding: Encoding,
 ) -> Result<(Certificate, Option<PrivateKey>), CallError> {
-    let mut kwargs = without_ignored(with_short_names(kwargs));
+    let mut kwargs = remove_without_effect(with_short_names(kwargs));
     if get(&kwargs, "days_valid").is_none() && get(&kwargs, "not_after").is_none() {
         kwargs.insert("days_valid".into(), CERTIFICATE_DAYS.into());
     }
@@ -121,11 +120,6 @@ pub fn new_certificate(
     let certificate = built.sign()?;
     policy::copy(&certificate, &args)?;
     Ok((certificate, built.private_key))
-}
-
-fn without_ignored(mut kwargs: Map) -> Map {
-    kwargs.retain(|name, _| !name.as_str().is_some_and(|name| IGNORED.contains(&name)));
-    kwargs
 }
 
 /// Returns the encoded structure, or writes it to a file.
@@ -183,7 +177,7 @@ pub struct CrlArgs {
 ///         revoked="[{'certificate': '/etc/pki/certs/www1.crt', 'revocation_date': '2015-03-01 00:00:00'}]"
 #[function]
 pub fn create_crl(_context: &Context, #[args] args: CrlArgs) -> CallResult {
-    reject_unknown_kwargs(&without_ignored(args.kwargs))?;
+    reject_unknown_kwargs(&remove_without_effect(args.kwargs))?;
     let is_text = encode::is_pem(&args.encoding)?;
     let digest = digest(&args.digest).map_err(failed)?;
     let (plan, key) = build::revocation_list(&CrlInput {
@@ -221,7 +215,7 @@ pub fn create_csr(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let is_text = encode::is_pem(&encoding)?;
-    let mut args = without_ignored(kwargs);
+    let mut args = remove_without_effect(kwargs);
     args.entry("digest".into()).or_insert(digest.into());
     args.extend([
         (Value::from("private_key"), private_key),
@@ -254,8 +248,11 @@ pub fn create_private_key(
     #[default(false)] raw: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let mut kwargs = without_ignored(kwargs);
+    let mut kwargs = remove_without_effect(kwargs);
     let bits = kwargs.shift_remove(&Value::from("bits")).and_then(|bits| bits.as_i64());
+    if bits.is_some() {
+        deprecated::renamed("bits", "keysize");
+    }
     reject_unknown_kwargs(&kwargs)?;
     encode::check_key_encoding(&encoding)?;
     let key = PrivateKey::generate(&algo, bits.or(keysize)).map_err(failed)?;

@@ -14,6 +14,7 @@
 
 mod build;
 mod create;
+mod deprecated;
 mod encode;
 mod pems;
 mod policy;
@@ -174,7 +175,7 @@ pub fn get_public_key(
     #[allow(non_snake_case)]
     asObj: Value,
 ) -> CallResult {
-    let _ = asObj;
+    deprecated::all_without_effect(&[("asObj", &asObj)]);
     Ok(source::public_key(&key, passphrase.as_deref())?.to_pem().into())
 }
 

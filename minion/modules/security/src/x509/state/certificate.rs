@@ -8,6 +8,7 @@ use brine_x509::{Certificate, Encoding, Loaded, X509Error, changes as extension_
 use super::{Content, FileArgs, Managed};
 use crate::x509::build::{self, SignableCertificate, get, with_short_names};
 use crate::x509::create::{CERTIFICATE_DAYS, new_certificate};
+use crate::x509::deprecated::remove_without_effect;
 use crate::x509::encode::{self, Pkcs12};
 use crate::x509::source::{SourceAccess, execution, failed};
 use crate::x509::{days_from_now, policy};
@@ -65,7 +66,7 @@ pub fn certificate_managed(context: &StateContext, #[args] mut args: Certificate
 fn state(managed: &Managed<'_>, args: &CertificateArgs) -> Result<StateReturn, CallError> {
     let encoding = Encoding::parse(&args.encoding).map_err(failed)?;
     encode::check_chain(encoding, &args.append_certs)?;
-    let mut kwargs = with_short_names(args.kwargs.clone());
+    let mut kwargs = with_short_names(remove_without_effect(args.kwargs.clone()));
     if get(&kwargs, "days_valid").is_none() && get(&kwargs, "not_after").is_none() {
         kwargs.insert("days_valid".into(), CERTIFICATE_DAYS.into());
     }

@@ -7,7 +7,7 @@ use brine_x509::{LoadedKey, PrivateKey, X509Error};
 
 use super::{Content, FileArgs, Managed};
 use crate::x509::source::{execution, failed, read_file};
-use crate::x509::{encode, reject_unknown_kwargs};
+use crate::x509::{deprecated, encode, reject_unknown_kwargs};
 
 /// Changes that need no new key.
 const FORMAT_CHANGES: [&str; 2] = ["encoding", "passphrase"];
@@ -58,7 +58,10 @@ pub struct PrivateKeyArgs {
 #[function]
 pub fn private_key_managed(context: &StateContext, #[args] mut args: PrivateKeyArgs) -> CallResult {
     reject_unknown_kwargs(&args.kwargs)?;
-    let _ = (&args.cipher, &args.verbose, &args.text);
+    deprecated::all_without_effect(&[("cipher", &args.cipher), ("verbose", &args.verbose), ("text", &args.text)]);
+    if args.bits.is_some() {
+        deprecated::renamed("bits", "keysize");
+    }
     args.keysize = args.bits.or(args.keysize);
     if !args.file.mode.is_truthy() {
         args.file.mode = "0400".into();

@@ -7,6 +7,7 @@ use brine_x509::{Request, changes as extension_changes};
 
 use super::{Content, FileArgs, Managed};
 use crate::x509::build::{self, with_short_names};
+use crate::x509::deprecated::remove_without_effect;
 use crate::x509::encode::is_pem;
 use crate::x509::source::failed;
 
@@ -30,7 +31,7 @@ pub fn csr_managed(
     #[args] file: FileArgs,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let mut args = kwargs;
+    let mut args = remove_without_effect(kwargs);
     args.entry("digest".into()).or_insert(digest.into());
     args.insert("private_key".into(), private_key);
     args.insert("private_key_passphrase".into(), private_key_passphrase.into());

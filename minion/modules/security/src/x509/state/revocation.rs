@@ -12,7 +12,7 @@ use crate::x509::build::{self, CrlInput};
 use crate::x509::create::CRL_DAYS;
 use crate::x509::encode::is_pem;
 use crate::x509::source::failed;
-use crate::x509::{days_from_now, reject_unknown_kwargs};
+use crate::x509::{days_from_now, deprecated, reject_unknown_kwargs};
 
 /// The default number of days before the next list is due at which a list is renewed, as in Salt before 3009.
 const DAYS_REMAINING: i64 = 30;
@@ -63,7 +63,7 @@ pub struct CrlArgs {
 #[function]
 pub fn crl_managed(context: &StateContext, #[args] args: CrlArgs) -> CallResult {
     reject_unknown_kwargs(&args.kwargs)?;
-    let _ = &args.text;
+    deprecated::all_without_effect(&[("text", &args.text)]);
     let managed = Managed { context, name: &args.name, file: &args.file, noun: "certificate revocation list" };
     managed.result(state(&managed, &args))
 }
