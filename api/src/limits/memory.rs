@@ -148,8 +148,8 @@ impl Reservation {
         }
     }
 
-    /// Changes the size, and ends the slowest reservations for it. Returns whether there is memory; for what is larger than
-    /// a share there is none.
+    /// Changes the size, and ends the slowest reservations for it. Returns whether the memory is reserved; a size above the
+    /// share never is.
     pub fn resize_at_once(&self, bytes: usize) -> bool {
         if bytes > self.memory.share {
             return false;

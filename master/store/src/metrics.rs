@@ -1,4 +1,4 @@
-//! The metrics of what is stored: keys, and the returns of jobs.
+//! The metrics of keys and of stored returns.
 
 brine_metrics::metrics! {
     counter AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";

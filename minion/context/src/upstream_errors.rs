@@ -18,7 +18,7 @@ pub enum UpstreamError {
     NoMaster {
         /// The name of the command.
         command: String,
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
     },
     /// The minion works without a master, and has no bus for an event.

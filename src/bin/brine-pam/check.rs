@@ -1,4 +1,4 @@
-//! The check of one user, and what it must not leave behind or inherit.
+//! Checks one user with PAM, without inherited descriptors and core dumps.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;

@@ -171,7 +171,7 @@ mod tests {
         address
     }
 
-    /// Connects, and returns the connection and what is received until it is greeted or closed.
+    /// Connects, and returns the connection and its greeting, which is empty if the server closes it.
     async fn greeting(address: SocketAddr) -> (TcpStream, String) {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let mut greeting = String::new();

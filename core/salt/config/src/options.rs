@@ -63,7 +63,7 @@ pub struct BadOption {
 pub struct InvalidOption {
     /// The name of the option.
     pub option: &'static str,
-    /// What is wrong, and what to do.
+    /// The error and its remedy.
     pub reason: String,
 }
 

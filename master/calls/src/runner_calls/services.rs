@@ -44,7 +44,7 @@ pub struct Services {
     pub access: Arc<Access>,
     /// Authentication of minions.
     pub admission: Arc<Admission>,
-    /// What is known about minions.
+    /// Grains, mines and presence of minions; targets.
     pub facts: Arc<Facts>,
     /// Publishes and returns.
     pub jobs: Arc<Jobs>,

@@ -71,7 +71,7 @@ pub static MODULES: &[&Functions<RunnerContext>] = &[
     &test::FUNCTIONS,
 ];
 
-/// Returns keyword arguments without those that the publisher adds.
+/// Removes the keyword arguments that the publisher adds.
 pub fn public(mut kwargs: Map) -> Map {
     kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with("__")));
     kwargs
