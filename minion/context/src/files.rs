@@ -18,7 +18,7 @@ pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec
         }
         Some(("http" | "https", _)) => brine_host::web::fetch(&context.web(), url).map(Some),
         Some(("file", path)) => Ok(std::fs::read(path).ok()),
-        Some(_) => Err(format!("sources of this kind are not supported: {url}")),
+        Some(_) => Err(format!("sources of this kind are not supported: {}", brine_host::web::redacted(url))),
         None => Ok(std::fs::read(url).ok()),
     }
 }

@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use brine_value::percent_encoded_path;
+use rustls::CertificateError;
 use ureq::http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
     IF_NONE_MATCH, LOCATION, TRANSFER_ENCODING, USER_AGENT,
@@ -223,12 +224,37 @@ fn without_dots(path: &str) -> String {
 /// Returns the message of an error; that of the operating system if there is one.
 pub(super) fn message(error: &ureq::Error) -> String {
     match error {
-        ureq::Error::Io(error) => match error.raw_os_error() {
-            Some(number) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
-            None => unresolved(&error.to_string()),
+        ureq::Error::Io(error) => match (error.raw_os_error(), error.get_ref()) {
+            (Some(number), _) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
+            (None, Some(cause)) if let Some(error) = cause.downcast_ref() => tls_message(error),
+            (None, _) => unresolved(&error.to_string()),
         },
+        ureq::Error::Rustls(error) => tls_message(error),
         other => other.to_string(),
     }
+}
+
+/// Returns the message of an error of TLS. A certificate that is not accepted has the words of OpenSSL, which users of
+/// Salt search for.
+fn tls_message(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(reason) = error else { return error.to_string() };
+    let reason = match reason {
+        CertificateError::UnknownIssuer => "unable to get local issuer certificate".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "certificate has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "certificate is not yet valid".to_owned()
+        }
+        CertificateError::Revoked => "certificate revoked".to_owned(),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("Hostname mismatch: {reason}")
+        }
+        // An authority's certificate that a server shows as its own is one that it has signed itself.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "self-signed certificate".to_owned()
+        }
+        other => other.to_string(),
+    };
+    format!("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {reason}")
 }
 
 /// Returns the message of a failed name resolution with the resolver's error number, as in Python; other messages

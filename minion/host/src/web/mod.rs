@@ -170,7 +170,7 @@ pub enum WebError {
     Write(std::io::Error),
 }
 
-/// Removes user names and passwords from the URLs in a text.
+/// Removes user names and passwords from the URLs in a text; a user without a password stays, except for web servers.
 pub fn redacted(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -179,7 +179,7 @@ pub fn redacted(text: &str) -> String {
         shown += before;
         let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"".contains(c)).unwrap_or(after.len());
         let is_web = before.ends_with("http://") || before.ends_with("https://");
-        rest = match after[..end].rfind('@').filter(|_| is_web) {
+        rest = match after[..end].rfind('@').filter(|login| is_web || after[..*login].contains(':')) {
             Some(login) => {
                 shown += "<redacted>";
                 &after[login..]

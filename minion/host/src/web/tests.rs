@@ -63,7 +63,29 @@ fn servers_are_trusted_by_their_authority() {
     assert_eq!(with(Some(&bundle), false).unwrap(), b"ok");
     assert_eq!(with(None, true).unwrap(), b"ok");
     let report = with(None, false).unwrap_err().to_string();
-    assert!(report.contains("UnknownIssuer"), "{report}");
+    let failed = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: ";
+    assert_eq!(report, format!("{failed}unable to get local issuer certificate"));
+}
+
+#[test]
+fn errors_of_certificates_have_the_words_of_openssl() {
+    use rustls::{CertificateError, Error, OtherError};
+    for (reason, expected) in [
+        (CertificateError::Expired, "certificate has expired"),
+        (CertificateError::NotValidYet, "certificate is not yet valid"),
+        (CertificateError::Revoked, "certificate revoked"),
+        (CertificateError::Other(OtherError(Arc::new(std::io::Error::other("CaUsedAsEndEntity")))), {
+            "self-signed certificate"
+        }),
+        (CertificateError::UnknownIssuer, "unable to get local issuer certificate"),
+    ] {
+        // As ureq hands it on: within an error of input and output, or alone.
+        let error = Error::InvalidCertificate(reason);
+        let wrapped = ureq::Error::Io(std::io::Error::new(std::io::ErrorKind::InvalidData, error.clone()));
+        let message = format!("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {expected}");
+        assert_eq!(WebError::Request(wrapped).to_string(), message);
+        assert_eq!(WebError::Request(ureq::Error::Rustls(error)).to_string(), message);
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ use sha2::Digest;
 
 use crate::archive::{Format, PrivateCopy, needs_password};
 use crate::file::state::{cached, source};
+use brine_host::web::redacted;
 use owners::Enforced;
 
 /// State functions of `archive`.
@@ -74,8 +75,7 @@ impl Extracted {
         if let Some(path) = local.as_ref().filter(|path| !path.is_file()) {
             return Err(failed(format!("Source file '{}' does not exist", path.display())));
         }
-        let shown =
-            local.as_ref().map_or_else(|| brine_host::web::redacted(&source), |path| path.display().to_string());
+        let shown = local.as_ref().map_or_else(|| redacted(&source), |path| path.display().to_string());
         let format = self.format(&source).map_err(failed)?;
         let (by_unzip, mut warnings) = self.program(format).map_err(failed)?;
         let trim = match &self.trim {
@@ -90,7 +90,7 @@ impl Extracted {
             None => None,
         };
         let archive = local.clone().or_else(|| cached::cache_path(context, &source));
-        let Some(archive) = archive else { return Err(failed(format!("Invalid source \"{source}\""))) };
+        let Some(archive) = archive else { return Err(failed(format!("Invalid source \"{}\"", redacted(&source)))) };
         if self.skip_list
             && let (Some(hash), Some(before)) = (&hash, self.stored_hash(context, &archive))
             && hash.hex == before
@@ -261,7 +261,7 @@ impl Extracted {
         let Some(several) = self.source.as_list() else {
             let source = self.source.to_string();
             return if source.is_empty() {
-                Err(format!("Invalid source \"{source}\""))
+                Err(format!("Invalid source \"{}\"", redacted(&source)))
             } else {
                 Ok((source, self.verify.clone()))
             };

@@ -6,6 +6,7 @@ use brine_context::Context;
 use brine_function::arguments::refuse;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
+use brine_host::web;
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
@@ -35,7 +36,7 @@ pub fn extract_hash(
 }
 
 /// Return a hash and its type: of `source_hash`, which is a hash, `type=hash`, or the path or URL of a file of hashes.
-/// `verify_ssl` is without effect: the certificates of servers are verified. `source_hash_sig` is refused; without it
+/// With `verify_ssl=False` the certificate of its server is not verified. `source_hash_sig` is refused; without it
 /// `sig_backend`, `keyring` and `gnupghome` are without effect.
 ///
 /// CLI Example:
@@ -50,6 +51,7 @@ pub fn get_source_sum(
     #[default] source_hash: String,
     source_hash_name: Option<String>,
     #[default("base".into())] saltenv: String,
+    #[default(true)] verify_ssl: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let refused = [
@@ -64,10 +66,14 @@ pub fn get_source_sum(
     if !source_hash.contains("://") && !source_hash.starts_with('/') {
         return Err(CallError::Execution(invalid_source_hash(&source_hash)));
     }
-    let content = brine_context::files::content(context, &source_hash, &saltenv).map_err(CallError::Execution)?;
-    let content = content.ok_or_else(|| {
-        CallError::Execution(format!("Source hash file {} not found", brine_host::web::redacted(&source_hash)))
-    })?;
+    let content = if source_hash.starts_with("https://") {
+        web::fetch_from(&context.web(), &source_hash, !verify_ssl).map(Some)
+    } else {
+        brine_context::files::content(context, &source_hash, &saltenv)
+    };
+    let content = content.map_err(CallError::Execution)?;
+    let content = content
+        .ok_or_else(|| CallError::Execution(format!("Source hash file {} not found", web::redacted(&source_hash))))?;
     let names = [source_hash_name.unwrap_or_default(), file_name, source];
     match found(&String::from_utf8_lossy(&content), "", &names) {
         Some(hash) => Ok(described(hash).into()),

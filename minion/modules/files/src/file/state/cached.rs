@@ -90,8 +90,8 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         Ok(content) => content,
         Err(Problem::HashMismatch(error)) => return StateReturn::failed(name, error),
         Err(problem) => {
-            tracing::error!(name, ?problem, "caching a file failed");
-            let comment = format!("Failed to cache {name}, check minion log for more information");
+            tracing::error!(name = redacted(name), ?problem, "caching a file failed");
+            let comment = format!("Failed to cache {}, check minion log for more information", redacted(name));
             return StateReturn::failed(name, comment);
         }
     };
@@ -112,7 +112,7 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     }
     match file_cache::store(&path, &content) {
         Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
-        Err(error) => StateReturn::failed(name, format!("Failed to cache {name}: {error}")),
+        Err(error) => StateReturn::failed(name, format!("Failed to cache {}: {error}", redacted(name))),
     }
 }
 

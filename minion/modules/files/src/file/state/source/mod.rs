@@ -169,7 +169,8 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     let is_remote = is_remote(source);
     if source.contains("://") && !is_remote && !source.starts_with("file://") {
         return Err(Problem::Invalid(format!(
-            "source is invalid: expected a path or a URL of salt, file, http or https, got {source}"
+            "source is invalid: expected a path or a URL of salt, file, http or https, got {}",
+            web::redacted(source)
         )));
     }
     let wanted = match &verify.hash {
@@ -186,7 +187,8 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     }
     if wanted.is_none() && !verify.skip && !verify.use_etag {
         return Err(Problem::Invalid(format!(
-            "Unable to verify upstream hash of source file {source}, please set source_hash or set skip_verify to True"
+            "Unable to verify upstream hash of source file {}, please set source_hash or set skip_verify to True",
+            web::redacted(source)
         )));
     }
     // A file with the expected hash is not fetched again.
@@ -197,7 +199,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
         return Ok(have);
     }
     let content = fetched(context, source, verify)
-        .map_err(|error| Problem::Invalid(format!("Failed to cache {source}: {error}")))?;
+        .map_err(|error| Problem::Invalid(format!("Failed to cache {}: {error}", web::redacted(source))))?;
     checked(name, content, wanted.as_ref())
 }
 
@@ -213,7 +215,7 @@ fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>
     }
     let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
     let path = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
-    let path = path.ok_or_else(|| format!("{url} does not exist"))?;
+    let path = path.ok_or_else(|| format!("{} does not exist", web::redacted(url)))?;
     std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -298,11 +300,12 @@ fn missing_hash_file(written: &str, problem: &Problem) -> String {
 /// Returns the message for a `source_hash` that is neither a hash nor a file of hashes.
 pub(crate) fn invalid_source_hash(written: &str) -> String {
     format!(
-        "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
+        "Source hash {} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
          <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote hash file. \
          Supported protocols for remote hash files are: salt, file, http, https, ftp, swift, s3. The hash may also not \
          be of a valid length, the following are supported hash types and lengths: md5 (32), sha1 (40), sha224 (56), \
-         sha256 (64), sha384 (96), sha512 (128)."
+         sha256 (64), sha384 (96), sha512 (128).",
+        web::redacted(written)
     )
 }
 

@@ -54,6 +54,28 @@ fn sources_and_templates_are_used() {
 }
 
 #[test]
+fn logins_in_urls_are_not_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = directory.path().join("f").display().to_string();
+    for source in ["https://me:hidden@127.0.0.1:1/a.tar", "ftp://me:hidden@127.0.0.1/a.tar"] {
+        for (function, args) in [
+            ("file.managed", map! {"name" => &name, "source" => source}),
+            ("file.managed", map! {"name" => &name, "source" => source, "skip_verify" => true}),
+            ("file.managed", map! {"name" => &name, "source" => source, "source_hash" => format!("{source}.sha256")}),
+            ("file.managed", map! {"name" => &name, "source" => source, "source_hash" => source}),
+            ("file.cached", map! {"name" => source, "skip_verify" => true}),
+            ("file.cached", map! {"name" => source, "source_hash" => format!("{source}.sha256")}),
+            ("archive.extracted", map! {"name" => &name, "source" => source, "skip_verify" => true}),
+            ("archive.extracted", map! {"name" => &name, "source" => source, "source_hash" => source}),
+        ] {
+            let (result, comment, _) = run(function, args.clone(), false);
+            assert_eq!(result, Some(false), "{function} {args:?}: {comment}");
+            assert!(!comment.contains("hidden"), "{function} {args:?}: {comment}");
+        }
+    }
+}
+
+#[test]
 fn unmanageable_files_report_the_cause() {
     for (args, comment) in [
         (map! {"name" => "relative"}, "Specified file relative is not an absolute path"),
