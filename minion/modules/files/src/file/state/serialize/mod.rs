@@ -8,8 +8,12 @@ use brine_system::files;
 use brine_value::{Map, Value, json, list, map, msgpack, python};
 use brine_yaml::traverse;
 
+use self::options::FormatOptions;
 use super::{contents, managed};
 use crate::file::backups;
+
+mod configparser;
+mod options;
 
 /// The arguments of `file.serialize`.
 #[derive(Args)]
@@ -25,10 +29,11 @@ pub struct SerializeArgs {
     formatter: Option<String>,
     /// Format: `yaml` by default, `json`, `python`, `configparser`, `msgpack`, `toml`, or the name of a custom serializer module.
     serializer: Option<String>,
-    /// Options of the serializer, such as `indent`.
+    /// Options of the serializer: `indent` and `sort_keys` for `json`; `indent`, `default_flow_style` and
+    /// `allow_unicode` for `yaml`; `defaults` for `configparser`. Others are refused.
     #[default]
     serializer_opts: Value,
-    /// Options of the custom deserializer module that reads existing data.
+    /// Options of the deserializer that reads existing data: `defaults` for `configparser`, any for a custom module.
     #[default]
     deserializer_opts: Value,
     /// Whether the data is merged into the existing data of the file.
@@ -139,12 +144,16 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         let failed = |error: String| format!("Failed to deserialize existing data: {error}");
         let own = &context.call.minion.custom;
         let options = merged_options(&wanted.deserializer_options);
-        let own = own.deserialize(&context.call, &wanted.format, is_built_in, text.as_str().into(), options);
+        let own = own.deserialize(&context.call, &wanted.format, is_built_in, text.as_str().into(), options.clone());
         let have = match wanted.format.as_str() {
             _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
             "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
             "toml" => toml::load(&text).map_err(|error| failed(error.to_string()))?,
+            "configparser" => {
+                let defaults = FormatOptions::new(&options, "deserializer_opts", "configparser")?.defaults();
+                configparser::load(&text, &defaults).map_err(failed)?.into()
+            }
             other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
         };
         if let (Value::Map(have), Value::Map(more)) = (have, &data) {
@@ -159,17 +168,12 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     if let Some(serialized) = own.serialize(&context.call, &wanted.format, is_built_in, data.clone(), options.clone()) {
         return Ok((serialized.map_err(CallError::message)?, merged));
     }
-    let option = |name: &str| options.get(name).cloned();
+    let options = FormatOptions::new(&options, "serializer_opts", &wanted.format)?;
     let text = match wanted.format.as_str() {
-        "yaml" => {
-            let flow = option("default_flow_style").is_some_and(|flow| flow.is_truthy());
-            let style = if flow { brine_yaml::Style::FLOW } else { brine_yaml::Style::BLOCK };
-            brine_yaml::dump(&data, brine_yaml::Style { ascii: true, ..style })
-        }
+        "yaml" => brine_yaml::dump(&data, options.yaml_style()?),
         "json" => {
-            let indent = option("indent").and_then(|indent| indent.as_i64()).unwrap_or(2);
-            let data = if option("sort_keys") == Some(Value::Bool(false)) { data } else { json::sorted(&data) };
-            json::to_json_pretty(&data, usize::try_from(indent).unwrap_or(0).min(64))
+            let data = if options.is("sort_keys", true) { json::sorted(&data) } else { data };
+            json::to_json_pretty(&data, options.indent(2)?.min(64))
         }
         "python" => python::repr(&data),
         "toml" => toml::dump(&data).map_err(|error| error.to_string())?,
@@ -180,7 +184,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         "configparser"
             if data.as_map().is_some_and(|sections| sections.values().all(|values| values.as_map().is_some())) =>
         {
-            ini(&data)
+            configparser::dump(data.as_map().unwrap_or(&Map::new()), &options.defaults())
         }
         "configparser" => return Err("dataset is invalid: expected a mapping of sections to mappings".into()),
         other => {
@@ -197,21 +201,6 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
 fn merged_options(options: &Value) -> Map {
     let of_list = options.as_list().into_iter().flatten().filter_map(Value::as_map);
     of_list.chain(options.as_map()).flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-/// Formats sections of `name = value` lines.
-fn ini(data: &Value) -> String {
-    let mut out = String::new();
-    for (section, values) in data.as_map().into_iter().flatten() {
-        out.push_str(&format!("[{section}]\n"));
-        for (name, value) in values.as_map().into_iter().flatten() {
-            // Further lines of a value are indented.
-            let value = value.to_string().replace('\n', "\n\t");
-            out.push_str(&format!("{} = {value}\n", name.to_string().to_lowercase()));
-        }
-        out.push('\n');
-    }
-    out + "\n"
 }
 
 /// Returns `{key: {old, new}}` for all differences, at every depth.
@@ -248,9 +237,23 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_written_as_by_configparser() {
-        assert_eq!(ini(&map! {"s" => map! {"m" => "a\nb"}}.into()), "[s]\nm = a\n\tb\n\n\n");
-        let data = map! {"a" => map! {"Key" => 1}, "b" => map! {}};
-        assert_eq!(ini(&data.into()), "[a]\nkey = 1\n\n[b]\n\n\n");
+    fn options_that_a_format_lacks_are_refused() {
+        for (format, options, expected) in [
+            ("json", map! {"indent" => 4, "sort_keys" => false}, ""),
+            ("json", map! {"separators" => list![",", ": "]}, ""),
+            ("yaml", map! {"indent" => 4, "default_flow_style" => true, "allow_unicode" => true}, ""),
+            ("configparser", map! {"defaults" => map! {}}, ""),
+            ("json", map! {"separators" => list![",", ":"]}, "expected [\",\", \": \"], got [\",\", \":\"]"),
+            ("yaml", map! {"width" => 200}, "expected allow_unicode, default_flow_style, indent, got width"),
+            ("toml", map! {"pretty" => true}, "expected no options for toml, got pretty"),
+            ("yaml", map! {"indent" => 12}, "expected a number from 2 to 9, got 12"),
+        ] {
+            let built = FormatOptions::new(&options, "serializer_opts", format)
+                .and_then(|options| if format == "yaml" { options.yaml_style().map(|_| ()) } else { Ok(()) });
+            match built {
+                Ok(()) => assert_eq!(expected, "", "{format} {options:?}"),
+                Err(error) => assert!(error.ends_with(expected) && !expected.is_empty(), "{error}"),
+            }
+        }
     }
 }
