@@ -360,14 +360,35 @@ pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize
 ///
 ///     salt '*' file.touch /var/log/emptyfile
 #[function]
-pub fn touch(_context: &Context, name: String, atime: Option<u64>, mtime: Option<u64>) -> CallResult {
+pub fn touch(_context: &Context, name: String, #[default] atime: Value, #[default] mtime: Value) -> CallResult {
+    let now = SystemTime::now();
+    let time = |given| seconds(given)?.map_or(Some(now), file_time);
+    let (Some(accessed), Some(modified)) = (time(&atime), time(&mtime)) else {
+        return Err(CallError::Invocation {
+            function: "file.touch".into(),
+            message: "atime and mtime must be integers".into(),
+        });
+    };
     let path = expand(&name);
     user_files::create(&path).map_err(|error| CallError::Execution(super::reason(&error)))?;
-    let time = |given: Option<u64>| {
-        given.map_or_else(SystemTime::now, |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
-    };
-    user_files::set_times(&path, time(atime), time(mtime)).map_err(|error| error_at(&name, &error))?;
+    user_files::set_times(&path, accessed, modified).map_err(|error| error_at(&name, &error))?;
     Ok(true.into())
+}
+
+/// Reads a time in seconds since 1970, also as text; the inner `None` is no time.
+pub(super) fn seconds(time: &Value) -> Option<Option<i64>> {
+    match time {
+        Value::Str(text) if !text.is_empty() => text.trim().parse().ok().map(Some),
+        time if !time.is_truthy() => Some(None),
+        time => time.as_i64().map(Some),
+    }
+}
+
+/// Returns a time that file systems know; `None` is one that they do not.
+pub(super) fn file_time(seconds: i64) -> Option<SystemTime> {
+    let distance = Duration::from_secs(seconds.unsigned_abs());
+    let epoch = SystemTime::UNIX_EPOCH;
+    if seconds < 0 { epoch.checked_sub(distance) } else { epoch.checked_add(distance) }
 }
 
 /// Creates a directory and its parents; new ones get this owner and mode.

@@ -43,6 +43,8 @@ use attributes::{Attributes, OwnerArgs};
 pub use contents::content;
 pub use managed::difference;
 use operations::ParentDirectories;
+
+use crate::file::operations::seconds;
 pub(crate) use operations::{copy_tree, replace_link};
 pub(crate) use pattern::Selection;
 
@@ -165,13 +167,8 @@ pub fn touch(
     #[default] mtime: Value,
     #[default(false)] makedirs: bool,
 ) -> CallResult {
-    let seconds = |time: &Value| match time {
-        Value::Str(text) if !text.is_empty() => text.trim().parse().map(Some).map_err(|_| ()),
-        time if !time.is_truthy() => Ok(None),
-        time => time.as_i64().map(Some).ok_or(()),
-    };
     match (seconds(&atime), seconds(&mtime)) {
-        (Ok(atime), Ok(mtime)) => Ok(operations::touch(context, &name, (atime, mtime), makedirs).into()),
+        (Some(atime), Some(mtime)) => Ok(operations::touch(context, &name, (atime, mtime), makedirs).into()),
         _ => Ok(StateReturn::failed(&name, "atime and mtime must be integers").into()),
     }
 }

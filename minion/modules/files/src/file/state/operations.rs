@@ -11,6 +11,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 
 use super::attributes::{Attributes, directory_mode, parse_mode, primary_group};
 use super::invalid_path;
+use crate::file::operations::file_time;
 
 /// Whether missing parent directories are created, and their mode and owner.
 #[derive(Debug, Clone, Copy, Default)]
@@ -300,10 +301,7 @@ pub(super) fn touch(
     }
     let now = std::time::SystemTime::now();
     let at = |seconds: Option<i64>| {
-        let Some(seconds) = seconds else { return Ok(now) };
-        let distance = std::time::Duration::from_secs(seconds.unsigned_abs());
-        let epoch = std::time::UNIX_EPOCH;
-        let time = if seconds < 0 { epoch.checked_sub(distance) } else { epoch.checked_add(distance) };
+        let time = seconds.map_or(Some(now), file_time);
         time.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::InvalidInput))
     };
     match user_files::create(path).and_then(|()| user_files::set_times(path, at(accessed)?, at(modified)?)) {
