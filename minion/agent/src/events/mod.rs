@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use brine_bus::{Bus, Filter, Start};
 use brine_context::MasterEvent;
-use brine_context::local_bus::QUESTION;
+use brine_context::local_bus::{MODULES_REFRESHED, PILLAR_REFRESHED, QUESTION};
 use brine_event::{Event, SEQ, STAMP};
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 use tokio_util::sync::CancellationToken;
 
 use crate::{beacons, schedule};
@@ -53,7 +53,7 @@ pub(crate) trait MasterSession: Send + Sync + 'static {
 
 /// Handles the events that Salt's tools and the minion's own components publish for a minion. `fire_master`, beacon
 /// events and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh pillar
-/// and grains; `module_refresh` reloads custom modules.
+/// and grains; `module_refresh` reloads custom modules. As in Salt, an event tells that a refresh is complete.
 pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
@@ -82,7 +82,10 @@ pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: B
             }
             "module_refresh" => {
                 session.refresh_modules();
-                Ok(())
+                match event.data().get("notify").is_some_and(Value::is_truthy) {
+                    true => completed(&bus, MODULES_REFRESHED, &event).await,
+                    false => Ok(()),
+                }
             }
             "grains_refresh" => {
                 session.refresh_modules();
@@ -90,15 +93,25 @@ pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: B
                 // `grains_refresh_every` asks for a new pillar only if it may differ.
                 match event.data().get("force_refresh") {
                     Some(Value::Bool(false)) if !has_changed => Ok(()),
-                    _ => session.refresh_pillar().await,
+                    _ => refresh_pillar(&*session, &bus, &event).await,
                 }
             }
-            _ => session.refresh_pillar().await,
+            _ => refresh_pillar(&*session, &bus, &event).await,
         };
         if let Err(error) = done {
             tracing::error!(tag = event.tag(), error, "handling an event of the minion's own bus failed");
         }
     }
+}
+
+async fn refresh_pillar(session: &impl MasterSession, bus: &Bus, event: &Event) -> Result<(), String> {
+    session.refresh_pillar().await?;
+    completed(bus, PILLAR_REFRESHED, event).await
+}
+
+/// Tells that what an event has asked for is complete.
+async fn completed(bus: &Bus, tag: &str, event: &Event) -> Result<(), String> {
+    reply(bus, &event.data(), Some((tag.to_owned(), map! {"complete" => true}))).await
 }
 
 /// Answers `manage_beacons` and `manage_schedule`.

@@ -16,6 +16,12 @@ use tokio::runtime::Handle;
 /// another process.
 pub const QUESTION: &str = "__question";
 
+/// The tag of the event after the pillar was refreshed, with `complete`.
+pub const PILLAR_REFRESHED: &str = "/salt/minion/minion_pillar_refresh_complete";
+
+/// The tag of the event after custom modules were refreshed with `notify`, with `complete`.
+pub const MODULES_REFRESHED: &str = "/salt/minion/minion_mod_refresh_complete";
+
 /// The error of publishing on the minion's bus.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalBusError {

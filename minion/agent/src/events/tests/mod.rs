@@ -1,4 +1,5 @@
-//! The modules `beacons` and `schedule` and their states, with a running minion.
+//! Refreshes, and the modules `beacons` and `schedule` and their states with a running minion.
 
 mod beacons;
+mod refreshes;
 mod schedule;

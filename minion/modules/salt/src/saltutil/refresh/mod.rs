@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use brine_context::Context;
 use brine_context::jobs::cached_return;
-use brine_context::local_bus::LocalBus;
+use brine_context::local_bus::{LocalBus, MODULES_REFRESHED, PILLAR_REFRESHED};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_system::user_files;
@@ -32,8 +32,9 @@ pub static FUNCTIONS: Functions<Context> = registry!(
     ]
 );
 
-/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` are without effect;
-/// `clean_cache=False` accepts a pillar that the master has cached.
+/// Refresh the pillar. In a minion it is refreshed when this returns; `salt-call` asks the running minion to refresh its
+/// pillar, too, and waits for that with `wait=True`, at most for `timeout` seconds. `clean_cache=False` accepts a pillar
+/// that the master has cached.
 ///
 /// CLI Example:
 ///
@@ -46,7 +47,6 @@ pub fn refresh_pillar(
     #[default(30.0)] timeout: f64,
     #[default(true)] clean_cache: bool,
 ) -> CallResult {
-    _ = (wait, timeout);
     let config = context.config();
     let (saltenv, pillarenv) = (config.saltenv.as_deref(), config.pillarenv.as_deref());
     let upstream = &context.minion.upstream;
@@ -56,7 +56,8 @@ pub fn refresh_pillar(
         upstream.pillar(saltenv, pillarenv, &Map::new())
     };
     context.minion.set_pillar(fresh.map_err(CallError::execution)?);
-    notify_daemon(context, "pillar_refresh");
+    let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
+    refresh_daemon(context, "pillar_refresh", PILLAR_REFRESHED, wait.then_some(timeout));
     Ok(Value::Bool(true))
 }
 
@@ -94,14 +95,18 @@ pub fn refresh_grains(
     Ok(Value::Bool(true))
 }
 
-/// Reload custom modules with the next call of one of their functions.
+/// Reload custom modules with the next call of one of their functions. With `notify`, an event on the minion's bus tells
+/// that they are reloaded.
 ///
 /// CLI Example:
 ///
 ///     salt '*' saltutil.refresh_modules
 #[function]
-pub fn refresh_modules(context: &Context, #[keywords] _kwargs: Map) -> CallResult {
+pub fn refresh_modules(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     context.minion.custom.refresh();
+    if kwargs.get("notify").is_some_and(Value::is_truthy) {
+        refresh_daemon(context, "module_refresh", MODULES_REFRESHED, None);
+    }
     Ok(Value::Bool(true))
 }
 
@@ -213,6 +218,22 @@ pub(super) fn notify_daemon(context: &Context, tag: &str) {
         && let Err(error) = context.minion.local.fire(tag, &Map::new())
     {
         tracing::debug!(tag, %error, "no running minion to notify of the refresh");
+    }
+}
+
+/// Tells the bus of the minion that a refresh is complete. The running minion of a `salt-call` refreshes first, and with
+/// a timeout this waits for it.
+fn refresh_daemon(context: &Context, tag: &str, completed: &str, timeout: Option<Duration>) {
+    let bus = &context.minion.local;
+    let told = match (bus, timeout) {
+        (LocalBus::Own { .. }, _) => bus.fire(completed, &map! {"complete" => true}).map(|()| true),
+        (_, Some(timeout)) => bus.ask(tag, Map::new(), completed, timeout).map(|answer| answer.is_some()),
+        (_, None) => bus.fire(tag, &map! {"notify" => true}).map(|()| true),
+    };
+    match told {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(tag, ?timeout, "the running minion has not completed the refresh in time"),
+        Err(error) => tracing::debug!(tag, %error, "no running minion to notify of the refresh"),
     }
 }
 
