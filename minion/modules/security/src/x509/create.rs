@@ -110,7 +110,9 @@ pub fn new_certificate(
             Some(key) => Some(source::private_key(key, build::text(&kwargs, "private_key_passphrase").as_deref())?),
             None => None,
         };
-        return Ok((policy::request(context, server, policy, kwargs)?, key));
+        let certificate = policy::request(context, server, policy, kwargs.clone())?;
+        policy::copy(&certificate, &kwargs)?;
+        return Ok((certificate, key));
     }
     let args = policy::merged(policy::resolved(context, signing_policy, None)?, kwargs);
     if encoding == Encoding::Pkcs12 && get(&args, "private_key").is_none() && get(&args, "signing_cert").is_some() {
