@@ -38,6 +38,10 @@ use crate::masters::{Address, Masters, Next};
 use crate::seen_jobs::SeenJobs;
 use crate::{beacons, engines, jobs, metrics, schedule};
 
+/// The event on the minion's own bus when a master serves the minion, with `master`, as in Salt.
+const MASTER_CONNECTED: &str = "__master_connected";
+/// The event when a master that served the minion is gone, with `master`.
+const MASTER_DISCONNECTED: &str = "__master_disconnected";
 /// The file below `cachedir` with the ids of received jobs.
 const SEEN_JOBS: &str = "seen_jobs";
 /// The timeout of cancelled jobs at the shutdown, until they have ended and returned.
@@ -127,7 +131,7 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
     }
     let failed = tasks.failed();
     let result = tokio::select! {
-        result = try_join_all(all.iter().map(|each| maintain_connection(each, &shutdown))) => result.map(|_| ()),
+        result = try_join_all(all.iter().map(|each| maintain_connection(each, &bus, &shutdown))) => result.map(|_| ()),
         () = shutdown.cancelled() => Ok(()),
         () = failed.cancelled() => Err(MinionError::TaskFailed),
     };
@@ -261,7 +265,11 @@ struct Progress {
 
 /// Maintains a connection to one of the masters of `connected`. Returns at the shutdown or, if there is only one
 /// master, with an error.
-async fn maintain_connection(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+async fn maintain_connection(
+    connected: &Arc<Connected>,
+    bus: &Bus,
+    shutdown: &CancellationToken,
+) -> Result<(), MinionError> {
     if connected.minion.config.is_masterless() {
         return run_without_master(connected, shutdown).await;
     }
@@ -271,8 +279,10 @@ async fn maintain_connection(connected: &Arc<Connected>, shutdown: &Cancellation
     connected.move_to(masters.current()).await;
     loop {
         connected.join_any(&mut masters).await?;
-        let result = Box::pin(listen(connected, &masters, &mut progress, shutdown, &mut backoff)).await;
-        connected.ready.send_replace(false);
+        let result = Box::pin(listen(connected, bus, &masters, &mut progress, shutdown, &mut backoff)).await;
+        if connected.ready.send_replace(false) {
+            tell(bus, MASTER_DISCONNECTED, &masters).await;
+        }
         connected.received.lock().left(Instant::now());
         let next = match result {
             Ok(SessionEnd::Shutdown) => return Ok(()),
@@ -309,6 +319,7 @@ async fn run_without_master(connected: &Arc<Connected>, shutdown: &CancellationT
 /// Reads the publish stream until the connection breaks.
 async fn listen(
     connected: &Arc<Connected>,
+    bus: &Bus,
     masters: &Masters,
     progress: &mut Progress,
     shutdown: &CancellationToken,
@@ -346,6 +357,7 @@ async fn listen(
     }
     connected.was_ready.store(true, Ordering::Relaxed);
     connected.ready.send_replace(true);
+    tell(bus, MASTER_CONNECTED, masters).await;
     loop {
         let payload = tokio::select! {
             payload = publishes.recv() => payload?,
@@ -366,6 +378,13 @@ async fn listen(
             // the jobs that were lost are fetched.
             Err(OpenError::Broken(error)) => return Err(MinionError::Damaged(error)),
         }
+    }
+}
+
+/// Tells the minion's own bus that its master is there, or gone.
+async fn tell(bus: &Bus, tag: &str, masters: &Masters) {
+    if let Err(error) = bus.fire(tag, &map! {"master" => &masters.current().host}).await {
+        tracing::debug!(tag, %error, "publishing an event on the minion's own bus failed");
     }
 }
 
