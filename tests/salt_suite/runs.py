@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 import typing
 
@@ -108,9 +109,17 @@ def fresh(parent: pathlib.Path) -> pathlib.Path:
 
 
 def linked(tools: pathlib.Path, binary: pathlib.Path) -> pathlib.Path:
-    """Makes a directory of Brine's programs under Salt's names."""
+    """Makes a directory of Brine's programs under Salt's names.
+
+    Like Salt's, they are scripts of Python: some tests start them with the interpreter.
+    """
     tools.mkdir()
     subprocess.run([str(binary), "link", str(tools)], check=True, capture_output=True)
+    script = f"#!{sys.executable} -IS\nimport os, sys\nos.execv({str(binary)!r}, sys.argv)\n"
+    for tool in list(tools.iterdir()):
+        tool.unlink()
+        tool.write_text(script, encoding="utf-8")
+        tool.chmod(0o755)
     return tools
 
 
