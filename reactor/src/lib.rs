@@ -221,6 +221,11 @@ impl Reactor {
         }
     }
 
+    /// Returns the number of dead letters.
+    pub fn dead_letter_count(&self) -> usize {
+        self.dead_letters.numbers(None).len()
+    }
+
     /// Calls `visit` with each dead letter, oldest first. They may take much memory together.
     pub fn each_dead_letter(&self, _: &MayBlock, mut visit: impl FnMut(DeadLetter)) -> Result<(), StoreError> {
         for number in self.dead_letters.numbers(None) {

@@ -277,6 +277,7 @@ impl Master {
             admission,
             facts: Arc::clone(&facts),
             jobs: Arc::clone(&jobs),
+            activity: brine_master_jobs::activity::Activity::default(),
             pillars,
             reactor: ReactorHandle::default(),
             gate: cluster.as_ref().and_then(Membership::gate),

@@ -50,6 +50,10 @@ const PAGE_FUNCTIONS: &[&str] = &["event_bus.since"];
 /// Internal functions of the tools, which are not listed as jobs.
 const UNLISTED_FUNCTIONS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
 
+/// The prefix of functions that views of the fleet call again and again. Their calls are not listed as jobs, and their
+/// results, which would fill the journal, are left out of their events.
+const VIEW_FUNCTIONS: &str = "fleet.";
+
 /// The prefix of functions that return data of the job cache. Their large results are not stored in it again.
 const JOB_FUNCTIONS: &str = "jobs.";
 
@@ -346,7 +350,11 @@ impl RunnerCalls {
         if let Some(recorded) = body.get("return").and_then(|result| call.recorded_result(result)) {
             body.to_mut().insert("return".into(), recorded);
         }
-        if UNLISTED_FUNCTIONS.contains(&call.function.as_str()) {
+        let is_view = call.kind == Kind::Runner && call.function.starts_with(VIEW_FUNCTIONS);
+        if is_view && body.get("success").is_some_and(Value::is_truthy) {
+            body.to_mut().insert("return".into(), "a view of the fleet".into());
+        }
+        if is_view || UNLISTED_FUNCTIONS.contains(&call.function.as_str()) {
             body.to_mut().insert(NOT_CACHED.into(), true.into());
         }
         let is_cached = match call.kind {

@@ -13,6 +13,7 @@ use brine_master_custom::{BuiltIn, HostFunctions};
 use brine_master_facts::Facts;
 use brine_master_facts::pillars::Pillars;
 use brine_master_jobs::Jobs;
+use brine_master_jobs::activity::Activity;
 use brine_master_store::events::Events;
 use brine_master_store::shared::{OptionalGate, OptionalShared};
 use brine_master_store::storage::Storage;
@@ -48,6 +49,8 @@ pub struct Services {
     pub facts: Arc<Facts>,
     /// Publishes and returns.
     pub jobs: Arc<Jobs>,
+    /// What the fleet did lately.
+    pub activity: Activity,
     /// The pillars of minions.
     pub pillars: Arc<Pillars>,
     /// The running reactor.

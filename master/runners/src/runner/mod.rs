@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod event_bus;
 mod fileserver;
+mod fleet;
 mod git_pillar;
 mod http;
 mod jobs;
@@ -48,6 +49,7 @@ pub static MODULES: &[&Functions<RunnerContext>] = &[
     &event::FUNCTIONS,
     &event_bus::FUNCTIONS,
     &fileserver::FUNCTIONS,
+    &fleet::FUNCTIONS,
     &git_pillar::FUNCTIONS,
     &http::FUNCTIONS,
     &jobs::FUNCTIONS,

@@ -1,7 +1,7 @@
 //! `jobs`: jobs and returns in the job cache. `search` selects jobs, `rerun` publishes them again.
 
 mod rerun;
-mod search;
+pub(super) mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -307,7 +307,7 @@ fn parse(jid: &str) -> Result<Jid, CallError> {
 
 /// Returns the returner `ext_job_cache` if it is set, else the named one, else the job cache. First waits, for at most
 /// a second, until the job cache has stored all jobs published so far.
-fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
+pub(super) fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
     context.wait(context.master.events.job_cache_caught_up(Duration::from_secs(1)));
     let config = &context.master.config;
     let named = [config.ext_job_cache.as_deref(), ext_source].into_iter().flatten().find(|name| !name.is_empty());

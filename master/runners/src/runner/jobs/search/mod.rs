@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 
 /// The filters of a job list.
 #[derive(Default)]
-pub(super) struct Search {
+pub(in crate::runner) struct Search {
     metadata: Option<Map>,
     /// `None` matches everything.
     functions: Option<GlobSet>,
@@ -21,7 +21,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn new(
+    pub(in crate::runner) fn new(
         metadata: Value,
         function: &Value,
         target: &Value,
@@ -44,12 +44,16 @@ impl Search {
     }
 
     /// Matches every job, optionally except for those of `saltutil.find_job`.
-    pub(super) fn all(without_find_job: bool) -> Self {
+    pub(in crate::runner) fn all(without_find_job: bool) -> Self {
         Search { without_find_job, ..Search::default() }
     }
 
     /// Returns the newest jobs that match, oldest first.
-    pub(super) fn jobs(&self, cache: &dyn Returner, count: Option<usize>) -> Result<Vec<(Jid, Map)>, CallError> {
+    pub(in crate::runner) fn jobs(
+        &self,
+        cache: &dyn Returner,
+        count: Option<usize>,
+    ) -> Result<Vec<(Jid, Map)>, CallError> {
         // Outlines do not contain metadata.
         let limit = if self.metadata.is_none() { count } else { None };
         let loads = cache.find_jobs(limit, &|outline| self.accepts(outline)).map_err(CallError::execution)?;
@@ -59,7 +63,7 @@ impl Search {
         Ok(found)
     }
 
-    fn accepts(&self, job: &JobOutline<'_>) -> bool {
+    pub(in crate::runner) fn accepts(&self, job: &JobOutline<'_>) -> bool {
         let any = |globs: &Option<GlobSet>, mut values: Box<dyn Iterator<Item = &str> + '_>| {
             globs.as_ref().is_none_or(|globs| values.any(|value| globs.is_match(value)))
         };
