@@ -89,6 +89,9 @@ export async function request(path, { body, signal, method } = {}) {
   throw new ApiError(message, response.status);
 }
 
+/** Returns the names of the systems of external_auth that the master is configured for. */
+export const systems = async () => (await request('console/systems')).return ?? [];
+
 export async function login(eauth, username, password) {
   const answer = await request('login', { body: { eauth, username, password } });
   const { user, expire } = answer.return[0];

@@ -1,16 +1,18 @@
 // The frame of the console: routes, log-in, theme and keyboard shortcuts. Each view is a module with `show`.
 
-import { login, logout, session } from './api.js';
-import { attempt, field, fill, h, inform, select } from './dom.js';
+import { login, logout, session, systems } from './api.js';
+import { attempt, closeDialogs, field, fill, h, inform, select } from './dom.js';
 import * as bus from './bus.js';
 import * as causality from './causality.js';
 import * as jobs from './jobs.js';
 import * as keys from './keys.js';
 import * as minions from './minions.js';
+import * as overview from './overview.js';
 import * as reactor from './reactor.js';
 import * as run from './run.js';
 
 const VIEWS = {
+  overview: ['Overview', 'o', overview],
   bus: ['Events', 'e', bus],
   minions: ['Minions', 'm', minions],
   keys: ['Keys', 'k', keys],
@@ -19,8 +21,6 @@ const VIEWS = {
   causality: ['Causes', 'c', causality],
   reactor: ['Reactor', 'x', reactor],
 };
-// Brine's backends of external_auth, in the order of the documentation.
-const BACKENDS = ['pam', 'file', 'ldap', 'sharedsecret', 'rest', 'auto'];
 
 const main = document.getElementById('main');
 const header = document.getElementById('header');
@@ -34,6 +34,7 @@ nav.append(...links);
 /** Shows the view of the address: `#/jobs/JID?name=value`. */
 function route() {
   view?.abort();
+  closeDialogs();
   document.getElementById('notices').replaceChildren();
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   const [name, ...rest] = path.split('/');
@@ -41,15 +42,18 @@ function route() {
   header.hidden = !signedIn;
   if (!signedIn) return showLogin();
   fill(document.getElementById('user'), signedIn.user);
-  const [label, , module] = VIEWS[name] ?? VIEWS.bus;
+  const known = Object.hasOwn(VIEWS, name) ? name : 'overview';
+  const [label, , module] = VIEWS[known];
   for (const link of links) {
-    if (link.dataset.view === (VIEWS[name] ? name : 'bus')) link.setAttribute('aria-current', 'page');
-    else link.removeAttribute('aria-current');
+    if (link.dataset.view === known) {
+      link.setAttribute('aria-current', 'page');
+      link.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    } else link.removeAttribute('aria-current');
   }
   document.title = `${label} – Brine console`;
   view = new AbortController();
   const title = h('h1', { tabIndex: -1 }, label);
-  const box = h('div', { class: `view ${VIEWS[name] ? name : 'bus'}` });
+  const box = h('div', { class: `view ${known}` });
   fill(main, title, box);
   title.focus({ preventScroll: true });
   const decoded = rest.map((part) => {
@@ -62,13 +66,24 @@ function route() {
   attempt(() => module.show(box, { path: decoded, query: new URLSearchParams(query), signal: view.signal }));
 }
 
-function showLogin() {
+/** Shows the log-in with the systems that the master is configured for. */
+async function showLogin() {
   document.title = 'Log in – Brine console';
+  fill(main);
   const stored = localStorage.getItem('brine.eauth');
-  const backend = select(BACKENDS.map((name) => [name]), BACKENDS.includes(stored) ? stored : 'pam', { name: 'eauth' });
+  let names = [];
+  let problem = '';
+  try {
+    names = await systems();
+    if (!names.length) problem = 'Nobody can log in: external_auth in the configuration of the master is empty.';
+  } catch (failure) {
+    problem = failure.message;
+  }
+  if (session.get() || main.firstChild) return;
+  const backend = select(names.map((name) => [name]), names.includes(stored) ? stored : names[0], { name: 'eauth' });
   const user = h('input', { name: 'username', autocomplete: 'username', required: true, autocapitalize: 'none', spellcheck: 'false' });
   const password = h('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: true });
-  const error = h('p', { class: 'bad', role: 'alert' });
+  const error = h('p', { class: 'bad', role: 'alert' }, problem);
   const button = h('button', { class: 'primary', type: 'submit' }, 'Log in');
   const form = h('form', { class: 'login', onsubmit: async (event) => {
     event.preventDefault();
@@ -85,7 +100,7 @@ function showLogin() {
     } finally {
       button.disabled = false;
     }
-  } }, h('h1', null, 'Brine console'), field('Authentication', backend), field('User', user), field('Password', password), error, button);
+  } }, h('h1', null, 'Brine console'), names.length > 1 ? field('Authentication', backend) : h('span', { hidden: true }, backend), field('User', user), field('Password', password), error, button);
   fill(main, form);
   user.focus();
 }
@@ -114,17 +129,19 @@ function showHelp() {
     ['p', 'Pause or resume the events'],
     ['↑ ↓ or k j', 'Move in a list'],
     ['Enter', 'Open the selected row'],
-    ['Space', 'Select a key in the list of keys'],
+    ['Space', 'Select a row in the lists of keys and minions'],
     ['Esc', 'Close a dialog or the details'],
     ['?', 'This help'],
   ];
   inform('Keyboard shortcuts', h('table', null, h('tbody', null,
-    rows.map(([keysOf, effect]) => h('tr', null, h('th', { scope: 'row' }, h('kbd', null, keysOf)), h('td', null, effect))))));
+    rows.map(([keysOf, effect]) => h('tr', null, h('th', { scope: 'row' }, h('kbd', null, keysOf)), h('td', null, effect))))),
+  h('p', { class: 'dim' }, 'The documentation of the console is docs/console.md in the sources of Brine.'));
 }
 
 document.getElementById('help').addEventListener('click', showHelp);
 document.getElementById('logout').addEventListener('click', async () => {
   await attempt(logout);
+  sessionStorage.clear();
   route();
 });
 

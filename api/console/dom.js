@@ -100,6 +100,11 @@ export async function attempt(action) {
   }
 }
 
+/** Closes the dialogs of a view that is left: their answer is no. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+}
+
 /** Asks for a confirmation in a modal dialog. */
 export function confirm({ title, body, action, isDangerous }) {
   return new Promise((resolve) => {
@@ -144,22 +149,44 @@ export const select = (values, chosen, props) =>
 /** Creates a text that says what an empty view means and what to do. */
 export const empty = (title, ...advice) => h('div', { class: 'empty' }, h('strong', null, title), h('p', null, advice));
 
-/** Delays calls until there were none for some milliseconds. */
-export function debounce(milliseconds, call) {
+/** Delays calls until there were none for some milliseconds, but for `most` milliseconds at most. */
+export function debounce(milliseconds, call, most = Infinity) {
   let timer = 0;
+  let first = 0;
   return (...args) => {
+    const now = Date.now();
+    first ||= now;
     clearTimeout(timer);
-    timer = setTimeout(() => call(...args), milliseconds);
+    timer = setTimeout(() => {
+      first = 0;
+      call(...args);
+    }, Math.max(0, Math.min(milliseconds, first + most - now)));
   };
 }
 
-/** Returns the time of day of an event stamp, in the browser's time zone. */
-export function clock(stamp) {
-  const date = new Date(/[Z+]/.test(String(stamp).slice(10)) ? stamp : `${stamp}Z`);
-  if (Number.isNaN(date.getTime())) return clip(stamp ?? '', 30);
-  const two = (number, width = 2) => String(number).padStart(width, '0');
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
+/** Compares names in natural order: `web2` before `web10`. */
+export const natural = new Intl.Collator('en', { numeric: true }).compare;
+
+/** Sets the query of the address without showing the view again, so that a reload or a link shows the same. */
+export function setQuery(values) {
+  const [path, old] = location.hash.split('?');
+  const query = new URLSearchParams(old);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '' || value === null || value === undefined || value === false) query.delete(name);
+    else query.set(name, value);
+  }
+  history.replaceState(null, '', `${path || '#/'}${query.size ? `?${query}` : ''}`);
 }
+
+/** Creates a button that copies a text. */
+export const copier = (label, text) => h('button', { type: 'button', onclick: () => attempt(async () => {
+  if (!navigator.clipboard) throw new Error('the browser permits copying with HTTPS only: copy the address of the page');
+  await navigator.clipboard.writeText(text());
+  notice('Copied.');
+}) }, label);
+
+/** Returns text in which a line may break after separators, and nowhere else unless a word is wider than its box. */
+export const breakable = (text) => shown(String(text)).split(/(?<=[/.:_*-])/).flatMap((part, i) => (i ? [h('wbr'), part] : [part]));
 
 /** Matches a tag with a glob as the reactor does; without wildcards, with a part of the tag. */
 export function globber(glob) {

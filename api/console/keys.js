@@ -1,7 +1,7 @@
 // Keys: fingerprints, and to accept, reject and delete them after a confirmation.
 
 import { wheel } from './api.js';
-import { attempt, clip, count, debounce, empty, field, fill, h, confirm, notice, plural, select } from './dom.js';
+import { attempt, clip, count, debounce, empty, field, fill, h, confirm, natural, notice, plural, select, setQuery } from './dom.js';
 import { VirtualList } from './list.js';
 
 const STATES = { minions_pre: 'pending', minions: 'accepted', minions_rejected: 'rejected', minions_denied: 'denied' };
@@ -32,20 +32,20 @@ const ACTS = {
     may: () => true, advice: 'A minion whose key is deleted is unknown to the master; its next authentication adds a pending key.' },
 };
 
-export async function show(box, { signal }) {
+export async function show(box, { query, signal }) {
   let all = [];
   let rows = [];
   let known = new Map();
   const selected = new Set();
-  const text = h('input', { type: 'search', placeholder: 'part of an id', spellcheck: 'false' });
-  const state = select([['', 'All states'], ...Object.entries(STATES)], '');
+  const text = h('input', { type: 'search', placeholder: 'part of an id', spellcheck: 'false', value: query.get('id') ?? '' });
+  const state = select([['', 'All states'], ...Object.entries(STATES)], query.get('state') ?? '');
   const numbers = h('span', { class: 'dim', role: 'status' }, 'loading');
   const nothing = h('div', { class: 'overlay', hidden: true });
   const buttons = Object.entries(ACTS).map(([name, act]) => h('button', {
     type: 'button', class: act.isDangerous ? 'danger' : undefined, disabled: true, 'data-act': name, onclick: () => attempt(() => apply(act)),
   }, act.verb));
   const list = new VirtualList({
-    label: 'Keys', kind: 'keys', columns: ['', 'Id', 'State', 'Fingerprint'],
+    label: 'Keys', kind: 'keys', columns: [h('span', { class: 'sr' }, 'Selected'), 'Id', 'State', 'Fingerprint'],
     item: (i) => rows[i],
     cells: (key) => [
       h('input', { type: 'checkbox', tabIndex: -1, checked: selected.has(nameOf(key)), 'aria-label': `Select ${clip(key.id, 100)}`, onchange: () => toggle(key) }),
@@ -94,13 +94,14 @@ export async function show(box, { signal }) {
     fill(nothing, all.length ? empty('No key matches.', 'Change the filter.')
       : empty('No keys yet.', 'A minion that connects for the first time appears here with a pending key.'));
     nothing.hidden = rows.length > 0;
+    setQuery({ id: text.value.trim(), state: state.value });
     update();
   }
 
   async function load() {
     const answer = await wheel('key.list_all', {}, signal);
     // Pending keys come first: they wait for a decision.
-    all = Object.keys(STATES).flatMap((name) => (answer[name] ?? []).toSorted().map((id) => ({ id, state: name })));
+    all = Object.keys(STATES).flatMap((name) => (answer[name] ?? []).toSorted(natural).map((id) => ({ id, state: name })));
     const names = new Set(all.map(nameOf));
     for (const name of selected) if (!names.has(name)) selected.delete(name);
     filter();

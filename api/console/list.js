@@ -3,7 +3,6 @@
 
 import { fill, h } from './dom.js';
 
-const ROW = 28;
 const SPARE = 6;
 let lists = 0;
 
@@ -23,7 +22,11 @@ export class VirtualList {
       onkeydown: (event) => this.key(event), onscroll: () => this.scrolled(),
     }, head, this.body);
     this.columns = columns.length;
-    this.sized = new ResizeObserver(() => this.draw());
+    this.height = 32;
+    this.sized = new ResizeObserver(() => {
+      this.measure();
+      this.draw();
+    });
     this.sized.observe(this.element);
   }
 
@@ -32,18 +35,26 @@ export class VirtualList {
     this.count = count;
     if (dropped) {
       this.active = Math.max(-1, this.active - dropped);
-      if (!this.follows) this.element.scrollTop -= dropped * ROW;
+      if (!this.follows) this.element.scrollTop -= dropped * this.height;
     }
     if (this.active >= count) this.active = count - 1;
     this.element.setAttribute('aria-rowcount', count + 1);
-    this.body.style.height = `${count * ROW}px`;
+    this.body.style.height = `${count * this.height}px`;
     if (this.follows) this.element.scrollTop = this.element.scrollHeight;
     this.draw();
   }
 
+  /** Reads the height of a row, which the style sheet decides: narrow windows have higher ones. */
+  measure() {
+    const height = this.pool.find((row) => !row.hidden)?.offsetHeight;
+    if (!height || height === this.height) return;
+    this.height = height;
+    this.body.style.height = `${this.count * height}px`;
+  }
+
   get isAtEnd() {
     const { scrollTop, clientHeight, scrollHeight } = this.element;
-    return scrollTop + clientHeight >= scrollHeight - 2 * ROW;
+    return scrollTop + clientHeight >= scrollHeight - 2 * this.height;
   }
 
   scrolled() {
@@ -60,8 +71,8 @@ export class VirtualList {
   }
 
   drawNow() {
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - SPARE);
-    const visible = Math.ceil(this.element.clientHeight / ROW) + 2 * SPARE;
+    const first = Math.max(0, Math.floor(this.element.scrollTop / this.height) - SPARE);
+    const visible = Math.ceil(this.element.clientHeight / this.height) + 2 * SPARE;
     const last = Math.min(this.count, first + visible);
     for (let place = 0; place < Math.max(last - first, this.pool.length); place++) {
       const index = first + place;
@@ -74,9 +85,12 @@ export class VirtualList {
       row.setAttribute('aria-rowindex', index + 2);
       row.setAttribute('aria-selected', index === this.active);
       row.className = `row ${this.mark?.(item) ?? ''}${index === this.active ? ' active' : ''}`;
-      row.style.transform = `translateY(${index * ROW}px)`;
+      row.style.transform = `translateY(${index * this.height}px)`;
       this.cells(item).forEach((cell, i) => fill(row.children[i], cell));
     }
+    const before = this.height;
+    this.measure();
+    if (this.height !== before) this.draw();
     const active = this.active >= first && this.active < last ? `${this.name}-${this.active}` : '';
     this.element.setAttribute('aria-activedescendant', active);
   }
@@ -106,7 +120,7 @@ export class VirtualList {
   move(to) {
     this.active = Math.max(0, Math.min(this.count - 1, to));
     const { scrollTop, clientHeight } = this.element;
-    const [top, bottom] = [this.active * ROW, (this.active + 2) * ROW];
+    const [top, bottom] = [this.active * this.height, (this.active + 2) * this.height];
     if (top < scrollTop) this.element.scrollTop = top;
     else if (bottom > scrollTop + clientHeight) this.element.scrollTop = bottom - clientHeight;
     this.draw();
@@ -114,7 +128,7 @@ export class VirtualList {
 
   key(event) {
     if (event.target !== this.element || event.ctrlKey || event.altKey || event.metaKey) return;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 2);
     const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -this.count, End: this.count };
     if (event.key in steps && this.count) {
       const from = this.active < 0 && steps[event.key] > 0 ? -1 : this.active;
@@ -141,11 +155,12 @@ export class Pane {
   show(head, ...content) {
     const close = h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: () => {
       this.hide();
-      this.list.element.focus();
+      (this.list.element.querySelector('[aria-pressed=true]') ?? this.list.element).focus();
     } }, '×');
     fill(this.element, h('div', { class: 'buttons' }, head, h('span', { class: 'grow' }), close), content);
     this.element.hidden = false;
-    this.element.scrollIntoView({ block: 'nearest' });
+    if (getComputedStyle(this.element.parentElement).flexDirection === 'column') this.element.scrollIntoView({ block: 'nearest' });
+    else this.element.scrollTop = 0;
   }
 
   hide() {

@@ -1,8 +1,9 @@
-// Minions: accepted ones with their state, targets of all kinds, and the grains of one.
+// Minions: their state, system and last highstate, targets of all kinds, and the grains of one.
 
-import { runner, wheel } from './api.js';
-import { attempt, clip, count, debounce, empty, field, fill, h, select } from './dom.js';
+import { runner } from './api.js';
+import { attempt, clip, count, debounce, empty, field, fill, h, natural, plural, select, setQuery } from './dom.js';
 import { Pane, VirtualList } from './list.js';
+import { full, when } from './time.js';
 import { tree } from './value.js';
 
 /** The kinds of targets, with an example each. */
@@ -26,43 +27,105 @@ export function target({ tgt = '*', kind = 'glob', onchange }) {
   input.addEventListener('input', changed);
   hint();
   return {
-    fields: [field('Target', input), field('Kind of target', kinds)], input,
+    fields: [field('Target', input), field('Kind of target', kinds)], input, kinds,
+    set(text, name) {
+      input.value = text;
+      kinds.value = name;
+      hint();
+      onchange?.();
+    },
     value: () => ({ tgt: kinds.value === 'list' ? input.value.split(/[,\s]+/).filter(Boolean) : input.value.trim(), tgt_type: kinds.value }),
     isEmpty: () => !input.value.trim(),
   };
 }
 
-const STATES = { connected: 'connected', away: 'not connected', minions_pre: 'key pending', minions_rejected: 'key rejected', minions_denied: 'key denied' };
+const STATES = { connected: 'connected', away: 'not connected', never: 'never seen', minions_pre: 'key pending', minions_rejected: 'key rejected', minions_denied: 'key denied' };
+const HIGHSTATES = [['', 'All highstates'], ['failed', 'Failed'], ['drift', 'Drifted'], ['changed', 'Changed'], ['good', 'In order'], ['none', 'None in the last day']];
+/** Where ids are left for the view Run: an address has no room for thousands. */
+export const CHOSEN = 'brine.chosen';
 
-export async function show(box, { path, signal }) {
+/** Returns the result of a minion's last highstate: its kind, and words about it. */
+function highstate(run) {
+  if (!run) return ['none', '', ''];
+  if (!run.success || run.failed) return ['failed', run.failed ? `${count(run.failed)} of ${count(run.states)} failed` : 'failed', 'bad'];
+  if (run.pending) return ['drift', `${count(run.pending)} of ${count(run.states)} drifted`, 'warn'];
+  if (run.changed) return ['changed', `${count(run.changed)} of ${count(run.states)} changed`, ''];
+  return ['good', run.states ? `${count(run.states)} in order` : 'done', 'good'];
+}
+
+const lastRun = (run) => {
+  const [, words, mark] = highstate(run);
+  return run ? h('span', null, h('a', { class: `state ${mark}`, tabIndex: -1, href: `#/jobs/${encodeURIComponent(run.jid)}` }, words), run.test ? ' (test) ' : ' ', h('span', { class: 'dim' }, when(run.time))) : h('span', { class: 'dim' }, '–');
+};
+
+export async function show(box, { path, query, signal }) {
   let all = [];
   let rows = [];
   let chosen = null;
-  const search = target({ onchange: () => attempt(resolve) });
-  const state = select([['', 'All states'], ...Object.entries(STATES)], '');
+  const selected = new Set();
+  const search = target({ tgt: query.get('tgt') ?? '*', kind: query.get('kind') ?? 'glob', onchange: () => attempt(resolve) });
+  const state = select([['', 'All states'], ...Object.entries(STATES)], query.get('state') ?? '');
+  const last = select(HIGHSTATES, query.get('highstate') ?? '');
+  const text = h('input', { type: 'search', placeholder: 'system, version or address', spellcheck: 'false', value: query.get('text') ?? '' });
+  // Filters by one value exactly, which the overview sets.
+  const exact = { os: query.get('os') ?? '', version: query.get('version') ?? '' };
+  const chips = h('div', { class: 'chips' });
   const numbers = h('span', { class: 'dim', role: 'status' }, 'loading');
   const nothing = h('div', { class: 'overlay', hidden: true });
   const list = new VirtualList({
-    label: 'Minions', kind: 'minions', columns: ['Id', 'State'],
+    label: 'Minions', kind: 'minions', columns: [h('span', { class: 'sr' }, 'Selected'), 'Id', 'State', 'System', 'Version', 'Address', 'Last seen', 'Last highstate'],
     item: (i) => rows[i],
-    cells: ({ id, state: now }) => [clip(id, 200), h('span', { class: `dot ${now}` }, STATES[now])],
-    onopen: ({ id, state: now }) => open(id, now),
+    cells: (one) => [
+      isAccepted(one) && h('input', { type: 'checkbox', tabIndex: -1, checked: selected.has(one.id), 'aria-label': `Select ${clip(one.id, 100)}`, onchange: () => toggle(one) }),
+      h('span', { class: `dot ${one.state}`, title: STATES[one.state] }, clip(one.id, 200)), STATES[one.state], clip(one.os ?? '', 60), clip(one.version ?? '', 40), clip(one.address ?? '', 60),
+      one.state === 'connected' ? 'now' : when(one.seen), isAccepted(one) ? lastRun(one.highstate) : ''],
+    mark: (one) => (highstate(one.highstate)[0] === 'failed' ? 'bad' : ''),
+    onopen: (one) => open(one),
   });
+  list.ontoggle = (one) => toggle(one);
   const details = new Pane('The selected minion', list);
-  fill(box, h('div', { class: 'bar' }, search.fields, field('State', state),
-    h('button', { type: 'button', onclick: () => attempt(load) }, 'Refresh')),
-  h('p', { class: 'line' }, numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details.element));
+  const runOn = h('button', { type: 'button', class: 'primary', disabled: true, onclick: () => {
+    const ids = [...selected].sort(natural);
+    sessionStorage.setItem(CHOSEN, ids.join(','));
+    location.hash = '#/run?chosen=true';
+  } });
+  fill(box, h('div', { class: 'bar' }, search.fields, field('State', state), field('Last highstate', last), field('Contains', text),
+    h('button', { type: 'button', onclick: () => attempt(load) }, 'Refresh')), chips,
+  h('div', { class: 'buttons' }, runOn, h('button', { type: 'button', onclick: () => selectAll() }, 'Select all shown'), numbers),
+  h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details.element));
   state.addEventListener('change', filter);
+  last.addEventListener('change', filter);
+  text.addEventListener('input', debounce(150, filter));
   signal.addEventListener('abort', () => list.sized.disconnect());
 
-  async function load() {
-    const [keys, present] = await Promise.all([wheel('key.list_all', {}, signal), runner('manage.present', {}, signal)]);
-    const connected = new Set(present);
-    all = (keys.minions ?? []).map((id) => ({ id, state: connected.has(id) ? 'connected' : 'away' }));
-    for (const name of ['minions_pre', 'minions_rejected', 'minions_denied']) {
-      all.push(...(keys[name] ?? []).map((id) => ({ id, state: name })));
+  const isAccepted = ({ state: now }) => now === 'connected' || now === 'away' || now === 'never';
+
+  function toggle({ id }) {
+    if (!selected.delete(id)) selected.add(id);
+    update();
+  }
+
+  function selectAll() {
+    const ids = rows.filter(isAccepted).map(({ id }) => id);
+    const isAll = ids.every((id) => selected.has(id));
+    for (const id of ids) {
+      if (isAll) selected.delete(id);
+      else selected.add(id);
     }
-    all.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+    update();
+  }
+
+  function update() {
+    runOn.disabled = !selected.size;
+    fill(runOn, selected.size ? `Run on ${plural(selected.size, 'minion')}` : 'Run on the selected');
+    list.update(rows.length);
+  }
+
+  async function load() {
+    const answer = await runner('fleet.minions', {}, signal);
+    all = (answer.minions ?? []).sort((a, b) => natural(a.id, b.id));
+    const known = new Set(all.filter(isAccepted).map(({ id }) => id));
+    for (const id of selected) if (!known.has(id)) selected.delete(id);
     await resolve();
   }
 
@@ -73,24 +136,43 @@ export async function show(box, { path, signal }) {
   }
 
   function filter() {
-    rows = all.filter((one) => (!chosen || chosen.has(one.id)) && (!state.value || one.state === state.value));
+    const needle = text.value.trim().toLowerCase();
+    const has = (value) => String(value ?? '').toLowerCase().includes(needle);
+    rows = all.filter((one) => (!chosen || chosen.has(one.id)) && (!state.value || one.state === state.value)
+      && (!last.value || (isAccepted(one) && highstate(one.highstate)[0] === last.value))
+      && (!needle || [one.id, one.os, one.version, one.address].some(has))
+      && Object.entries(exact).every(([name, value]) => !value || one[name] === value));
     const connected = rows.filter((one) => one.state === 'connected').length;
     fill(numbers, `${count(rows.length)} of ${count(all.length)} minions, ${count(connected)} connected`);
+    fill(chips, Object.entries(exact).filter(([, value]) => value).map(([name, value]) => h('button', { type: 'button', class: 'chip', 'aria-label': `Remove the filter ${name} ${value}`, onclick: () => {
+      exact[name] = '';
+      filter();
+    } }, `${name}: ${clip(value, 80)} ×`)));
     fill(nothing, all.length
-      ? empty('No minion matches.', 'Change the target or the state.')
+      ? empty('No minion matches.', 'Change the target, the state or another filter.')
       : empty('No minions yet.', 'Start a minion with this master in its configuration, then accept its key in the view Keys.'));
     nothing.hidden = rows.length > 0;
-    list.update(rows.length);
+    const { kinds, input } = search;
+    const isAll = input.value.trim() === '*' && kinds.value === 'glob';
+    setQuery({ tgt: isAll ? '' : input.value.trim(), kind: kinds.value === 'glob' ? '' : kinds.value, state: state.value, highstate: last.value, text: text.value.trim(), ...exact });
+    update();
   }
 
-  async function open(id, now) {
+  async function open(one) {
+    const { id, state: now } = one;
     const body = h('div', null, 'Loading…');
-    const isAccepted = now === 'connected' || now === 'away';
-    details.show([isAccepted && h('a', { class: 'button', href: `#/run?tgt=${encodeURIComponent(id)}&kind=list` }, 'Run on this minion'),
+    const accepted = isAccepted(one);
+    const facts = [['State', STATES[now]], one.os && ['System', one.os], one.version && ['Version', one.version], one.address && ['Address', one.address],
+      one.seen && now !== 'connected' && ['Last seen', full(one.seen)], accepted && ['Last highstate', one.highstate ? lastRun(one.highstate) : 'none in the last day']].filter(Boolean);
+    details.show([accepted && h('a', { class: 'button', href: `#/run?tgt=${encodeURIComponent(id)}&kind=list` }, 'Run on this minion'),
+      accepted && h('a', { class: 'button', href: `#/run?tgt=${encodeURIComponent(id)}&kind=list&fun=state.highstate&test=true` }, 'Test its highstate'),
       h('a', { class: 'button', href: `#/jobs?target=${encodeURIComponent(id)}` }, 'Jobs'),
-      !isAccepted && h('a', { class: 'button', href: '#/keys' }, 'Key')], h('h2', null, clip(id, 300)), h('p', { class: 'dim' }, STATES[now] ?? ''), body);
-    if (!isAccepted) {
-      fill(body, empty('The key of this minion is not accepted.', 'Compare its fingerprint in the view Keys, then accept it.'));
+      h('a', { class: 'button', href: `#/bus?since=1h&text=${encodeURIComponent(id)}` }, 'Events'),
+      !accepted && h('a', { class: 'button', href: `#/keys?id=${encodeURIComponent(id)}` }, 'Key')], h('h2', null, clip(id, 300)),
+    h('dl', null, facts.map(([name, value]) => [h('dt', null, name), h('dd', null, value instanceof Node ? value : clip(value, 200))])), body);
+    if (!accepted) {
+      fill(body, now === 'minions_denied' ? empty('Another key than the known one was shown for this id.', 'If the minion was reinstalled, delete its keys in the view Keys and accept the new one; if not, somebody else uses its id.')
+        : empty('The key of this minion is not accepted.', 'Compare its fingerprint in the view Keys, then accept it.'));
       return;
     }
     try {
@@ -110,6 +192,6 @@ export async function show(box, { path, signal }) {
   await load();
   if (path[0]) {
     const found = all.find((one) => one.id === path[0]);
-    if (found) open(found.id, found.state);
+    if (found) open(found);
   }
 }

@@ -1,13 +1,15 @@
 // Runs a function on minions: a preview of the target, the progress of each minion, and the results.
 
 import { events, run, runner } from './api.js';
-import { attempt, clip, confirm, count, empty, field, fill, h, plural } from './dom.js';
-import { Pane, VirtualList } from './list.js';
-import { target } from './minions.js';
-import { brief, isGood, returned } from './value.js';
+import { Completion, history, offer } from './complete.js';
+import { attempt, clip, confirm, count, debounce, empty, field, fill, h, natural, plural } from './dom.js';
+import { CHOSEN, target } from './minions.js';
+import { Returns } from './returns.js';
+import { duration } from './time.js';
 
-/** Functions for which the console asks again when many minions match. */
-const MANY = 20;
+/** The number of minions above which the console asks again, and functions for which it never does. */
+const MANY = 10;
+const HARMLESS = /^(test\.|grains\.(get|item|items|ls|keys|has_value)$|pillar\.(get|item|items|ls|keys)$|sys\.|status\.|state\.show_|disk\.(usage|inodeusage)$|network\.(interfaces|ip_addrs|ping)$|pkg\.(version|list_pkgs|list_upgrades)$|service\.(status|get_all|available)$)/;
 const POLL = 2000;
 /** Characters of returns that are kept; the job cache has all of them. */
 const MAX_KEPT_CHARS = 64 << 20;
@@ -39,50 +41,29 @@ export function words(line) {
  * received from before that, so no return is missed. Where events are not permitted, the job cache is polled.
  */
 export async function progress(box, start, signal) {
-  const rows = new Map();
-  let ids = [];
   let jid = '';
+  let begun = 0;
   const early = [];
-  const status = h('p', { class: 'line', role: 'status' }, 'Publishing…');
-  const bar = h('progress', { max: 1, value: 0, 'aria-label': 'Minions that returned' });
-  const list = new VirtualList({
-    label: 'Minions of the job', kind: 'returns', columns: ['Minion', 'State', 'Return'],
-    item: (i) => rows.get(ids[i]),
-    cells: (row) => [clip(row.id, 200), h('span', { class: `dot ${row.state}` }, row.state), row.state === 'waiting' ? '' : brief(row.value)],
-    mark: (row) => (row.state === 'failed' ? 'bad' : ''),
-    onopen: (row) => show(row),
-  });
-  const details = new Pane('The return of the selected minion', list);
-  fill(box, status, bar, h('div', { class: 'split' }, list.element, details.element));
+  const returns = new Returns(signal);
+  fill(returns.status, 'Publishing…');
+  fill(box, returns.element);
 
-  function show(row) {
-    details.show(h('h2', null, clip(row.id, 200)), h('p', { class: 'dim' }, row.state),
-    row.state === 'waiting' ? h('p', null, 'This minion has not returned yet.') : returned(row.value));
-  }
-
-  let frame = 0;
-  function update() {
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      const all = [...rows.values()];
-      const [done, failed] = ['done', 'failed'].map((state) => all.filter((row) => row.state === state).length);
-      bar.max = all.length || 1;
-      bar.value = done + failed;
-      const waiting = all.length - done - failed;
-      fill(status, h('a', { href: `#/jobs/${jid}` }, `Job ${jid}`), `: ${count(done)} done, ${count(failed)} failed, ${count(waiting)} waiting of ${plural(all.length, 'minion')}`);
-      list.update(ids.length);
-      if (!waiting) finish();
-    });
-  }
+  const update = debounce(100, () => {
+    const { done, failed, waiting, asked } = returns.numbers();
+    fill(returns.status, h('a', { href: `#/jobs/${jid}` }, `Job ${jid}`), `: ${count(done)} done, ${count(failed)} failed, ${count(waiting)} waiting of ${plural(asked, 'minion')}`,
+      !waiting && `, after ${duration(Date.now() - begun)}`);
+    returns.draw();
+    if (!waiting) {
+      finish();
+      if (asked === 1) returns.open([...returns.rows.keys()][0]);
+    }
+  }, 500);
 
   let kept = 0;
   function take(id, one, size) {
-    const row = rows.get(id);
-    if (!row || row.state !== 'waiting') return;
-    row.state = isGood(one) ? 'done' : 'failed';
+    if (!returns.rows.has(id)) return;
     kept += size;
-    row.value = kept > MAX_KEPT_CHARS ? 'The returns of this job are too large to be kept here: choose the job.' : one.return;
-    update();
+    if (returns.set(id, kept > MAX_KEPT_CHARS ? { ...one, return: 'The returns of this job are too large to be kept here: choose the job.' } : one)) update();
   }
 
   let isLive = false;
@@ -91,10 +72,7 @@ export async function progress(box, start, signal) {
     stream.close();
     clearInterval(timer);
   };
-  signal.addEventListener('abort', () => {
-    finish();
-    list.sized.disconnect();
-  });
+  signal.addEventListener('abort', finish);
   const received = ({ tag, data }, size) => {
     const [, , ofJid, kind, id] = tag.split('/');
     if (kind === 'ret' && ofJid === jid) take(id, data, size);
@@ -121,6 +99,7 @@ export async function progress(box, start, signal) {
   await Promise.race([opened.promise, new Promise((resolve) => setTimeout(resolve, 1500))]);
   let job;
   try {
+    begun = Date.now();
     job = await start();
   } catch (error) {
     finish();
@@ -132,8 +111,7 @@ export async function progress(box, start, signal) {
     return;
   }
   jid = job.jid;
-  ids = [...job.minions].sort();
-  for (const id of ids) rows.set(id, { id, state: 'waiting' });
+  returns.expect(job.minions, 'waiting');
   for (const event of early.splice(0)) received(event, 0);
   update();
   const poll = async () => {
@@ -148,20 +126,38 @@ export async function progress(box, start, signal) {
 }
 
 export async function show(box, { query, signal }) {
-  const chosen = target({ tgt: query.get('tgt') ?? '*', kind: query.get('kind') ?? 'glob', onchange: () => preview() });
-  const fun = h('input', { value: query.get('fun') ?? 'test.ping', spellcheck: 'false', autocapitalize: 'none', required: true });
-  const args = h('input', { value: query.get('arg') ?? '', spellcheck: 'false', placeholder: "web mode='0644'" });
-  const isTest = h('input', { type: 'checkbox' });
+  const isChosen = query.get('chosen') === 'true';
+  const chosen = target({ tgt: isChosen ? sessionStorage.getItem(CHOSEN) ?? '' : query.get('tgt') ?? '*', kind: isChosen ? 'list' : query.get('kind') ?? 'glob', onchange: () => preview() });
+  const fun = h('input', { value: query.get('fun') ?? 'test.ping', spellcheck: 'false', autocapitalize: 'none', required: true, size: 26 });
+  const args = h('input', { value: query.get('arg') ?? '', spellcheck: 'false', placeholder: "web mode='0644'", size: 40 });
   const hint = h('p', { class: 'line', role: 'status' });
   const ids = h('details', { class: 'preview' });
+  const past = h('details', { class: 'preview' });
   const output = h('section', { 'aria-label': 'Results' });
   const button = h('button', { type: 'submit', class: 'primary' }, 'Run');
+  const test = h('button', { type: 'button', title: 'Shows what would change, and changes nothing', onclick: () => {
+    if (form.reportValidity()) attempt(() => submit(true));
+  } }, 'Run with test=True');
   let matching = [];
-  fill(box, h('form', { class: 'bar', onsubmit: (event) => {
+  let connected = new Set();
+  const completion = new Completion({ fun, args, signal, minion: () => matching.find((id) => connected.has(id)) });
+  const targets = offer(chosen.input, () => (chosen.kinds.value === 'glob' || chosen.kinds.value === 'list' ? everyone() : []), (text) => {
+    const at = chosen.kinds.value === 'list' ? text.lastIndexOf(',') + 1 : 0;
+    return [text.slice(0, at), text.slice(at)];
+  });
+  const form = h('form', { class: 'bar', onsubmit: (event) => {
     event.preventDefault();
-    attempt(submit);
-  } }, chosen.fields, field('Function', fun), field('Arguments', args, 'separated by blanks; key=value for keywords'),
-  h('label', { class: 'check' }, isTest, ' test=True'), button), hint, ids, output);
+    attempt(() => submit(false));
+  } }, chosen.fields, targets, field('Function', fun), field('Arguments', args, 'separated by blanks; key=value for keywords'), completion.options, button, test);
+  fill(box, form, hint, ids, completion.help, past, output);
+  const describe = debounce(400, () => {
+    test.hidden = !fun.value.startsWith('state.');
+    completion.describe().catch(() => {});
+  });
+  fun.addEventListener('input', describe);
+
+  let all = null;
+  const everyone = () => (all ??= runner('manage.targets', { tgt: '*', tgt_type: 'glob' }, signal).then((found) => found.sort(natural), () => []));
 
   let round = 0;
   async function preview() {
@@ -175,14 +171,15 @@ export async function show(box, { query, signal }) {
     try {
       const [found, present] = await Promise.all([runner('manage.targets', chosen.value(), signal), runner('manage.present', {}, signal)]);
       if (own !== round) return;
-      matching = found;
-      const connected = new Set(present);
+      matching = found.sort(natural);
+      connected = new Set(present);
       const away = found.filter((id) => !connected.has(id));
       fill(hint, found.length ? `${plural(found.length, 'minion')} match${found.length === 1 ? 'es' : ''}${away.length ? `, ${count(away.length)} not connected` : ''}.`
         : 'No minion matches this target.');
       fill(ids, h('summary', null, 'Matching minions'), h('p', null, found.slice(0, 300).map((id) => h('span', { class: connected.has(id) ? 'chip' : 'chip away' }, clip(id, 80))),
         found.length > 300 && ` and ${plural(found.length - 300, 'further minion')}`));
       ids.hidden = !found.length;
+      describe();
     } catch (error) {
       if (own === round && error.name !== 'AbortError') {
         matching = [];
@@ -192,21 +189,47 @@ export async function show(box, { query, signal }) {
     }
   }
 
-  async function submit() {
+  function remember() {
+    const commands = history.get();
+    past.hidden = !commands.length;
+    fill(past, h('summary', null, `History (${count(commands.length)})`), h('ul', { class: 'plain' }, commands.map((one) => h('li', null,
+      h('button', { type: 'button', class: 'plain', onclick: () => {
+        fun.value = one.fun;
+        args.value = one.arg;
+        chosen.set(one.tgt, one.kind);
+        describe();
+        fun.focus();
+      } }, h('code', null, clip(`${one.fun} ${one.arg}`, 200)), ' ', h('span', { class: 'dim' }, clip(`${one.tgt} (${one.kind})`, 100)))))));
+  }
+
+  /** Returns whether a call needs a confirmation: it may change something, on all minions or on many. */
+  function isWide(isTest) {
+    if (HARMLESS.test(fun.value.trim()) || (isTest && fun.value.startsWith('state.'))) return false;
+    const { tgt, tgt_type } = chosen.value();
+    return matching.length > MANY || (tgt === '*' && tgt_type === 'glob' && matching.length !== 1) || !matching.length;
+  }
+
+  async function submit(isTest) {
     const arg = words(args.value);
-    if (isTest.checked) arg.push('test=True');
-    if (matching.length > MANY && !/^(test\.|grains\.|pillar\.(get|item|items)$)/.test(fun.value)) {
-      const isSure = await confirm({ title: `Run ${fun.value} on ${plural(matching.length, 'minion')}?`, action: `Run on ${plural(matching.length, 'minion')}`,
-        body: [h('p', null, h('code', null, clip([fun.value, ...arg].join(' '), 500)))] });
+    if (isTest && !arg.includes('test=True')) arg.push('test=True');
+    if (isWide(isTest || arg.includes('test=True'))) {
+      const who = matching.length ? plural(matching.length, 'minion') : 'a target that matches no known minion';
+      const isSure = await confirm({ title: `Run ${clip(fun.value, 100)} on ${who}?`, action: matching.length ? `Run on ${who}` : 'Run',
+        body: [h('p', null, h('code', null, clip([fun.value, ...arg].join(' '), 500))), h('p', { class: 'dim' }, clip(matching.slice(0, 40).join(', '), 800), matching.length > 40 && ', …')] });
       if (!isSure) return;
     }
-    button.disabled = true;
+    button.disabled = test.disabled = true;
     try {
+      history.add({ fun: fun.value.trim(), arg: args.value.trim(), tgt: chosen.input.value, kind: chosen.kinds.value });
       await progress(output, () => run({ client: 'local_async', fun: fun.value.trim(), arg, ...chosen.value() }, signal), signal);
     } finally {
-      button.disabled = false;
+      button.disabled = test.disabled = false;
+      remember();
     }
   }
 
+  remember();
+  describe();
   await preview();
+  if (query.get('test') === 'true') test.focus();
 }

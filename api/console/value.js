@@ -12,23 +12,31 @@ function scalar(value) {
     if (value.length > 200 || value.includes('\n')) return block(value, 5000);
     return h('span', { class: 'text' }, value === '' ? '""' : value);
   }
-  return h('span', { class: 'literal' }, value === null ? 'None' : String(value));
+  return h('span', { class: 'literal' }, python(value));
 }
 
-function entry(key, value) {
+function entry(key, value, options) {
   const name = h('span', { class: 'key' }, clip(key, 200));
-  if (value === null || typeof value !== 'object') return h('div', { class: 'leaf' }, name, ' ', scalar(value));
+  const path = [...(options?.path ?? []), key];
+  if (value === null || typeof value !== 'object') {
+    const isShort = options && String(value).length <= 200 && !key.startsWith('_');
+    return h('div', { class: 'leaf' }, name, ' ', scalar(value), isShort && h('button', { type: 'button', class: 'filter', title: 'Show the events with this value', 'aria-label': `Filter by ${clip(key, 60)} ${clip(python(value), 60)}`,
+      onclick: () => options.onfilter(path, value) }, 'filter'));
+  }
   const size = Array.isArray(value) ? value.length : Object.keys(value).length;
   if (size === 0) return h('div', { class: 'leaf' }, name, ' ', h('span', { class: 'literal' }, Array.isArray(value) ? '[]' : '{}'));
   // The inner entries are created when they are opened, so depth costs nothing.
   const details = h('details', { ontoggle: () => {
-    if (details.open && details.children.length === 1) details.append(tree(value));
+    if (details.open && details.children.length === 1) details.append(tree(value, options && { ...options, path }));
   } }, h('summary', null, name, ' ', h('span', { class: 'dim' }, Array.isArray(value) ? plural(size, 'item') : plural(size, 'key'))));
   return details;
 }
 
-/** Creates a tree of data. Long lists are shown step by step. */
-export function tree(value) {
+/**
+ * Creates a tree of data. Long lists are shown step by step. With `onfilter`, values have a button that calls it with
+ * the path and the value.
+ */
+export function tree(value, options) {
   if (value === null || typeof value !== 'object') return scalar(value);
   const entries = Array.isArray(value) ? value.map((one, i) => [String(i), one]) : Object.entries(value);
   const box = h('div', { class: 'tree' });
@@ -37,7 +45,7 @@ export function tree(value) {
   const show = () => {
     const next = entries.slice(shownEntries, shownEntries + STEP);
     shownEntries += next.length;
-    more.before(...next.map(([key, one]) => entry(key, one)));
+    more.before(...next.map(([key, one]) => entry(key, one, options)));
     more.hidden = shownEntries >= entries.length;
     more.replaceChildren(`Show more of ${count(entries.length - shownEntries)}`);
   };
@@ -121,7 +129,7 @@ export function summary(states) {
 /** Creates the table of a state run, in the order of the run; failed states are open, and changed ones of a short run. */
 export function states(value) {
   const rows = Object.entries(value).sort(([, a], [, b]) => (a.__run_num__ ?? 0) - (b.__run_num__ ?? 0));
-  const box = h('div', { class: 'states', role: 'list', 'aria-label': 'States' });
+  const box = h('div', { class: 'states' });
   const more = h('button', { type: 'button', class: 'more', onclick: () => show() });
   let at = 0;
   const one = ([key, state]) => {
@@ -130,7 +138,7 @@ export function states(value) {
     const id = state.__id__ ?? parts[1];
     const took = Number.isFinite(Number(state.duration)) && state.duration !== undefined ? `${Number(state.duration).toFixed(0)} ms` : '';
     const hasChanges = isMap(state.changes) && Object.keys(state.changes).length > 0;
-    return h('details', { role: 'listitem', class: kind, open: kind === 'failed' || (kind === 'changed' && rows.length <= 20) },
+    return h('details', { class: kind, open: kind === 'failed' || (kind === 'changed' && rows.length <= 20) },
       h('summary', null, h('span', { class: `mark ${kind}`, title: word, 'aria-label': word }, mark), ' ',
         h('code', null, clip(`${parts[0]}.${parts.at(-1)}`, 80)), ' ', h('span', { class: 'state-id' }, clip(id, 120)), ' ',
         h('span', { class: 'dim' }, took)),
@@ -158,13 +166,19 @@ export function returned(value) {
   return tree(value);
 }
 
+/** Returns a scalar as Salt writes it. */
+export function python(value) {
+  if (value === null || value === undefined) return 'None';
+  return { true: 'True', false: 'False' }[value] ?? String(value);
+}
+
 /** Returns a short text about a return, for tables. */
 export function brief(value) {
   if (isStates(value)) return summary(value);
   if (typeof value === 'string') return clip(value.trimStart().split('\n', 1)[0], 120);
   if (Array.isArray(value)) return plural(value.length, 'item');
   if (isMap(value)) return plural(Object.keys(value).length, 'key');
-  return value === null || value === undefined ? 'None' : String(value);
+  return python(value);
 }
 
 /** Returns whether a minion's return of a job is a success. */

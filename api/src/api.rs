@@ -24,6 +24,8 @@ pub(crate) struct Api {
     pub limits: limits::Limits,
     /// The enabled clients (`netapi_enable_clients`).
     pub enabled: Vec<String>,
+    /// The names of the systems by which users log in (`external_auth`).
+    pub systems: Vec<String>,
     /// Whether the client `ssh` accepts raw shell commands (`netapi_allow_raw_shell`).
     pub allows_raw_shell: bool,
     /// The timeouts of a job: for its returns, and for the `saltutil.find_job` poll of silent minions.
@@ -56,6 +58,7 @@ impl Api {
             replays: webhook::replays::Replays::default(),
             limits: limits::Limits::new(&options),
             enabled: config.netapi_enable_clients.clone(),
+            systems: config.external_auth.keys().map(ToString::to_string).collect(),
             allows_raw_shell: config.netapi_allow_raw_shell,
             timeout: config.timeout.seconds(),
             gather: config.gather_job_timeout.seconds(),

@@ -43,15 +43,45 @@ const ASSETS: &[Asset] = assets! {
     "app.js" SCRIPT;
     "bus.js" SCRIPT;
     "causality.js" SCRIPT;
+    "chart.js" SCRIPT;
+    "complete.js" SCRIPT;
     "dom.js" SCRIPT;
+    "graph.js" SCRIPT;
+    "histogram.js" SCRIPT;
     "jobs.js" SCRIPT;
     "keys.js" SCRIPT;
     "list.js" SCRIPT;
     "minions.js" SCRIPT;
+    "overview.js" SCRIPT;
     "reactor.js" SCRIPT;
+    "returns.js" SCRIPT;
     "run.js" SCRIPT;
+    "time.js" SCRIPT;
     "value.js" SCRIPT;
 };
+
+/// The files as browsers get them, in the order of [`ASSETS`].
+static SERVED: LazyLock<Vec<Bytes>> = LazyLock::new(|| ASSETS.iter().map(served).collect());
+
+/// Returns a file without what only its readers need: indentation, and comments that fill lines.
+fn served(asset: &Asset) -> Bytes {
+    let Ok(text) = std::str::from_utf8(asset.body) else { return Bytes::from_static(asset.body) };
+    if ![SCRIPT, STYLE].contains(&asset.content_type) {
+        return Bytes::from_static(asset.body);
+    }
+    let mut short = String::with_capacity(text.len());
+    let mut is_comment = false;
+    for line in text.lines().map(str::trim_start) {
+        is_comment |= line.starts_with("/*");
+        if is_comment {
+            is_comment = !line.ends_with("*/");
+        } else if !line.starts_with("//") && !line.is_empty() {
+            short.push_str(line);
+            short.push('\n');
+        }
+    }
+    short.into()
+}
 
 /// The entity tag of all files: they belong together, so that a change makes browsers reload all of them.
 static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
@@ -67,7 +97,7 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
 
 /// The gzip-compressed files, in the order of [`ASSETS`].
 static COMPRESSED: LazyLock<Vec<Bytes>> =
-    LazyLock::new(|| ASSETS.iter().map(|asset| gzip(asset.body).unwrap_or_default().into()).collect());
+    LazyLock::new(|| SERVED.iter().map(|body| gzip(body).unwrap_or_default().into()).collect());
 
 fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -100,7 +130,7 @@ pub(crate) fn response(name: &str, request: &HeaderMap) -> Option<Response> {
         *response.body_mut() = Body::from(body.clone());
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     } else {
-        *response.body_mut() = Body::from(Bytes::from_static(asset.body));
+        *response.body_mut() = Body::from(SERVED.get(index)?.clone());
     }
     let headers = response.headers_mut();
     headers.insert(header::ETAG, TAG.clone());

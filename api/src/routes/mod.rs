@@ -109,6 +109,7 @@ const RESOURCES: &[Resource] = resources! {
     GET Static("/{*path}"), Public, "Returns a file of the option static.", app::static_file;
     GET Fixed("/favicon.ico"), Public, "Returns the icon of the option favicon.", app::icon;
     GET Fixed("/console"), Public, "Returns the console.", console::asset;
+    GET Fixed("/console/systems"), Public, "Returns the names of the systems of external_auth by which users log in.", console::systems;
     GET Fixed("/console/{*path}"), Public, "Returns a file of the console.", console::asset;
 };
 

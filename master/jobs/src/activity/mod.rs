@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub use states::StateRun;
 pub use systems::{System, Systems};
-pub use tally::{FailedState, JobOutcome, MinionActivity, Minute, Tally};
+pub use tally::{FailedState, JobOutcome, MinionActivity, Minute, ORCHESTRATIONS, Tally};
 
 /// The time that is counted, in microseconds.
 pub const DAY: u64 = 86_400_000_000;

@@ -16,6 +16,8 @@ const MAX_MINIONS_OF_STATE: usize = 10_000;
 /// The maximum length of a text that is kept, in characters.
 const MAX_TEXT: usize = 300;
 const MINUTE: u64 = 60_000_000;
+/// The prefix of the functions of orchestrations, as events of calls name them.
+pub const ORCHESTRATIONS: &str = "runner.state.orch";
 
 /// The outcome of a job so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -239,13 +241,16 @@ impl Tally {
         }
     }
 
-    /// Counts the end of a runner call that failed; those that succeed are many, and of no interest here.
+    /// Counts the end of an orchestration. Other runner calls are questions to the master.
     fn count_call(&mut self, jid: &str, time: u64, data: &Map) {
-        if data.contains_key(FROM) || data.get("success").is_none_or(Value::is_truthy) {
+        let function = data.get("fun").and_then(Value::as_str).unwrap_or_default();
+        if data.contains_key(FROM) || !function.starts_with(ORCHESTRATIONS) {
             return;
         }
+        let is_good = data.get("success").is_none_or(Value::is_truthy);
         let job = self.job(jid, time, data);
-        (job.last, job.asked, job.failed) = (time, 1, 1);
+        (job.last, job.asked) = (time, 1);
+        (job.done, job.failed) = (u32::from(is_good), u32::from(!is_good));
     }
 
     /// Removes what is older than this time.

@@ -35,7 +35,7 @@ async fn jobs_are_counted_by_outcome() {
         (&tag("new"), new),
         (&tag("ret/web1"), good),
         (&tag("ret/web2"), bad),
-        ("salt/run/20261120235852025556/ret", map! {"fun" => "runner.no.such", "success" => false}),
+        ("salt/run/20261120235852025556/ret", map! {"fun" => "runner.state.orchestrate", "success" => false}),
         ("salt/run/20261120235852025557/ret", map! {"fun" => "runner.jobs.active", "success" => true}),
     ])
     .await;

@@ -2,6 +2,7 @@
 
 use brine_function::{Args, CallError, CallResult, function};
 use brine_job::Load;
+use brine_master_jobs::activity::ORCHESTRATIONS;
 use brine_master_store::keys::KeyState;
 use brine_value::{Map, Value, map};
 
@@ -93,7 +94,7 @@ pub struct JobFilters {
     until: Option<String>,
     /// `failed`, `missing`, `running`, `done`, or `bad` for those that failed or lack returns.
     outcome: Option<String>,
-    /// Whether calls of runner and wheel functions are listed.
+    /// Whether calls of runner and wheel functions other than orchestrations are listed.
     #[default(false)]
     calls: bool,
     /// The job id before which the page begins.
@@ -109,7 +110,7 @@ pub struct JobFilters {
 ///
 /// function, target: globs, with commas between them. user: the user. since, until: the time of the oldest and of the
 /// newest job. outcome: `failed`, `missing`, `running`, `done`, or `bad` for those that failed or lack returns. calls:
-/// whether calls of runner and wheel functions are listed (False). before: the job id before which the page begins.
+/// whether calls of runner and wheel functions other than orchestrations are listed (False). before: the job id before which the page begins.
 /// limit: the number of jobs (100).
 ///
 /// CLI Example:
@@ -137,7 +138,7 @@ pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult 
     let outcomes = state.tally.jobs();
     let accepts = |outline: &brine_returners::JobOutline<'_>| {
         filters.before.as_deref().is_none_or(|before| outline.jid() < before)
-            && (filters.calls || !outline.functions().any(|fun| CALLS.iter().any(|call| fun.starts_with(call))))
+            && (filters.calls || !outline.functions().any(is_call))
             && wanted.is_none_or(|wanted| {
                 outcomes.get(outline.jid()).is_some_and(|job| match outcome(job, now) {
                     "failed" if wanted == "running" => is_running(job, now),
@@ -169,6 +170,11 @@ pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult 
     let mut page = map! {"complete" => state.is_complete, "time" => now, "jobs" => listed};
     page.extend(next.map(|jid| ("next".into(), Value::from(&jid))));
     Ok(page.into())
+}
+
+/// Whether a function is a call of the master that is no orchestration.
+fn is_call(function: &str) -> bool {
+    CALLS.iter().any(|call| function.starts_with(call)) && !function.starts_with(ORCHESTRATIONS)
 }
 
 /// Returns a job as lists show it.
