@@ -222,3 +222,40 @@ fn the_name_of_the_binary_selects_the_tool() {
         );
     }
 }
+
+/// Stops the daemon of a PID file on drop.
+struct Background(std::path::PathBuf);
+
+impl Background {
+    fn pid(&self) -> Option<i32> {
+        std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid() {
+            _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
+        }
+    }
+}
+
+#[test]
+fn a_second_daemon_in_the_background_fails_and_keeps_the_pid_file() {
+    let system = System::new("log_file: ROOT/log/master\n");
+    let etc = system.configure_minion("m1", "log_file: ROOT/log/minion\n").display().to_string();
+    for (tool, etc, pid_file, status, cause) in [
+        ("salt-master", &system.etc(), "master.pid", 4, "is another salt-master running?"),
+        ("salt-minion", &etc, "m1.pid", 1, "another process listens there"),
+    ] {
+        let daemon = Background(system.path(pid_file));
+        let first = System::command(tool, &["-c", etc, "-d"]);
+        assert_eq!(first.status.code(), Some(0), "{tool}: {}", stderr(&first));
+        let pid = daemon.pid();
+        assert!(pid.is_some(), "{tool} serves without a PID file");
+        let second = System::command(tool, &["-c", etc, "-d"]);
+        assert_eq!(second.status.code(), Some(status), "{tool}: {}", stderr(&second));
+        assert!(stderr(&second).contains(cause), "{tool}: {}", stderr(&second));
+        assert_eq!(daemon.pid(), pid, "{tool}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The common parts of the daemons: options, running in the background, signals, the PID file.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read, Seek, SeekFrom};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,14 @@ use tokio_util::sync::CancellationToken;
 use super::common::{CommonOptions, Role};
 use super::privileges::{self, OwnedPaths};
 use super::usage;
-use crate::ui::print_plain;
+use crate::ui::{print_plain, print_plain_error};
 
 /// The environment variable that marks the background process.
 const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
-/// The timeout of a start in the background.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout of a start in the background: custom grains and the repair of a large store take their time.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The maximum size of the part of a log that is searched for the cause of a failed start.
+const LOG_TAIL: u64 = 64 * 1024;
 
 /// Options of daemons.
 #[derive(Args, Debug)]
@@ -160,20 +162,32 @@ impl DaemonOptions {
             return Ok(None);
         }
         let pid_file = self.pid_file(pid_file);
-        // The PID file of an earlier daemon would end the wait below prematurely.
-        _ = std::fs::remove_file(pid_file);
+        let logged = std::fs::metadata(log_file).map_or(0, |file| file.len());
         let mut command = Command::new(std::env::current_exe().context("finding the path of this program failed")?);
         command.arg(tool).args(words).env(IN_BACKGROUND, "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().context("starting in the background failed")?;
         let start = Instant::now();
-        // An empty PID file means that the daemon does not serve yet.
-        while !std::fs::metadata(pid_file).is_ok_and(|file| file.len() > 0) {
+        // A daemon that serves writes its PID. The file of an earlier one, which may still run, is left as it is.
+        while !names_process(pid_file, child.id()) {
             if let Some(status) = child.try_wait()? {
-                bail!("the daemon ended at once ({status}): see {}", log_file.display());
+                let cause = last_error(log_file, logged, child.id());
+                let own = format!("{tool}: ");
+                let cause = cause.as_deref().map(|cause| cause.strip_prefix(&own).unwrap_or(cause));
+                let cause = cause.map_or_else(
+                    || "start it without -d to see the cause, or read".to_owned(),
+                    |cause| format!("{cause}; for more see"),
+                );
+                let log_file = log_file.display();
+                print_plain_error(format_args!("{tool}: the daemon ended at once ({status}): {cause} {log_file}"));
+                let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
+                return Ok(Some(code.map_or(ExitCode::FAILURE, ExitCode::from)));
             }
             if start.elapsed() > START_TIMEOUT {
-                bail!("the daemon did not start within {START_TIMEOUT:?}: see {}", log_file.display());
+                let (pid, log_file) = (child.id(), log_file.display());
+                bail!(
+                    "the daemon does not serve after {START_TIMEOUT:?}, and runs on as process {pid}: see {log_file}"
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -226,11 +240,39 @@ fn create_dir(path: &Path) -> anyhow::Result<()> {
     created.with_context(|| format!("creating {} failed", path.display()))
 }
 
+/// Returns whether a PID file holds this PID.
+fn names_process(pid_file: &Path, pid: u32) -> bool {
+    std::fs::read_to_string(pid_file).is_ok_and(|text| text.trim() == pid.to_string())
+}
+
+/// Returns the message of the last error that a process has logged after the first `from` bytes of the log.
+fn last_error(log_file: &Path, from: u64, pid: u32) -> Option<String> {
+    let mut file = std::fs::File::open(log_file).ok()?;
+    let size = file.metadata().ok()?.len();
+    // A log that was moved away begins anew.
+    let from = if size < from { 0 } else { from.max(size.saturating_sub(LOG_TAIL)) };
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut text = Vec::new();
+    file.take(LOG_TAIL).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let is_error = |line: &&str| line.contains("[ERROR") || line.contains("[CRITICAL");
+    let process = format!("[{pid}]");
+    let errors = || text.lines().rev().filter(is_error);
+    // An own `log_fmt_logfile` may leave out the PID.
+    let line = errors().find(|line| line.contains(&process)).or_else(|| errors().next())?;
+    let level = line.find("[ERROR").or_else(|| line.find("[CRITICAL"))?;
+    Some(line[level..].split_once("] ").map_or(line, |(_, message)| message).to_owned())
+}
+
 /// The PID file of a running daemon; removed on drop.
 pub struct PidFile(PathBuf);
 
 impl Drop for PidFile {
     fn drop(&mut self) {
+        if !names_process(&self.0, std::process::id()) {
+            // Another daemon has taken its place.
+            return;
+        }
         // It may have been removed. In a directory of root it can only be truncated.
         if std::fs::remove_file(&self.0).is_err() && self.0.exists() {
             _ = user_files::write(&self.0, "");

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_sandbox::Profile;
+use tokio::sync::oneshot;
 
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::privileges;
@@ -48,10 +49,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let result = runtime::block_on(&runtime, async {
         // Installed before the PID file exists: its readers may send signals at once.
         let signals = Signals::install()?;
-        let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
+        let pid_file = config.pidfile.clone();
         let shutdown = signals
             .cancelling(|signal| tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited."));
-        brine_agent::daemon::run(config, shutdown).await?;
+        let (serving, served) = oneshot::channel();
+        let mut minion = brine_agent::daemon::run(config, serving, shutdown);
+        let _pid_file = tokio::select! {
+            biased;
+            Ok(()) = served => arguments.daemon.write_pid(&pid_file)?,
+            ended = &mut minion => return Ok(ended.map(|()| ExitCode::SUCCESS)?),
+        };
+        minion.await?;
         Ok(ExitCode::SUCCESS)
     });
     // A job that does not end must not block the exit, and one that waits on a dropped runtime would panic.

@@ -27,6 +27,7 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use brine_zmtp::TransportError;
 use futures::future::{BoxFuture, try_join_all};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::connected::Connected;
@@ -60,7 +61,10 @@ pub enum MinionError {
     File(#[from] FileError),
     /// The event sockets cannot be opened.
     #[error("opening the event sockets failed: {0}")]
-    Listen(#[from] TransportError),
+    Listen(#[source] TransportError),
+    /// The connection to the master ended.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
     /// The reactor's configuration is invalid.
     #[error(transparent)]
     Reactor(#[from] brine_reactor::EntryError),
@@ -94,30 +98,42 @@ impl MinionError {
         match self {
             MinionError::Damaged(_) => true,
             MinionError::Channel(error) => error.is_damage(),
-            MinionError::Listen(error) => matches!(error, Malformed(_) | TooLarge { .. } | Unfinished { .. }),
+            MinionError::Transport(error) => matches!(error, Malformed(_) | TooLarge { .. } | Unfinished { .. }),
             _ => false,
         }
     }
 }
 
-/// Runs a minion until `shutdown`.
-pub fn run(config: MinionConfig, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), MinionError>> {
+/// Runs a minion until `shutdown`. `serving` is sent when its sockets are open; it connects to its master later.
+pub fn run(
+    config: MinionConfig,
+    serving: oneshot::Sender<()>,
+    shutdown: CancellationToken,
+) -> BoxFuture<'static, Result<(), MinionError>> {
     // Boxed, because the code of a future is compiled by the crate that polls it.
-    Box::pin(run_tasks(config, shutdown))
+    Box::pin(run_tasks(config, serving, shutdown))
 }
 
-async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
+async fn run_tasks(
+    config: MinionConfig,
+    serving: oneshot::Sender<()>,
+    shutdown: CancellationToken,
+) -> Result<(), MinionError> {
     metrics::register();
-    tokio::select! {
-        () = tokio::time::sleep(startup_delay(&config)) => {}
-        () = shutdown.cancelled() => return Ok(()),
-    }
+    let delay = startup_delay(&config);
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let all = Box::pin(Connected::open_all(config, bus.clone())).await?;
     let first = all.first().ok_or(MinionError::NoMaster)?;
     schedule::add_own_jobs(&first.minion);
     let config = &first.minion.config;
-    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(first.id.as_str())).await?;
+    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(first.id.as_str())).await;
+    let sockets = sockets.map_err(MinionError::Listen)?;
+    // The caller may have stopped waiting.
+    _ = serving.send(());
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        () = shutdown.cancelled() => return Ok(()),
+    }
     let mut tasks = Supervisor::new();
     let served = bus.clone();
     tasks.start("event sockets", |stopping| sockets.serve(served, stopping));
