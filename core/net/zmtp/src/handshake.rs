@@ -58,6 +58,15 @@ impl SocketType {
         };
         peers.iter().any(|name| name.as_bytes() == peer)
     }
+
+    /// Returns the error of a connection to a socket of another type. Exchanged ports are the usual cause.
+    fn mismatch(self, peer: &[u8]) -> TransportError {
+        match (self, peer) {
+            (SocketType::Req | SocketType::Dealer, b"PUB" | b"XPUB") => TransportError::PublishPort,
+            (SocketType::Sub | SocketType::XSub, b"ROUTER" | b"REP") => TransportError::RequestPort,
+            _ => TransportError::Handshake("its socket type is incompatible with this socket"),
+        }
+    }
 }
 
 /// Connects to an address and completes the handshake, if the framing has one.
@@ -137,7 +146,7 @@ async fn handshake(
     reader.pipelines_requests = property(properties, PIPELINES_REQUESTS).is_some();
     match property(properties, "socket-type") {
         Some(peer) if as_type.talks_to(peer) => Ok((reader, writer)),
-        _ => Err(TransportError::Handshake("its socket type is incompatible with this socket")),
+        peer => Err(as_type.mismatch(peer.unwrap_or_default())),
     }
 }
 

@@ -111,6 +111,18 @@ pub enum TransportError {
     /// The peer does not speak ZMTP 3 with mechanism NULL.
     #[error("the peer does not speak ZMTP 3 with mechanism NULL: {0}")]
     Handshake(&'static str),
+    /// A request port was expected, and this is a publish port.
+    #[error(
+        "the peer is a publish port: a request port is expected here; set master_port to the ret_port of the master, by \
+         default 4506 and not 4505"
+    )]
+    PublishPort,
+    /// A publish port was expected, and this is a request port.
+    #[error(
+        "the peer is a request port: a publish port is expected here; set publish_port to that of the master, by default \
+         4505 and not 4506"
+    )]
+    RequestPort,
     /// A message exceeds the limit.
     #[error("the peer announced a message of {size} bytes: the limit is {limit}")]
     TooLarge {
