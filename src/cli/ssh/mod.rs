@@ -299,6 +299,9 @@ impl Run<'_> {
         let all = self.each(hosts, key, |id, reply| {
             failed |= reply.retcode != 0;
             let Reply { value, retcode, out } = reply;
+            if let Some(advice) = host_key_advice(&value) {
+                print_plain_error(format_args!("{id}: {advice}"));
+            }
             if together {
                 if let Some(out) = out {
                     hint = out;
@@ -354,6 +357,21 @@ impl Run<'_> {
             tracing::warn!(host = %id, error, "publishing the return of a host failed");
         }
     }
+}
+
+/// Returns what to do if `ssh` has refused the key of a host.
+fn host_key_advice(value: &Value) -> Option<&'static str> {
+    let message = value.get("stderr").and_then(Value::as_str)?;
+    if message.contains("HOST IDENTIFICATION HAS CHANGED") {
+        return Some(
+            "its key is not the one in known_hosts: this may be a man in the middle; only if the host was reinstalled, \
+             remove the old key with ssh-keygen -R",
+        );
+    }
+    message.contains("Host key verification failed").then_some(
+        "its key is not in known_hosts: log in once with ssh and compare the fingerprint, or accept any key with -i \
+         (--ignore-host-keys)",
+    )
 }
 
 /// Returns a result as Salt shows it: of a failed login only the message.

@@ -26,6 +26,7 @@ use brine_host::programs::System;
 use brine_ids::MinionId;
 use brine_jinja::Host as Functions;
 use brine_target::{Facts, Target, TargetError, TargetKind};
+use brine_text::nearest::nearest;
 use brine_value::{FromValue, Map, Value};
 use indexmap::IndexMap;
 
@@ -116,6 +117,37 @@ const MAX_HOSTS: usize = 100_000;
 
 /// Options that are accepted but have no effect in Brine: they configure Salt's own program on the host.
 const UNUSED: &[&str] = &["shim_dir", "winrm", "hashed"];
+
+/// The names of all other fields of a host.
+const FIELDS: &[&str] = &[
+    "host",
+    "user",
+    "passwd",
+    "port",
+    "sudo",
+    "sudo_user",
+    "priv",
+    "priv_passwd",
+    "timeout",
+    "minion_opts",
+    "grains",
+    "thin_dir",
+    "cmd_umask",
+    "ssh_options",
+    "set_path",
+    "identities_only",
+    "config_file",
+    "mine_functions",
+    "tty",
+    "ssh_pre_hook",
+    "ssh_pre_flight",
+    "ssh_pre_flight_args",
+];
+
+fn is_known(field: &str) -> bool {
+    // Those with underscores in front are data of custom rosters and templates.
+    FIELDS.contains(&field) || UNUSED.contains(&field) || field.starts_with('_')
+}
 
 /// The settings of rosters.
 #[derive(Debug, Clone)]
@@ -255,6 +287,10 @@ impl Facts for Known<'_> {
 
 /// Returns a host from its fields and the defaults.
 fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> {
+    for name in fields.keys().map(ToString::to_string).filter(|name| !is_known(name)) {
+        let near = nearest(&name, FIELDS).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        tracing::warn!(host = id, "roster: the field '{name}' is unknown and has no effect{near}");
+    }
     let mut all = options.defaults.clone();
     all.extend(fields);
     let wrong = |name: &str, value: &Value| format!("'{name}' of {id}: unexpected {}", value.type_name());
