@@ -30,6 +30,11 @@ impl BuiltIn {
             "script" => Some(Script::new(&engine.kwargs).map(BuiltIn::Script)),
             "webhook" => Some(Webhook::new(&engine.kwargs).map(BuiltIn::Webhook)),
             "reactor" => Some(Ok(BuiltIn::Reactor)),
+            "test" => Some(Err(
+                "it only logs events: follow them by `salt-run state.event`, or with the engine `script`, and \
+                remove it"
+                    .to_owned(),
+            )),
             "thorium" => Some(Err("rules over time take the place of thorium: write `reactor_rules`".to_owned())),
             _ => None,
         }
