@@ -80,8 +80,8 @@ pub(super) trait Options: Sized {
     /// The name of the main file: `master` or `minion`.
     const FILE: &'static str;
 
-    /// Converts the given options; the others keep their defaults.
-    fn from_given(given: &Map) -> Result<Self, BadOption>;
+    /// Converts the given options; the others keep their defaults. Returns all errors.
+    fn from_given(given: &Map) -> Result<Self, Vec<BadOption>>;
 
     /// Prefixes paths with `root_dir` and sets options that depend on others or on the configuration directory.
     fn finish(&mut self, directory: &Path);
@@ -127,13 +127,16 @@ macro_rules! options {
                 expected: <$type as brine_value::FromValue>::EXPECTED,
             }),*];
 
-            fn from_given(given: &brine_value::Map) -> Result<Self, $crate::options::BadOption> {
+            fn from_given(given: &brine_value::Map) -> Result<Self, Vec<$crate::options::BadOption>> {
                 let mut config = Self::default();
+                let mut bad = Vec::new();
                 $(if let Some(value) = given.get(stringify!($option)).filter(|value| !value.is_nil()) {
-                    config.$option = <$type as brine_value::FromValue>::try_from_value(value)
-                        .map_err(|error| $crate::options::BadOption { name: stringify!($option), error })?;
+                    match <$type as brine_value::FromValue>::try_from_value(value) {
+                        Ok(value) => config.$option = value,
+                        Err(error) => bad.push($crate::options::BadOption { name: stringify!($option), error }),
+                    }
                 })*
-                Ok(config)
+                if bad.is_empty() { Ok(config) } else { Err(bad) }
             }
 
             fn finish(&mut self, directory: &std::path::Path) {

@@ -8,7 +8,7 @@ use brine_value::{FromValue, Map, Value};
 use brine_yaml::{Located, YamlError};
 
 use super::known;
-use super::options::Options;
+use super::options::{BadOption, Options};
 use super::{MasterConfig, MinionConfig, Status, transport};
 
 /// The options that drop-ins extend instead of replace, so that each drop-in can add its own reactions.
@@ -107,9 +107,12 @@ pub enum ConfigError {
         name: &'static str,
         /// The expected type, in words.
         expected: &'static str,
-        /// The actual type.
-        got: &'static str,
+        /// The actual type, or the number.
+        got: String,
     },
+    /// Several options have a value of the wrong type, one a line.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<ConfigError>),
     /// TLS is configured for `transport: tcp`.
     #[error(
         "option 'ssl': Brine has no TLS for `transport: tcp`: remove 'ssl', or set `transport: zeromq` (jobs and returns \
@@ -168,16 +171,22 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
 
 /// Builds a configuration from the given options; `files` are their sources, for error messages.
 fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
-    let mut config = T::from_given(&given).map_err(|bad| {
+    let wrong = |bad: &BadOption| {
         // The last file with the option takes precedence.
         let source = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
+        let number =
+            given.get(bad.name).filter(|value| matches!(value, Value::Int(_) | Value::UInt(_) | Value::Float(_)));
         ConfigError::WrongType {
             path: source.map_or_else(|| "command line".into(), |file| file.path.clone()),
             line: source.map_or(0, |file| line_of(&file.located, bad.name)),
             name: bad.name,
             expected: bad.error.expected,
-            got: bad.error.got,
+            got: number.map_or_else(|| bad.error.got.to_owned(), ToString::to_string),
         }
+    };
+    let mut config = T::from_given(&given).map_err(|all| {
+        let mut errors: Vec<ConfigError> = all.iter().map(wrong).collect();
+        if errors.len() == 1 { errors.remove(0) } else { ConfigError::Several(errors) }
     })?;
     if transport::needs_tls(&given) {
         return Err(ConfigError::NoTls);

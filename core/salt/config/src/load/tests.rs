@@ -113,12 +113,27 @@ fn errors_name_file_and_line() {
             &[("master", "transport: ws\n")],
             "/master:1: option 'transport': expected zeromq or tcp, got ws, which Brine does not support",
         ),
+        (
+            &[("master", "worker_threads: -1\n")],
+            "/master:1: option 'worker_threads': expected a non-negative integer, got -1",
+        ),
         (&[("master", "a: b: c\n")], "/master:1: mapping values are not allowed in this context\na: b: c\n    ^"),
     ] {
         let (loaded, path) = master(files);
         let text = loaded.unwrap_err().to_string();
         assert_eq!(text.strip_prefix(&path), Some(message));
     }
+}
+
+#[test]
+fn all_options_of_a_wrong_type_are_named() {
+    let (loaded, path) = master(&[("master", "worker_threads: many\npublish_port: 99999\n")]);
+    let text = loaded.unwrap_err().to_string();
+    let mut lines: Vec<_> = text.lines().map(|line| line.strip_prefix(&path).unwrap()).collect();
+    lines.sort_unstable();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("/master:1: option 'worker_threads'"), "{text}");
+    assert!(lines[1].starts_with("/master:2: option 'publish_port'") && lines[1].ends_with("got 99999"), "{text}");
 }
 
 #[test]
