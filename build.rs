@@ -5,9 +5,33 @@ use std::env;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The features that `--versions-report` names.
+const FEATURES: &[&str] = &["databases", "messaging", "pam"];
+
+/// Passes commit, features and target on to `--versions-report`.
+fn describe() {
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    println!("cargo::rerun-if-env-changed=BRINE_COMMIT");
+    let mut commit = variable("BRINE_COMMIT");
+    // Only of release builds, so that a commit rebuilds nothing else.
+    if commit.is_empty() && variable("PROFILE") == "release" {
+        println!("cargo::rerun-if-changed=.git/HEAD");
+        println!("cargo::rerun-if-changed=.git/logs/HEAD");
+        let asked = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
+        commit = asked.map_or_else(|_| String::new(), |asked| String::from_utf8_lossy(&asked.stdout).trim().to_owned());
+    }
+    let is_on = |feature: &&&str| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
+    let features: Vec<&str> = FEATURES.iter().filter(is_on).copied().collect();
+    println!("cargo::rustc-env=BRINE_COMMIT={commit}");
+    println!("cargo::rustc-env=BRINE_FEATURES={}", features.join(", "));
+    println!("cargo::rustc-env=BRINE_TARGET={}", variable("TARGET"));
+}
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    describe();
     println!("cargo::rustc-check-cfg=cfg(libpam)");
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let is_native = variable("TARGET") == variable("HOST");

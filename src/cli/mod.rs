@@ -33,6 +33,7 @@ mod up;
 mod usage;
 
 use crate::ui::{print_plain, print_plain_error};
+use brine_text::nearest::nearest;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
@@ -115,6 +116,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let command = words.get(1).map(|command| command.to_string_lossy().into_owned());
     match command.as_deref() {
+        Some("help") if words.len() > 2 => match words.get(2).and_then(|name| tool(&name.to_string_lossy())) {
+            Some(tool) => start(tool, vec!["--help".into()]),
+            None => no_such_tool(&words.get(2).map(|name| name.to_string_lossy()).unwrap_or_default()),
+        },
         None | Some("-h" | "--help" | "help") => {
             print_plain(help());
             ExitCode::SUCCESS
@@ -123,13 +128,33 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             print_plain(format_args!("brine {}", brine_config::VERSION));
             ExitCode::SUCCESS
         }
-        Some(command) => {
-            match TOOLS.iter().chain(COMMANDS).find(|tool| tool.command == command || tool.name == command) {
-                Some(tool) => start(tool, words.split_off(2)),
-                None => usage::error("brine", USAGE, &format!("no such tool: {command}")),
-            }
-        }
+        Some(command) => match tool(command) {
+            Some(tool) => start(tool, words.split_off(2)),
+            None => no_such_tool(command),
+        },
     }
+}
+
+/// Returns the tool with this name or command.
+fn tool(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().chain(COMMANDS).find(|tool| tool.command == name || tool.name == name)
+}
+
+/// Reports an unknown tool, with the most similar one, or with all.
+fn no_such_tool(command: &str) -> ExitCode {
+    let names = || TOOLS.iter().chain(COMMANDS).flat_map(|tool| [tool.command, tool.name]);
+    let advice = match nearest(command, names().filter(|name| !name.contains(' '))) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None if command.contains('.') => format!(
+            "it looks like a function: `brine call {command}` calls it on this host, `brine salt '*' {command}` on minions, \
+             and `brine run {command}` in the master if it is a runner"
+        ),
+        None => {
+            let commands: Vec<&str> = TOOLS.iter().chain(COMMANDS).map(|tool| tool.command).collect();
+            format!("choose one of {}", commands.join(", "))
+        }
+    };
+    usage::error("brine", USAGE, &format!("no such tool: {command}; {advice}"))
 }
 
 fn start(tool: &Tool, words: Vec<OsString>) -> ExitCode {

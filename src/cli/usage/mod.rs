@@ -75,7 +75,7 @@ fn parse_by<T>(
             return Err(error(name, usage, &format!("option --{option}: {why}")));
         }
         Some(UnimplementedOption::Version) => {
-            print_plain(command.render_version().trim_end());
+            print_plain(versions(command.render_version().trim_end()));
             return Err(ExitCode::SUCCESS);
         }
         None => {}
@@ -87,6 +87,14 @@ fn parse_by<T>(
         }
         _ => error(name, usage, &describe(&mistake, words, &command)),
     })
+}
+
+/// Returns what `--versions-report` prints: the version of a tool, and what its program was built from and for.
+fn versions(version: &str) -> String {
+    let or_none = |text: &'static str, none| if text.is_empty() { none } else { text };
+    let commit = or_none(env!("BRINE_COMMIT"), "unknown (not a release build from git)");
+    let features = or_none(env!("BRINE_FEATURES"), "none");
+    format!("{version}\n  Commit: {commit}\nFeatures: {features}\n  Target: {}", env!("BRINE_TARGET"))
 }
 
 /// Returns the help of a tool.
@@ -154,12 +162,18 @@ fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
         }
         ErrorKind::TooManyValues => format!("{} option does not take a value", option()),
         ErrorKind::ValueValidation => {
-            format!("option {}: {}", option(), mistake.source().map(ToString::to_string).unwrap_or_default())
+            let cause = mistake.source().map(ToString::to_string).unwrap_or_default();
+            let value = context(ContextKind::InvalidValue);
+            // Errors of the standard library do not name the value.
+            let named = if cause.contains(&value) { cause } else { format!("invalid value '{value}': {cause}") };
+            format!("option {}: {named}", option())
         }
         _ => {
+            // Names of arguments follow on lines of their own.
             let text = mistake.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            first.strip_prefix("error: ").unwrap_or(first).to_owned()
+            let message = text.split("\n\n").next().unwrap_or_default();
+            let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+            message.strip_prefix("error: ").unwrap_or(&message).to_owned()
         }
     }
 }
