@@ -15,14 +15,14 @@ fn up_once_shows_the_first_highstates_and_leaves_files() {
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let mut rest = text.as_str();
     for steps in [
-        &["salt/auth  act pend, id web1_youshi"][..],
-        &["wheel.key.accept match=web1_youshi by Reactor, who rendered reactor.d/auth.sls"],
+        &["salt/auth  act pend, id web1"][..],
+        &["wheel.key.accept match=web1 by Reactor, who rendered reactor.d/auth.sls"],
         // The minion may authenticate with the accepted key before the acceptance is published.
-        &["salt/key  act accepted, id web1_youshi", "salt/auth  act accept, id web1_youshi"],
-        &["salt/minion/web1_youshi/start  Minion web1_youshi started at"],
-        &["state.highstate for web1_youshi by Reactor, who rendered reactor.d/start.sls"],
-        &["ret/web1_youshi  state.highstate returned, retcode 0, 4 states"],
-        &["web1_youshi: 4 states, 4 changed"],
+        &["salt/key  act accepted, id web1", "salt/auth  act accept, id web1"],
+        &["salt/minion/web1/start  Minion web1 started at"],
+        &["state.highstate for web1 by Reactor, who rendered reactor.d/start.sls"],
+        &["ret/web1  state.highstate returned, retcode 0, 4 states"],
+        &["web1: 4 states, 4 changed"],
         &["brine salt -c .brine/etc '*' test.ping"],
     ] {
         let position =
@@ -31,15 +31,15 @@ fn up_once_shows_the_first_highstates_and_leaves_files() {
         rest = &rest[last..];
     }
     assert!(text.contains("db1: 2 states, 2 changed"), "{text}");
-    let site = std::fs::read_to_string(directory.path().join(".brine/minions/web1_youshi/home/site.conf")).unwrap();
-    assert!(site.contains("server_name web1_youshi;"), "{site}");
+    let site = std::fs::read_to_string(directory.path().join(".brine/minions/web1/home/site.conf")).unwrap();
+    assert!(site.contains("server_name web1;"), "{site}");
     assert!(!directory.path().join(".brine/run/master.pid").exists(), "the daemons are stopped");
 
     // In the second run, the keys are accepted already and nothing changes.
     let output =
         within_limit(BRINE).args(["up", "--once"]).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && text.contains("web1_youshi: 4 states, 0 changed"), "{text}");
+    assert!(output.status.success() && text.contains("web1: 4 states, 0 changed"), "{text}");
     let log = std::fs::read_to_string(directory.path().join(".brine/log/master")).unwrap();
     assert!(
         log.contains("master is ready") && !log.contains("store repaired"),

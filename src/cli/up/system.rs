@@ -44,8 +44,7 @@ pub(super) struct System {
 impl System {
     /// Writes the configuration and starts the master. Keys and states of an earlier run are kept.
     pub fn start(directory: &Path, count: u32, web: bool) -> anyhow::Result<Self> {
-        let minions =
-            (1..=count.div_ceil(2)).flat_map(|n| [format!("web{n}_youshi"), format!("db{n}")]).take(count as usize);
+        let minions = (1..=count.div_ceil(2)).flat_map(|n| [format!("web{n}"), format!("db{n}")]).take(count as usize);
         let mut system = System {
             directory: directory.to_owned(),
             minions: minions.collect(),
