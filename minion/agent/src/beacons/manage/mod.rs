@@ -41,7 +41,11 @@ pub fn answer(minion: &Arc<Minion>, data: &Map) -> Option<(String, Map)> {
             ("beacons_list_available", map! {"complete" => true, "beacons" => names})
         }
         "validate_beacon" => {
-            let (valid, comment) = match super::check_on(minion, name, &config()) {
+            let config = config();
+            // As by the check of a configuration: an option that the beacon lacks is misspelt.
+            let unknown = (!super::is_custom(minion, name, &config)).then(|| super::unknown_options(name, &config));
+            let unknown = unknown.and_then(|unknown| unknown.into_iter().next());
+            let (valid, comment) = match unknown.map_or_else(|| super::check_on(minion, name, &config), Err) {
                 Ok(()) => (true, "Valid beacon configuration".to_owned()),
                 Err(error) => (false, error),
             };

@@ -4,7 +4,7 @@ use brine_schedule::dates;
 use brine_value::{Map, Value, map};
 
 /// Options that are copied unchanged.
-const COPIED_OPTIONS: &[&str] = &[
+pub(super) const COPIED_OPTIONS: &[&str] = &[
     "range",
     "when",
     "once",
@@ -18,7 +18,7 @@ const COPIED_OPTIONS: &[&str] = &[
     "run_on_start",
     "skip_during_range",
 ];
-const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
+pub(super) const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
 
 /// Returns the message on options that exclude each other.
 pub(super) fn conflict(kwargs: &Map, before: &str, after: &str) -> Option<String> {

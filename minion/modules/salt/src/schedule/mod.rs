@@ -1,6 +1,7 @@
 //! `schedule`: queries and changes the schedule of a running minion over its local event bus.
 
 mod item;
+mod refusal;
 pub(crate) mod state;
 mod switches;
 mod transfer;
@@ -225,7 +226,8 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
     if let Some(comment) = conflict(&kwargs, "Error: ", " or \"cron\" options.") {
         return Ok(outcome(false, comment, Map::new()));
     }
-    let job = match build(&name, &kwargs, |text| names_time(context, text)) {
+    let refused = refusal::reason(context, &name, &kwargs);
+    let job = match refused.map_or_else(|| build(&name, &kwargs, |text| names_time(context, text)), Err) {
         Ok(job) => job,
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
@@ -262,7 +264,8 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
     if let Some(function) = old.get("function") {
         kwargs.entry("function".into()).or_insert(function.clone());
     }
-    let new = match build(&name, &kwargs, |text| names_time(context, text)) {
+    let refused = refusal::reason(context, &name, &kwargs);
+    let new = match refused.map_or_else(|| build(&name, &kwargs, |text| names_time(context, text)), Err) {
         Ok(job) => job,
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
