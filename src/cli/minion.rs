@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use brine_check::Finding;
 use brine_sandbox::Profile;
 use tokio::sync::oneshot;
 
@@ -28,7 +29,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(error) => return privileges::report(NAME, error),
     };
-    if let Some(status) = arguments.daemon.only_check(|| brine_agent::check(&config)) {
+    let examine = || {
+        let mut findings = brine_agent::check(&config);
+        match runtime::current_thread() {
+            Ok(runtime) => findings.extend(runtime::block_on(&runtime, brine_agent::check_masters(&config))),
+            Err(error) => findings.push(Finding::refused(error)),
+        }
+        findings
+    };
+    if let Some(status) = arguments.daemon.only_check(examine) {
         return Ok(status);
     }
     let paths = DaemonPaths {

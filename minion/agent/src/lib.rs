@@ -45,7 +45,7 @@ mod schedule;
 pub mod seen_jobs;
 mod spool;
 
-pub use check::{check, report};
+pub use check::{check, check_masters, report};
 
 #[cfg(test)]
 mod testing;

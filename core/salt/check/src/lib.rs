@@ -12,7 +12,7 @@ use std::path::Path;
 use brine_config::{ANY_ENVIRONMENT, Roots};
 use brine_sls::render::{self, RenderError};
 use brine_system::processes;
-use brine_value::Map;
+use brine_value::{Map, Value};
 use nix::unistd::{AccessFlags, access};
 
 /// The severity of a finding.
@@ -222,7 +222,24 @@ pub fn file_server(opts: &Map, is_own: impl Fn(&str) -> bool) -> Vec<Finding> {
             "option 'gitfs_remotes': the program git is not in the PATH: nothing of gitfs is served; install git",
         ));
     }
+    let remotes = brine_config::opts::modules::gitfs_remotes(opts);
+    findings.extend(remotes.as_list().unwrap_or_default().iter().filter_map(missing_repository));
     findings
+}
+
+/// Reports a repository of this host that does not exist. Others are asked for when they are fetched.
+fn missing_repository(remote: &Value) -> Option<Finding> {
+    let url = match remote {
+        Value::Map(with_options) => with_options.keys().next()?.to_string(),
+        url => url.to_string(),
+    };
+    let path = Path::new(url.strip_prefix("file://").unwrap_or(&url));
+    (path.is_absolute() && !path.is_dir()).then(|| {
+        Finding::broken(format!(
+            "option 'gitfs_remotes': {} is not a directory: nothing of it is served",
+            path.display()
+        ))
+    })
 }
 
 /// Checks a schedule. `known` returns whether a function exists.

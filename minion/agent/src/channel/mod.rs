@@ -154,6 +154,19 @@ impl Channel {
         }
     }
 
+    /// Creates a channel like [`Channel::with_key`] that expects the master to have a known key.
+    pub(crate) fn for_check(
+        id: MinionId,
+        config: Arc<MinionConfig>,
+        key: Arc<PrivateKey>,
+        master: &Address,
+        known: Option<PublicKey>,
+        crypto: Executor,
+    ) -> Self {
+        let client = client(&config, master);
+        Channel { master: Some(RwLock::new(known)), ..Self::with_key(id, config, key, client, crypto) }
+    }
+
     /// Makes this the channel of a syndic to a master above: as in Salt, the key of that master is in a file of its own,
     /// beside that of the minion's master, and all jobs are received.
     #[must_use]

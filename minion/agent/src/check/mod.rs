@@ -1,6 +1,8 @@
 //! Checks of a minion before it starts. `salt-minion --check` prints all findings. A start fails on those findings of
 //! [`configuration`] that are refusals, and logs the others, so that both report the same.
 
+mod master;
+
 use brine_bus::SocketNames;
 use brine_check::Finding;
 use brine_config::MinionConfig;
@@ -13,6 +15,11 @@ use brine_system::files;
 
 use crate::beacons;
 use crate::daemon::MinionError;
+
+pub use master::check_masters;
+
+/// The number of hexadecimal digits of the shortest fingerprint, one of MD5.
+const MIN_FINGERPRINT: usize = 32;
 
 /// Checks everything that a minion with this configuration needs to start, without changing anything.
 pub fn check(config: &MinionConfig) -> Vec<Finding> {
@@ -29,6 +36,12 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     findings.extend(minion_id(config).err().map(Finding::refused));
     if config.master.is_empty() {
         findings.push(Finding::refused(MinionError::NoMaster));
+    }
+    if let Some(got) = config.master_finger.as_deref().filter(|finger| !finger.is_empty() && !is_fingerprint(finger)) {
+        findings.push(Finding::broken(format!(
+            "option 'master_finger' is invalid: expected a fingerprint as `salt-key -F master` shows it on the master, \
+             got '{got}'"
+        )));
     }
     for name in &config.ciphers {
         let error = name.parse::<Cipher>().err();
@@ -88,6 +101,11 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn is_fingerprint(text: &str) -> bool {
+    let digits = text.replace(':', "");
+    digits.len() >= MIN_FINGERPRINT && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Checks the options whose errors a running minion logs itself: the schedule, beacons, engines, and roots of a
