@@ -82,19 +82,15 @@ impl LocalJob<'_> {
         let mut run = Run::of_published(&mut link, &jid, "", &published, self.times);
         let mut returned = Map::new();
         while let Some(outcome) = run.next().await? {
-            returned.extend(self.shown(&jid, outcome));
+            match outcome {
+                Outcome::Returned(one) => returned.extend([self.returned(&one)]),
+                Outcome::Missing(id) => returned.extend([self.missing(&jid, id, &published)]),
+                Outcome::Interrupted => {}
+            }
         }
         let unknown = run.unknown(&published.missing);
-        returned.extend(unknown.into_iter().map(|id| self.missing(&jid, id)));
+        returned.extend(unknown.into_iter().map(|id| self.missing(&jid, id, &published)));
         Ok(returned.into())
-    }
-
-    fn shown(&self, jid: &Jid, outcome: Outcome) -> Option<(Value, Value)> {
-        match outcome {
-            Outcome::Returned(one) => Some(self.returned(&one)),
-            Outcome::Missing(id) => Some(self.missing(jid, id)),
-            Outcome::Interrupted => None,
-        }
     }
 
     fn returned(&self, one: &Return) -> (Value, Value) {
@@ -108,8 +104,8 @@ impl LocalJob<'_> {
         (id, full.into())
     }
 
-    fn missing(&self, jid: &Jid, id: String) -> (Value, Value) {
-        let message = brine_job::no_return(jid.as_str());
+    fn missing(&self, jid: &Jid, id: String, published: &Published) -> (Value, Value) {
+        let message = published.no_return(&id, jid.as_str());
         let full = |message| map! {"out" => "no_return", "ret" => message, "retcode" => 1}.into();
         (id.into(), if self.is_full { full(message) } else { message.into() })
     }
@@ -138,11 +134,13 @@ impl LocalJob<'_> {
         let driver = Driver::in_batches(jid.clone(), "", minions, batch, self.times, Instant::now());
         let mut run = Run::new(&mut link, driver, None);
         let mut returned = Vec::new();
+        // Those that answered the ping were connected.
+        let connected = Published::default();
         loop {
             match run.driver.next(Instant::now()) {
                 Step::Publish(ids) => _ = run.publish(&self.request, ids).await?,
                 Step::Ask(request) => run.ask(*request).await?,
-                Step::Missing(ids) => returned.extend(ids.into_iter().map(|id| self.missing(&jid, id))),
+                Step::Missing(ids) => returned.extend(ids.into_iter().map(|id| self.missing(&jid, id, &connected))),
                 Step::Wait(until) => {
                     if let Occurrence::Returned(one) = run.wait(until).await? {
                         returned.push(self.returned(&one));

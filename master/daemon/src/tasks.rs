@@ -119,6 +119,10 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
     parts.start_restarting("ended sessions", move |shutdown| maintenance::end_sessions(of(&shared), shutdown));
     let shared = of(&services);
     parts.start_restarting("maintenance", move |shutdown| maintenance::maintain(of(&shared), shutdown));
+    if config.skip_disconnected {
+        let facts = Arc::clone(&services.facts);
+        parts.start_restarting("presence", move |shutdown| facts::presence::observe(Arc::clone(&facts), shutdown));
+    }
     let jobs = Arc::clone(&services.jobs);
     parts.start_restarting("batches of salt", move |shutdown| jobs::batches::observe(Arc::clone(&jobs), shutdown));
     if !config.schedule.is_empty() {

@@ -258,12 +258,12 @@ async fn one_job(
     while let Some(outcome) = run.next().await? {
         match outcome {
             Outcome::Returned(one) => shown.returned(&one)?,
-            Outcome::Missing(id) => shown.missing(&id, &jid)?,
+            Outcome::Missing(id) => shown.missing(&id, &jid, &published)?,
             Outcome::Interrupted => return Ok(interrupted(&jid)),
         }
     }
     for id in run.unknown(&published.missing) {
-        shown.missing(&id, &jid)?;
+        shown.missing(&id, &jid, &published)?;
     }
     shown.finish()
 }

@@ -155,6 +155,8 @@ shared_options! {
     /// The number of seconds for which a published job is delivered to a Brine minion that was disconnected; 0 turns
     /// this off.
     publish_catch_up: u64 = 60,
+    /// Whether jobs do not wait for minions that are certainly disconnected (`[Not connected]`).
+    skip_disconnected: bool = true,
     /// The number of seconds after which the session keys are rotated.
     publish_session: u64 = 86_400,
     /// Whether the session keys are rotated when a key is deleted or rejected.

@@ -22,7 +22,7 @@ use jiff::civil::DateTime;
 pub use call::Call;
 pub use driver::{Batch, Driver, Halt, Step};
 pub use fields::{Rule, rule_of_option};
-pub use published::{AUTH_LIST, LOAD_OPTIONS, MASTER_ID, Published, no_return};
+pub use published::{AUTH_LIST, LOAD_OPTIONS, MASTER_ID, Published};
 pub use reports::ReportingSyndics;
 pub use watch::{Due, Times, Watch};
 

@@ -7,6 +7,7 @@ pub mod syndics;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use brine_config::MasterConfig;
 use brine_ids::MinionId;
@@ -148,6 +149,11 @@ impl Facts {
     /// Returns the connected minions; in a cluster those of all members.
     pub fn present(&self) -> BTreeSet<MinionId> {
         self.present_addresses().into_keys().collect()
+    }
+
+    /// Returns the minions among these that are certainly disconnected from this master.
+    pub fn certainly_absent(&self, ids: &[String]) -> Vec<String> {
+        self.presence.certainly_absent(ids, &self.publisher.hosts(), Instant::now())
     }
 
     /// Returns the minions that are connected to this master, packed for the other members of the cluster.

@@ -175,7 +175,13 @@ impl Jobs {
     /// failed. Minions that have received it recognise its jid.
     pub async fn publish_again(&self, request: PublishRequest, jid: Jid) -> Result<Published, PublishError> {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        let published = Published { jid: Some(jid.clone()), minions, missing, syndics: self.reporting_syndics() };
+        let published = Published {
+            jid: Some(jid.clone()),
+            minions,
+            missing,
+            disconnected: Vec::new(),
+            syndics: self.reporting_syndics(),
+        };
         self.send(&request, &published, load(&request, &jid)).await?;
         tracing::info!(%jid, fun = %request.fun, "job published again after the restart");
         Ok(published)
@@ -196,7 +202,8 @@ impl Jobs {
         let delimiter = load.get("delimiter").map(|delimiter| ("delimiter".into(), delimiter.clone()));
         request.kwargs.extend(delimiter);
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        let published = Published { jid: request.jid.clone(), minions, missing, syndics: None };
+        let published =
+            Published { jid: request.jid.clone(), minions, missing, disconnected: Vec::new(), syndics: None };
         self.send(&request, &published, load).await
     }
 
@@ -226,13 +233,14 @@ impl Jobs {
         let syndics = self.reporting_syndics();
         // As in Salt, a job without accepted minions is not published, unless syndics may have some.
         if minions.is_empty() && syndics.is_none() {
-            return Ok(Published { jid: None, minions, missing, syndics });
+            return Ok(Published { jid: None, minions, missing, disconnected: Vec::new(), syndics });
         }
         if let Some(id) = self.config.master_id.as_deref().filter(|_| self.config.order_masters) {
             request.kwargs.entry(MASTER_ID.into()).or_insert_with(|| id.into());
         }
         let jid = request.jid.clone().unwrap_or_default();
-        let published = Published { jid: Some(jid.clone()), minions, missing, syndics };
+        let disconnected = if syndics.is_none() { self.disconnected(&minions) } else { Vec::new() };
+        let published = Published { jid: Some(jid.clone()), minions, missing, disconnected, syndics };
         let load = load(&request, &jid);
         let recorded = self.recorded(&load);
         let mut new = new_event(&recorded);
@@ -325,9 +333,10 @@ impl Jobs {
         let user = request.user.clone();
         let published = self.publish(request).await?;
         let mut answers = JobReturns { returned: Vec::new(), missing: Vec::new() };
-        let Some(jid) = published.jid else { return Ok(answers) };
+        let Some(jid) = published.jid.clone() else { return Ok(answers) };
         let (times, now) = (Times { timeout, gather: Duration::ZERO, find_job: FIND_JOB }, Instant::now());
-        let driver = Driver::of_published(jid, &user, published.minions, times, now);
+        let driver = Driver::of_published(jid, &user, published.awaited(), times, now);
+        answers.missing.extend(published.disconnected);
         let mut driver = driver.with_syndics(published.syndics, now);
         let gather = async {
             while let Step::Wait(_) = driver.next(Instant::now()) {
@@ -339,6 +348,14 @@ impl Jobs {
         _ = tokio::time::timeout(timeout, gather).await;
         answers.missing.extend(driver.active().cloned());
         Ok(answers)
+    }
+
+    /// Returns the minions among these that are certainly disconnected. In a cluster, another member may know them.
+    fn disconnected(&self, minions: &[String]) -> Vec<String> {
+        if !self.config.skip_disconnected || !self.config.cluster.is_empty() {
+            return Vec::new();
+        }
+        self.facts.certainly_absent(minions)
     }
 
     /// Returns the connected syndics, which will report about a job; `None` if there are no syndics. A disconnected

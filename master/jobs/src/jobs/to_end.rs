@@ -23,9 +23,9 @@ impl Jobs {
         let events = self.subscribe(Vec::new())?;
         if batch.is_none() && subset.is_none() {
             let published = self.publish(request.clone()).await.map_err(|error| error.to_string())?;
-            let Some(jid) = published.jid else { return Ok(Vec::new()) };
-            let (minions, now) = (published.minions.clone(), Instant::now());
-            let driver = Driver::of_published(jid, &request.user, minions, self.times(timeout), now);
+            let Some(jid) = published.jid.clone() else { return Ok(Vec::new()) };
+            let now = Instant::now();
+            let driver = Driver::of_published(jid, &request.user, published.awaited(), self.times(timeout), now);
             let driver = driver.with_syndics(published.syndics, now);
             let ids: Vec<String> = published.minions.into_iter().chain(published.missing).collect();
             return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids, HashMap::new()).await;

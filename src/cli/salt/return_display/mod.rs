@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use brine_ids::Jid;
 use brine_job::trim::TRIMMED;
-use brine_job::{Return, no_return};
+use brine_job::{Published, Return};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
@@ -100,11 +100,11 @@ impl<'a> ReturnDisplay<'a> {
     }
 
     /// Records a minion that did not return.
-    pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
+    pub(super) fn missing(&mut self, id: &str, jid: &Jid, published: &Published) -> anyhow::Result<()> {
         self.silent.push(id.to_owned());
         match self.form {
             Form::Each if self.arguments.hide_timeout => Ok(()),
-            Form::Each => self.printer.show(&map! {id => no_return(jid.as_str())}.into(), "no_return"),
+            Form::Each => self.printer.show(&map! {id => published.no_return(id, jid.as_str())}.into(), "no_return"),
             Form::Count => self.count(),
             Form::Together | Form::Docs => Ok(()),
         }

@@ -72,8 +72,9 @@ impl<'a, L: Link> Run<'a, L> {
     pub fn of_published(link: &'a mut L, jid: &Jid, user: &str, published: &Published, times: Times) -> Self {
         tracing::debug!(%jid, minions = published.minions.join(","), "job published");
         let now = Instant::now();
-        let driver = Driver::of_published(jid.clone(), user, published.minions.clone(), times, now);
-        Self::new(link, driver.with_syndics(published.syndics.clone(), now), None)
+        let driver = Driver::of_published(jid.clone(), user, published.awaited(), times, now);
+        let missing = published.disconnected.iter().cloned().collect();
+        Run { missing, ..Self::new(link, driver.with_syndics(published.syndics.clone(), now), None) }
     }
 
     /// Returns the minions of `missing` that are unknown to the masters below, too.

@@ -34,7 +34,7 @@ impl Link for Master {
         }
         self.published.push(request);
         let jid = Some(jid).filter(|_| !minions.is_empty());
-        Ok(Published { jid, minions, missing: vec!["gone".to_owned()], syndics: None })
+        Ok(Published { jid, minions, missing: vec!["gone".to_owned()], disconnected: Vec::new(), syndics: None })
     }
 
     async fn event(&mut self) -> Result<Option<Event>, Infallible> {

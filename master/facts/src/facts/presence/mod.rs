@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_ids::MinionId;
 use brine_master_store::events::Events;
@@ -20,9 +20,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::Facts;
 
+/// The interval at which connections are checked.
+const OBSERVE_INTERVAL: Duration = Duration::from_secs(5);
+/// The time without a connection after which a minion is certainly disconnected: longer than a minion takes to connect
+/// again after a short outage (`recon_max`).
+const ABSENT_AFTER: Duration = Duration::from_secs(15);
+/// The time that minions have to connect after the start of the master, when a whole fleet authenticates.
+const START_TIME: Duration = Duration::from_secs(60);
+
 /// The last known address of each minion.
-#[derive(Debug, Default)]
-pub struct Presence(Mutex<Traces>);
+#[derive(Debug)]
+pub struct Presence {
+    traces: Mutex<Traces>,
+    started: Instant,
+}
+
+impl Default for Presence {
+    fn default() -> Self {
+        Presence { traces: Mutex::default(), started: Instant::now() }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Traces {
@@ -38,6 +55,8 @@ struct Trace {
     last: u64,
     /// The request connections: of the daemon, and of programs such as `salt-call`.
     connections: Vec<Weak<()>>,
+    /// The time since which it was seen without a connection.
+    absent_since: Option<Instant>,
 }
 
 impl Trace {
@@ -51,14 +70,14 @@ impl Presence {
     pub fn record(&self, id: &MinionId, peer: &Peer) {
         let Ok(address) = peer.address.parse::<SocketAddr>() else { return };
         let host = address.ip().to_canonical();
-        let mut heard = self.0.lock();
+        let mut heard = self.traces.lock();
         heard.requests += 1;
         let last = heard.requests;
         if !heard.minions.contains_key(id) {
-            heard.minions.insert(id.clone(), Trace { host, last, connections: Vec::new() });
+            heard.minions.insert(id.clone(), Trace { host, last, connections: Vec::new(), absent_since: None });
         }
         let Some(trace) = heard.minions.get_mut(id) else { return };
-        (trace.host, trace.last) = (host, last);
+        (trace.host, trace.last, trace.absent_since) = (host, last, None);
         if !trace.connections.iter().any(|known| known.ptr_eq(&peer.connection)) {
             trace.connections.retain(|known| known.strong_count() > 0);
             trace.connections.push(peer.connection.clone());
@@ -67,13 +86,48 @@ impl Presence {
 
     /// Removes a minion whose session has ended.
     pub fn forget(&self, id: &MinionId) {
-        self.0.lock().minions.remove(id);
+        self.traces.lock().minions.remove(id);
+    }
+
+    /// Records which minions have no connection at this time.
+    fn observe(&self, now: Instant) {
+        for trace in self.traces.lock().minions.values_mut() {
+            trace.absent_since = if trace.is_connected() { None } else { trace.absent_since.or(Some(now)) };
+        }
+    }
+
+    /// Returns the minions among these that have certainly been disconnected for a while. That is certain only while
+    /// each subscriber of the publish port can be one of the minions with an open request connection: another one may be
+    /// a minion that has been silent since the master started, as Salt's are.
+    pub(super) fn certainly_absent(
+        &self,
+        ids: &[String],
+        listening: &HashMap<IpAddr, usize>,
+        now: Instant,
+    ) -> Vec<String> {
+        let heard = self.traces.lock();
+        let mut connected: HashMap<IpAddr, usize> = HashMap::new();
+        for trace in heard.minions.values().filter(|trace| trace.is_connected()) {
+            *connected.entry(trace.host).or_default() += 1;
+        }
+        if listening.iter().any(|(host, count)| connected.get(host).copied().unwrap_or(0) < *count) {
+            return Vec::new();
+        }
+        let has_waited = now.saturating_duration_since(self.started) > START_TIME;
+        let is_absent = |id: &&String| match heard.minions.get(id.as_str()) {
+            None => has_waited,
+            Some(trace) => {
+                !trace.is_connected()
+                    && trace.absent_since.is_some_and(|since| now.saturating_duration_since(since) > ABSENT_AFTER)
+            }
+        };
+        ids.iter().filter(is_absent).cloned().collect()
     }
 
     /// Returns the present minions with their addresses, given the number of connections to the publish port from each
     /// address.
     pub(super) fn present_addresses(&self, listening: &HashMap<IpAddr, usize>) -> BTreeMap<MinionId, IpAddr> {
-        let heard = self.0.lock();
+        let heard = self.traces.lock();
         let mut by_host: HashMap<IpAddr, Vec<(&MinionId, &Trace)>> = HashMap::new();
         for (id, trace) in &heard.minions {
             by_host.entry(trace.host).or_default().push((id, trace));
@@ -84,6 +138,17 @@ impl Presence {
             minions
         });
         present.map(|(id, trace)| (id.clone(), trace.host)).collect()
+    }
+}
+
+/// Observes the connections of minions until `shutdown`.
+pub async fn observe(facts: Arc<Facts>, shutdown: CancellationToken) {
+    let mut ticks = tokio::time::interval(OBSERVE_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => facts.presence.observe(Instant::now()),
+            () = shutdown.cancelled() => return,
+        }
     }
 }
 

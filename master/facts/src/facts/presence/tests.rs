@@ -58,3 +58,32 @@ fn a_minion_that_moves_is_present_at_its_last_address() {
     assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "");
     assert_eq!(present(&presence, &[("10.0.0.2", 1)]), "web1");
 }
+
+#[test]
+fn absence_is_certain_after_a_while_and_without_unknown_subscribers() {
+    let presence = Presence::default();
+    let [web1, web2] = ["web1", "web2"].map(|id| id.parse::<MinionId>().unwrap());
+    let (first, second) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"));
+    presence.record(&web1, &first.1);
+    presence.record(&web2, &second.1);
+    let start = Instant::now();
+    let ids = ["web1", "web2", "never"].map(str::to_owned);
+    let absent = |subscribers: usize, seconds: u64| {
+        let listening = HashMap::from([("10.0.0.1".parse().unwrap(), subscribers)]);
+        presence.certainly_absent(&ids, &listening, start + Duration::from_secs(seconds)).join(" ")
+    };
+    presence.observe(start);
+    assert_eq!(absent(2, 10), "");
+    // Those that the master has not heard of since its start have longer to connect.
+    assert_eq!(absent(2, 70), "never");
+    drop(second.0);
+    presence.observe(start);
+    assert_eq!(absent(1, 10), "");
+    assert_eq!(absent(1, 20), "web2");
+    // A subscriber without a request connection may be any minion.
+    assert_eq!(absent(2, 20), "");
+    let again = connect("10.0.0.1:3");
+    presence.record(&web2, &again.1);
+    drop(again.0);
+    assert_eq!(absent(1, 20), "", "it has been there meanwhile");
+}
