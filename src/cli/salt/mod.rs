@@ -42,6 +42,10 @@ const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
 const INCOMPLETE: u8 = 42;
 /// Salt's exit status when no minion matched or returned.
 const NO_MINION: u8 = 2;
+/// The exit status of other failures.
+const FAILURE: u8 = 1;
+/// The default of `--batch-safe-size`.
+const BATCH_SAFE_SIZE: &str = "8";
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
@@ -49,7 +53,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    if let Err(message) = arguments.target.check() {
+    if let Err(message) = arguments.target.check().and_then(|()| arguments.check_choice()) {
         return Ok(usage::error(NAME, USAGE, &message));
     }
     if arguments.config_dump {
@@ -176,7 +180,10 @@ async fn dispatch(
             } else {
                 print_plain(notice);
             }
-            let size = std::mem::take(&mut arguments.batch_safe_size);
+            let size = arguments.batch_safe_size.take().unwrap_or_else(|| BATCH_SAFE_SIZE.to_owned());
+            if arguments.asynchronous {
+                return batch::start_on_master(&job, &arguments, request, &size).await;
+            }
             return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, printer)).await;
         }
     }

@@ -54,9 +54,9 @@ pub(super) struct Arguments {
     /// Run in batches if the target has N or more minions
     #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
     pub batch_safe_limit: i64,
-    /// The batch size for --batch-safe-limit
-    #[arg(long, value_name = "N or N%", default_value = "8")]
-    pub batch_safe_size: String,
+    /// The batch size for --batch-safe-limit (default: 8)
+    #[arg(long, value_name = "N or N%")]
+    pub batch_safe_size: Option<String>,
     /// Stop a batch run at the first failure
     #[arg(long)]
     pub failhard: bool,
@@ -211,6 +211,33 @@ impl TargetOptions {
 }
 
 impl Arguments {
+    /// Returns an error for options that choose or limit minions and would have no effect beside the others.
+    pub fn check_choice(&self) -> Result<(), String> {
+        let in_batches = self.batch.is_some() || self.batch_safe_limit > 1;
+        let alone =
+            |option| Err(format!("{option} has an effect with --batch or --batch-safe-limit alone: add one of them"));
+        match self {
+            _ if self.subset < 0 => Err(format!("option --subset: expected a number of minions, got {}", self.subset)),
+            _ if self.batch_safe_limit < 0 => {
+                Err(format!("option --batch-safe-limit: expected a number of minions, got {}", self.batch_safe_limit))
+            }
+            _ if self.preview_target && self.subset > 0 => {
+                Err("--preview-target shows all minions of the target, and \
+                --subset chooses among those that answer when the job is published: leave out one of them"
+                    .to_owned())
+            }
+            Arguments { batch: Some(_), batch_safe_size: Some(_), .. } => {
+                Err("--batch and --batch-safe-size are two sizes of the batch: leave out one of them".to_owned())
+            }
+            Arguments { batch_safe_size: Some(_), .. } if self.batch_safe_limit < 2 => {
+                Err("--batch-safe-size has an effect with --batch-safe-limit alone: add it, with 2 or more".to_owned())
+            }
+            _ if self.failhard && !in_batches => alone("--failhard"),
+            _ if self.batch_wait.is_some() && !in_batches => alone("--batch-wait"),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the function, or the list of functions, and the arguments in their wire format. A command line without
     /// function, which `--preview-target` allows, has an empty one.
     pub fn functions(&self) -> Result<(Value, Vec<Value>), String> {
