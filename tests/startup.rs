@@ -189,7 +189,7 @@ async fn daemons_detach_and_tools_report_an_unreachable_master() {
     let output = system.tool("salt", &["*", "test.ping"]);
     assert_eq!(
         (output.status.code(), support::stdout(&output)),
-        (Some(0), "The salt master could not be contacted. Is master running?\n".into())
+        (Some(1), "The salt master could not be contacted. Is master running?\n".into())
     );
     let output = system.tool("salt-master", &["-d", "--log-file", &system.path("log").display().to_string()]);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -10,6 +10,7 @@ mod credentials;
 mod custom_outputters;
 mod daemon;
 mod event_line;
+mod exit_status;
 mod host;
 mod key;
 mod link;

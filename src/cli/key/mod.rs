@@ -27,6 +27,7 @@ use brine_value::{Map, Value, map};
 use brine_zmtp::{Endpoint, Push, TransportError};
 
 use super::common::ResultPrinter;
+use super::exit_status::FailureStatus;
 use super::privileges;
 use super::runtime;
 use super::usage;
@@ -34,6 +35,11 @@ use crate::ui::{ColourChoice, Ui, print_plain, print_plain_error};
 
 const NAME: &str = "salt-key";
 const USAGE: &str = "salt-key [options]";
+const FAILURE: u8 = 1;
+/// The pattern of `-A`, `-R`, `-D`, `-F` and `-P`, which need not match a key.
+const ALL: &str = "*";
+/// The maximum number of denied keys that are explained.
+const ADVISED: usize = 3;
 /// The timeout of sending events to a running master.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The file in `cachedir` that requests a rotation of the master's publish key.
@@ -126,6 +132,11 @@ impl<'run> Session<'run> {
     }
 
     fn run(mut self, task: Task) -> anyhow::Result<ExitCode> {
+        let is_list = matches!(task, Task::List(_));
+        let asked = match &task {
+            Task::Print(pattern) | Task::Finger(pattern) if pattern != ALL => Some(pattern.clone()),
+            _ => None,
+        };
         let shown = match task {
             Task::List(states) => {
                 let mut lists = Map::new();
@@ -137,31 +148,45 @@ impl<'run> Session<'run> {
             Task::Print(pattern) => wheel::key::key_str(&self.context, vec![pattern])?,
             Task::Finger(pattern) => wheel::key::finger(&self.context, vec![pattern], None)?,
             Task::Change(act, pattern) => {
-                self.change(act, &pattern)?;
-                return Ok(ExitCode::SUCCESS);
+                let is_done = self.change(act, &pattern)?;
+                return Ok(status(&self.config, is_done));
             }
         };
         self.printer.show(&shown, "key")?;
+        if let Some(pattern) = asked.filter(|_| !shown.is_truthy()) {
+            print_plain_error(format_args!("The key glob '{pattern}' does not match any keys."));
+            return Ok(status(&self.config, false));
+        }
+        // Programs read other formats.
+        if is_list && self.printer.is_nested() {
+            advise_on_denied(shown.get(KeyState::Denied.directory()));
+        }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn change(&mut self, act: Act, pattern: &str) -> anyhow::Result<()> {
+    /// Changes keys. Returns whether what was asked for is done, or declined.
+    fn change(&mut self, act: Act, pattern: &str) -> anyhow::Result<bool> {
         let states = self.arguments.actions.states(act);
         let searched = if act == Act::Delete { &KeyState::ALL[..] } else { &states };
         let keys = self.context.keys.select(pattern, searched)?;
         if keys.is_empty() {
             no_match(pattern, &states);
-            return Ok(());
+            let denied = self.context.keys.select(pattern, &[KeyState::Denied])?;
+            advise_on_denied(wheel::key::grouped(&denied).get(KeyState::Denied.directory()));
+            return Ok(pattern == ALL);
         }
         announce(&mut self.printer, act, wheel::key::grouped(&keys))?;
-        if !self.arguments.yes && !is_confirmed(act)? {
-            return Ok(());
+        match self.arguments.yes.then_some(true).map_or_else(|| is_confirmed(act), |yes| Ok(Some(yes)))? {
+            Some(true) => {}
+            answer => return Ok(answer.is_some()),
         }
+        let mut is_done = true;
         for (key, result) in apply(&self.context, act, &keys) {
+            is_done &= result.is_ok();
             self.report(act, &key, result);
         }
         self.notify_master();
-        Ok(())
+        Ok(is_done)
     }
 
     fn report(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) {
@@ -207,18 +232,38 @@ fn announce(printer: &mut ResultPrinter, act: Act, keys: Map) -> anyhow::Result<
     printer.show(&Value::Map(keys), "key")
 }
 
-/// Asks for confirmation. An empty answer means yes, except for deleting.
-fn is_confirmed(act: Act) -> anyhow::Result<bool> {
+/// Explains denied keys on stderr, if there are any.
+fn advise_on_denied(denied: Option<&Value>) {
+    let ids = denied.and_then(Value::as_list).unwrap_or_default();
+    for id in ids.iter().take(ADVISED) {
+        print_plain_error(format_args!(
+            "the key of '{id}' is denied: the master knew another one. If the minion was reinstalled, compare the \
+             fingerprints (`salt-minion --check` there, `salt-key -f {id}` here), then either run `salt-key -d {id}` and \
+             accept its new key, or `salt-key -a {id} --include-denied`, and start the minion again. Otherwise two \
+             minions have this id (a cloned host), or somebody tries to take its place"
+        ));
+    }
+    if let Some(more) = ids.len().checked_sub(ADVISED).filter(|more| *more > 0) {
+        print_plain_error(format_args!("{more} more keys are denied, for the same reasons"));
+    }
+}
+
+/// Returns the exit status of a change of keys.
+fn status(config: &MasterConfig, is_done: bool) -> ExitCode {
+    if is_done { ExitCode::SUCCESS } else { FailureStatus::new(config.salt_exit_status).of(FAILURE) }
+}
+
+/// Asks for confirmation; returns `None` at the end of the input. An empty answer means yes, except for deleting.
+fn is_confirmed(act: Act) -> anyhow::Result<Option<bool>> {
     let question = if act == Act::Delete { "Proceed? [N/y] " } else { "Proceed? [n/Y] " };
     let answer = Ui::new(ColourChoice::Never).ask(question)?;
     if answer.is_none() {
         tracing::error!("EOF when reading a line: nothing is changed");
     }
-    Ok(match answer.as_deref() {
-        None => false,
-        Some("") => act != Act::Delete,
-        Some(answer) => answer.starts_with(['y', 'Y']),
-    })
+    Ok(answer.map(|answer| match answer.as_str() {
+        "" => act != Act::Delete,
+        answer => answer.starts_with(['y', 'Y']),
+    }))
 }
 
 fn fire(endpoint: &Endpoint, events: &[(String, Map)]) -> anyhow::Result<()> {

@@ -13,7 +13,7 @@ use super::super::client::{ClientError, MasterClient};
 use super::super::common::ResultPrinter;
 use super::super::runtime;
 use super::arguments::{Arguments, Task};
-use super::{announce, is_confirmed, no_match};
+use super::{ALL, advise_on_denied, announce, is_confirmed, no_match, status};
 use crate::ui::print_plain;
 
 /// A run through a master.
@@ -33,11 +33,14 @@ pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> a
         Task::Print(pattern) => remote.ask("key.print", map! {"match" => pattern})?,
         Task::Finger(pattern) => remote.ask("key.finger", map! {"match" => pattern})?,
         Task::Change(act, pattern) => {
-            remote.change(arguments, act, &pattern)?;
-            return Ok(ExitCode::SUCCESS);
+            let is_done = remote.change(arguments, act, &pattern)?;
+            return Ok(status(config, is_done));
         }
     };
     remote.printer.show(&shown, "key")?;
+    if remote.printer.is_nested() {
+        advise_on_denied(shown.get(KeyState::Denied.directory()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,7 +58,8 @@ impl Remote {
         Ok(listed)
     }
 
-    fn change(&mut self, arguments: &Arguments, act: Act, pattern: &str) -> anyhow::Result<()> {
+    /// Changes keys. Returns whether what was asked for is done, or declined.
+    fn change(&mut self, arguments: &Arguments, act: Act, pattern: &str) -> anyhow::Result<bool> {
         let states = arguments.actions.states(act);
         let found = self.ask("key.glob_match", map! {"match" => pattern})?;
         let is_meant = |directory: &Value| {
@@ -71,11 +75,12 @@ impl Remote {
             .collect();
         if found.is_empty() {
             no_match(pattern, &states);
-            return Ok(());
+            return Ok(pattern == ALL);
         }
         announce(&mut self.printer, act, found.clone())?;
-        if !arguments.yes && !is_confirmed(act)? {
-            return Ok(());
+        match arguments.yes.then_some(true).map_or_else(|| is_confirmed(act), |yes| Ok(Some(yes)))? {
+            Some(true) => {}
+            answer => return Ok(answer.is_some()),
         }
         let mut keyword = map! {"match" => found.clone()};
         let mut include = |name: &str, state| {
@@ -98,17 +103,19 @@ impl Remote {
         };
         let now = self.ask(fun, keyword)?;
         let ids = |directory: &str| now.get(directory).and_then(Value::as_list).unwrap_or_default();
+        let mut all_done = true;
         for id in found.values().filter_map(Value::as_list).flatten() {
             let is_done = match act.new_state() {
                 Some(state) => ids(state.directory()).contains(id),
                 None => KeyState::ALL.iter().all(|state| !ids(state.directory()).contains(id)),
             };
+            all_done &= is_done;
             if is_done {
                 print_plain(format_args!("Key for minion {id} {}.", act.past_tense()));
             } else {
                 tracing::error!(minion = %id, "the key was not {}: the log of the master has the cause", act.past_tense());
             }
         }
-        Ok(())
+        Ok(all_done)
     }
 }

@@ -7,9 +7,10 @@ use brine_value::{Map, Value};
 
 use super::super::client::{ClientError, MasterClient};
 use super::super::common::ResultPrinter;
+use super::super::exit_status::FailureStatus;
 use super::super::runtime;
 use super::super::usage::docstring;
-use super::{Arguments, failed};
+use super::{Arguments, FAILURE, failed};
 use crate::ui::{print_plain, print_plain_error};
 
 /// Prints the documentation of the given functions. Returns a failure if there are none.
@@ -33,7 +34,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Some(docs) = docs.as_map().filter(|docs| !docs.is_empty()) else {
         let name = wanted.map_or("", String::as_str);
         print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", suggestion(near.as_deref())));
-        return Ok(ExitCode::FAILURE);
+        return Ok(FailureStatus::new(config.salt_exit_status).of(FAILURE));
     };
     for (fun, doc) in docs {
         print_plain(format_args!("{fun}:\n{}\n", docstring(&doc.to_string())));

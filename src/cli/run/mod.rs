@@ -17,6 +17,7 @@ use clap::{CommandFactory, Parser};
 use super::client::{ClientError, user};
 use super::common::CallOptions;
 use super::credentials::Credentials;
+use super::exit_status::FailureStatus;
 use super::privileges;
 use super::runtime;
 use super::usage;
@@ -30,6 +31,9 @@ const NO_CREDENTIALS: u8 = 2;
 const JOURNAL: &str = "event_bus.since";
 /// Functions whose result is also a progress event.
 const STATES: &[&str] = &["state.orchestrate_single", "state.orchestrate_high"];
+/// Functions whose result lists the errors that the reactions to an event would have.
+const DRY_RUNS: &[&str] = &["reactor.test", "reactor.dry_run"];
+const FAILURE: u8 = 1;
 /// The beginnings of the master's messages about invalid arguments.
 const INVALID_KEYWORDS: &str = "The following keyword arguments are not valid";
 const INVALID_ARGUMENTS: &str = "\nPassed invalid arguments: ";
@@ -96,6 +100,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(error) => return privileges::report(NAME, error),
     };
+    let statuses = FailureStatus::new(config.salt_exit_status);
     let no_parse = arguments.call.no_parse();
     let mut args = parse(rest, &no_parse);
     let follows = arguments.follow.as_deref() == Some("");
@@ -145,6 +150,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         tracing::warn!(
             "Running in asynchronous mode. Results of this execution may be collected by attaching to the master event bus or by examining the master job cache, if configured. This execution is running under tag {tag}"
         );
+        // For `jid=$(salt-run --async ...)`.
+        print_plain(&jid);
         return Ok(ExitCode::SUCCESS);
     }
     let data = answer.get("data");
@@ -173,13 +180,19 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
                 &runtime,
                 docs::show_similar(&client, fun, &text, (!arguments.quiet).then_some(&mut printer)),
             )?;
-        } else if !arguments.quiet {
+            return Ok(statuses.of(FAILURE));
+        }
+        if !arguments.quiet {
             print_plain(&text);
         }
-        return Ok(ExitCode::FAILURE);
+        let is_invalid = text.starts_with(INVALID_ARGUMENTS);
+        return Ok(if is_invalid { statuses.of(FAILURE) } else { ExitCode::FAILURE });
     }
     if !arguments.quiet {
         printer.show(&value, &hint)?;
+    }
+    if DRY_RUNS.contains(&fun.as_str()) && value.get("errors").is_some_and(Value::is_truthy) {
+        return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }

@@ -56,7 +56,8 @@ pub(super) async fn run(
     let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
     let mut run = Run::new(&mut link, driver, Some(state.tag("stop")));
     // A minion that does not answer has failed, as in a job without batches.
-    let mut worst = i64::from(!down.is_empty());
+    let silent = i64::from(!arguments.statuses.is_salt());
+    let mut worst = if down.is_empty() { 0 } else { silent };
     // As in Salt, the next publish is shown before the return that made room for it.
     let mut unshown: Option<Box<Return>> = None;
     loop {
@@ -69,7 +70,7 @@ pub(super) async fn run(
                 // Their keys have been deleted in the meantime.
                 for id in &gone {
                     not_returned(&mut state, id);
-                    worst = worst.max(1);
+                    worst = worst.max(silent);
                 }
                 if let Some(one) = unshown.take() {
                     output.show(&one)?;
@@ -79,7 +80,7 @@ pub(super) async fn run(
             Step::Missing(ids) => {
                 for id in &ids {
                     not_returned(&mut state, id);
-                    worst = worst.max(1);
+                    worst = worst.max(silent);
                 }
                 state.publish_stage(job.client, Stage::Progress).await;
             }
@@ -143,7 +144,7 @@ pub(super) async fn start_on_master(
     let started = job.client.ask_runner("batch.start", Args::keyword(keyword)).await?;
     let Some(jid) = started.get("jid").and_then(Value::as_str) else {
         print_plain(format_args!("{NO_MATCH}\nNo minions matched the target."));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(arguments.statuses.of(NO_MINION));
     };
     for id in started.get("missing").and_then(Value::as_list).unwrap_or_default() {
         print_plain(format_args!("Minion {id} did not respond. No job will be sent."));

@@ -24,6 +24,7 @@ use brine_function::arguments::{parse, parse_value};
 use brine_ids::Jid;
 use brine_job::Times;
 use brine_target::TargetKind;
+use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 use clap::CommandFactory;
@@ -32,6 +33,7 @@ use return_display::ReturnDisplay;
 
 use super::client::{ClientError, user};
 use super::common::{ResultPrinter, mask};
+use super::exit_status::FailureStatus;
 use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -66,6 +68,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     arguments.show_jid |= config.show_jid;
     arguments.hide_timeout |= !config.show_timeout;
     arguments.summary |= config.cli_summary;
+    let statuses = FailureStatus::new(config.salt_exit_status);
+    arguments.statuses = statuses;
     let mut opts = config.opts.clone();
     if arguments.output_diff {
         opts.insert("state_output_diff".into(), true.into());
@@ -83,7 +87,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     {
         let file = arguments.common.config_file("master");
         print_plain(format_args!("Node group {group} unavailable in {}", file.display()));
-        return Ok(ExitCode::SUCCESS);
+        if let Some(near) = nearest(group, config.nodegroups.keys().map(ToString::to_string)) {
+            print_plain_error(format_args!("unknown node group '{group}': did you mean '{near}'?"));
+        }
+        return Ok(statuses.of(NO_MINION));
     }
     let runtime = runtime::current_thread()?;
     let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, printer));
@@ -92,15 +99,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(Ok(error @ ClientError::NoMaster(_))) => {
             tracing::error!("{}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
             print_plain(&error);
-            Ok(ExitCode::SUCCESS)
+            Ok(statuses.of(FAILURE))
         }
         Err(Ok(error @ ClientError::Denied(_))) => {
             print_plain(&error);
-            Ok(ExitCode::FAILURE)
+            Ok(statuses.of(FAILURE))
         }
         Err(Ok(error @ ClientError::NoEvents(_))) => {
             print_plain_error(format_args!("ERROR: {error}"));
-            Ok(ExitCode::FAILURE)
+            Ok(statuses.of(FAILURE))
         }
         Err(Ok(error)) => {
             print_plain_error(format_args!("ERROR: {error}"));
@@ -242,7 +249,8 @@ async fn one_job(
         print_plain(NO_MATCH);
         if !is_followed {
             print_plain("Executed command with job ID: 0");
-            return Ok(ExitCode::SUCCESS);
+            choice::hint(job, &request).await;
+            return Ok(arguments.statuses.of(NO_MINION));
         }
         shown.nothing()?;
         print_plain_error(NOTHING_RETURNED);

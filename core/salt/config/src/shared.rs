@@ -24,6 +24,10 @@ macro_rules! shared_options {
         /// Log levels by target (`%(name)s` of log lines) or by Salt's loggers, such as `salt.master` and, for all, `salt`.
         /// They only lower `log_level` and `log_level_logfile`.
         log_granular_levels: Map = Map::new(),
+        /// Whether the tools exit with 0, as Salt's do, for calls that did nothing because they were wrong: an unknown node
+        /// group, key or runner function, a master that is down, minions that did not return. By default they exit with a
+        /// failure.
+        salt_exit_status: bool = false,
         /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
         /// date and time in front.
         log_fmt_console: Option<String> = None,

@@ -8,6 +8,7 @@ use clap::{Args, Parser};
 
 use super::super::common::{CommonOptions, OutputArguments};
 use super::super::credentials::Credentials;
+use super::super::exit_status::FailureStatus;
 use super::super::usage::{float, integer};
 use super::wire_args;
 
@@ -109,6 +110,9 @@ pub(super) struct Arguments {
     pub output: OutputArguments,
     #[arg(hide = true)]
     pub words: Vec<String>,
+    /// The exit statuses of failures, by the configuration.
+    #[arg(skip)]
+    pub statuses: FailureStatus,
 }
 
 /// The target types that every tool supports.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use brine_function::CallError;
 use brine_ids::Jid;
 use brine_job::trim::TRIMMED;
 use brine_job::{Published, Return};
@@ -10,7 +11,7 @@ use brine_wire::PublishRequest;
 
 use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
-use super::{NO_MINION, NOTHING_RETURNED, docs};
+use super::{FAILURE, NO_MINION, NOTHING_RETURNED, docs};
 use crate::ui::{bar, print_plain, print_plain_error};
 
 /// The way in which returns are shown.
@@ -150,10 +151,14 @@ impl<'a> ReturnDisplay<'a> {
         if self.gathered.is_empty() {
             let wanted = self.arguments.words.get(2..).unwrap_or_default().join(" ");
             print_plain_error(format_args!("ERROR: no documentation found for '{wanted}'"));
-            return Ok(ExitCode::FAILURE);
+            return Ok(self.arguments.statuses.of(FAILURE));
         }
+        let is_missing = |(fun, doc): (&Value, &Value)| {
+            doc.as_str() == Some(CallError::NotAvailable(fun.to_string()).to_string().as_str())
+        };
+        let all_missing = self.gathered.iter().all(is_missing);
         docs::show(&self.gathered, &mut self.printer)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if all_missing { self.arguments.statuses.of(FAILURE) } else { ExitCode::SUCCESS })
     }
 
     fn summary(&self) -> String {
@@ -184,7 +189,7 @@ impl<'a> ReturnDisplay<'a> {
             return ExitCode::SUCCESS;
         }
         print_plain_error("ERROR: Minions returned with non-zero exit code");
-        ExitCode::FAILURE
+        if self.form == Form::Each { ExitCode::FAILURE } else { self.arguments.statuses.of(FAILURE) }
     }
 }
 
