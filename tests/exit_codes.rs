@@ -1,4 +1,5 @@
-//! The exit statuses of the tools: those of Salt 3008.3, except for failures that Salt reports as success.
+//! The exit statuses of the tools: those of Salt 3008.3, except for failures that Salt reports as success. These have
+//! Salt's status with the option `salt_exit_status`.
 
 use crate::support::{System, stderr, stdout};
 
@@ -6,12 +7,12 @@ use crate::support::{System, stderr, stdout};
 const STATUSES: &[(i32, &[&str])] = &[
     (2, &["salt", "nope", "test.ping"]),
     (2, &["salt", "nope", "test.ping", "--static"]),
-    (0, &["salt", "nope", "test.ping", "--async"]),
+    (2, &["salt", "nope", "test.ping", "--async"]),
     (2, &["salt", "-L", "nope", "test.ping", "-t", "2"]),
     (1, &["salt", "-L", "m1,nope", "test.ping", "-t", "2"]),
     (2, &["salt", "-E", "m(", "test.ping"]),
     (2, &["salt", "-C", "m1 m2", "test.ping"]),
-    (0, &["salt", "-N", "nope", "test.ping"]),
+    (2, &["salt", "-N", "nope", "test.ping"]),
     (0, &["salt", "-N", "both", "test.ping"]),
     (2, &["salt", "-S", "nonsense", "test.ping"]),
     (2, &["salt", "-G", "role:nope", "test.ping"]),
@@ -60,7 +61,7 @@ const STATUSES: &[(i32, &[&str])] = &[
     (2, &["salt", "*", "cmd.run", "exit 2", "-b", "1", "--failhard"]),
     (2, &["salt", "nope", "test.ping", "-b", "1"]),
     (2, &["salt", "nope", "test.ping", "-b", "1", "--static"]),
-    (0, &["salt", "nope", "test.ping", "-b", "1", "--async"]),
+    (2, &["salt", "nope", "test.ping", "-b", "1", "--async"]),
     (3, &["salt", "m1", "cmd.run", "exit 3", "-b", "1", "--static"]),
     (0, &["salt", "*", "test.false", "-b", "1"]),
     (1, &["salt", "*", "nosuch.fun", "-b", "1"]),
@@ -116,14 +117,80 @@ const STATUSES: &[(i32, &[&str])] = &[
     (64, &["salt-call", "--local", "-t", "abc", "test.ping"]),
     (0, &["salt-key", "-L"]),
     (64, &["salt-key", "-l", "bogus"]),
-    (0, &["salt-key", "-a", "nope"]),
-    (0, &["salt-key", "-d", "nope"]),
-    (0, &["salt-key", "-p", "nope"]),
+    (1, &["salt-key", "-a", "nope"]),
+    (1, &["salt-key", "-d", "nope"]),
+    (1, &["salt-key", "-p", "nope"]),
+    (1, &["salt-key", "-f", "nope"]),
     (64, &["salt-key", "--bogus"]),
     (0, &["salt-key", "-A", "-y"]),
     (64, &["salt-key", "--keysize=100", "--gen-keys=x"]),
     (64, &["salt-key", "-l"]),
 ];
+
+/// Command lines that fail, unless the option `salt_exit_status` is set.
+const UNLIKE_SALT: &[&[&str]] = &[
+    &["salt", "nope", "test.ping", "--async"],
+    &["salt", "nope", "test.ping", "-b", "1", "--async"],
+    &["salt", "-N", "nope", "test.ping"],
+    &["salt", "m1", "test.ping", "--return", "nope"],
+    &["salt", "m1", "test.ping", "--return", "nope", "-b", "1"],
+    &["salt", "m1", "test.retcode", "7", "--static"],
+    &["salt", "m1", "test.retcode", "7", "--progress"],
+    &["salt", "-d", "m1", "nosuch.fun"],
+    &["salt-run", "nosuch.fun"],
+    &["salt-run", "manage.up", "badkw=1"],
+    &["salt-run", "jobs.lookup_jid"],
+    &["salt-run", "-d", "nosuch"],
+    &["salt-key", "-a", "nope"],
+    &["salt-key", "-r", "nope", "-y"],
+    &["salt-key", "-d", "nope", "-y"],
+    &["salt-key", "-p", "nope"],
+    &["salt-key", "-f", "nope"],
+    // The input ends at the question.
+    &["salt-key", "-d", "m1"],
+    &["salt-cp", "nope", "/etc/hostname", "/tmp/x"],
+    &["salt-call", "--local", "test.ping", "--return", "nope"],
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_that_salt_reports_as_success_have_an_option() {
+    let mut system = System::start("").await;
+    system.start_minion("m1").await;
+    let minion = "id: local\nroot_dir: ROOT/local\nmaster: 127.0.0.1\n";
+    let master = std::fs::read_to_string(system.path("etc/master")).unwrap();
+    let mut wrong = Vec::new();
+    for option in ["", "salt_exit_status: True\n"] {
+        system.write("etc/master", &format!("{master}{option}"));
+        system.write("etc/minion", &format!("{minion}{option}"));
+        for line in UNLIKE_SALT {
+            let output = system.tool_async(line[0], &line[1..]).await;
+            if output.status.success() == option.is_empty() {
+                wrong.push(format!("{option}{line:?}: {}{}", stdout(&output), stderr(&output)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    system.stop_master();
+    let down = system.tool_async("salt", &["m1", "test.ping"]).await;
+    assert!(down.status.success(), "{}", stderr(&down));
+    system.write("etc/master", &master);
+    let down = system.tool_async("salt", &["m1", "test.ping"]).await;
+    assert_eq!(down.status.code(), Some(1), "{}", stderr(&down));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dry_runs_with_errors_fail() {
+    let system = System::start("reactor:\n  - 'a': [ROOT/a.sls]\n  - 'b': [ROOT/b.sls]\n").await;
+    system.write("a.sls", "a:\n  runner.nosuch.fun: []\n");
+    system.write("b.sls", "b:\n  runner.manage.up: []\n");
+    let file = system.path("a.sls").display().to_string();
+    for (status, words) in
+        [(1, &["reactor.test", "a"][..]), (0, &["reactor.test", "b"]), (1, &["reactor.dry_run", &file, "tag=a"])]
+    {
+        let output = system.tool_async("salt-run", words).await;
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {}{}", stdout(&output), stderr(&output));
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_statuses_report_failures() {

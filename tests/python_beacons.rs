@@ -79,5 +79,10 @@ async fn beacons_and_returners_of_the_file_server_are_used_once_they_are_synced(
     })
     .await;
     let unknown = system.tool("salt", &["--return", "nowhere", "m1", "test.ping"]);
-    assert!(unknown.status.success(), "{}{}", stdout(&unknown), stderr(&unknown));
+    assert_eq!(unknown.status.code(), Some(1), "{}{}", stdout(&unknown), stderr(&unknown));
+    assert!(
+        stderr(&unknown).contains("m1: the result is not stored: unknown returner 'nowhere'"),
+        "{}",
+        stderr(&unknown)
+    );
 }

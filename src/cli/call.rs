@@ -18,6 +18,7 @@ use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
 
 use super::common::CallOptions;
+use super::exit_status::FailureStatus;
 use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -147,10 +148,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             anyhow::Ok((minion, outcome))
         })?
     };
-    if let CallOutcome::Done(outcome) = &outcome {
-        return_to(&arguments, &minion, job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid));
-    }
-    show(&arguments, &opts, &fun, &minion, outcome, &jid)
+    let is_stored = match &outcome {
+        CallOutcome::Done(outcome) => {
+            return_to(&arguments, &minion, job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid))
+        }
+        _ => true,
+    };
+    let status = show(&arguments, &opts, &fun, &minion, outcome, &jid)?;
+    let is_failure = !is_stored && status == ExitCode::SUCCESS;
+    Ok(if is_failure { FailureStatus::new(minion.config.salt_exit_status).of(FAILED) } else { status })
 }
 
 fn overrides(arguments: &Arguments) -> Map {
@@ -200,23 +206,27 @@ fn show_docs(start: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Stores a return with the returners of `--return`. As in Salt, the result is shown even if one fails.
-fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
+/// Stores a return with the returners of `--return`. Returns false if one fails; as in Salt, the result is shown even
+/// then.
+fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) -> bool {
     load.insert("success".into(), true.into());
     let names = arguments.r#return.iter().flat_map(|names| names.split(','));
     let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
-        return;
+        return true;
     }
-    let Ok(one) = Return::from_map(load) else { return };
+    let Ok(one) = Return::from_map(load) else { return false };
     let grains = minion.grains.get();
     let options = brine_returners::Options::new(&minion.config.opts, None).with_grains(grains);
+    let mut is_stored = true;
     for name in names {
         let returned = brine_returners::open(name, &options).and_then(|returner| returner.returner(&one));
         if let Err(error) = returned {
             tracing::error!(returner = name, %error, "returning the result failed");
+            is_stored = false;
         }
     }
+    is_stored
 }
 
 /// Returns the event data of a call's return.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use brine_context::{Context, Job, Minion};
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_returners::{BACKENDS, split, store, try_store_in};
+use brine_returners::{BACKENDS, Options, ReturnerError, split, store, try_store_in};
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
 use brine_value::{Map, Value};
@@ -62,6 +62,20 @@ impl Spool {
     /// Whether returns wait for a returner: a new one must not overtake them.
     fn waits(&self, name: &str) -> bool {
         self.queues.lock().get(name).is_some_and(|queue| queue.len() > 0)
+    }
+
+    /// Returns the errors of returners, separated by commas, that do not exist here or are not part of this build.
+    pub fn refused(minion: &Minion, names: &str) -> Vec<String> {
+        // Custom returners, and those of Salt itself, are known when they are called.
+        let config = &minion.config;
+        let is_other =
+            |name: &&str| config.python_fallback || brine_context::custom::may_have(config, "returners", name);
+        let options = Options::new(&config.opts, None);
+        let errors =
+            split(names).filter(|name| !is_other(name)).filter_map(|name| brine_returners::check(name, &options).err());
+        let is_lasting =
+            |error: &ReturnerError| matches!(error, ReturnerError::Unknown { .. } | ReturnerError::NotBuilt { .. });
+        errors.filter(is_lasting).map(|error| error.to_string()).collect()
     }
 
     /// Stores a return with each of these returners, separated by commas. Returners whose servers do not reply receive

@@ -92,6 +92,10 @@ pub(super) async fn run(
                     Occurrence::Returned(one) => {
                         state.returned(&one);
                         worst = worst.max(one.retcode());
+                        for error in one.return_errors() {
+                            print_plain_error(format_args!("{}: the result is not stored: {error}", one.id()));
+                            worst = worst.max(silent);
+                        }
                         unshown = Some(one);
                         state.publish_stage(job.client, Stage::Progress).await;
                     }

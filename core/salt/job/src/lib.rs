@@ -170,6 +170,9 @@ impl Load {
     }
 }
 
+/// The field of a return with the errors of returners that the job names.
+pub const RETURN_ERRORS: &str = "return_errors";
+
 /// The return of a minion: `jid`, `id`, `fun`, `fun_args`, `return`, `retcode`, `success`, `out`, ...
 #[derive(Debug, Clone, PartialEq)]
 pub struct Return {
@@ -225,6 +228,11 @@ impl Return {
     /// Returns the retcode, 0 for success.
     pub fn retcode(&self) -> i64 {
         retcode(&self.map)
+    }
+
+    /// Returns the errors of the job's returners.
+    pub fn return_errors(&self) -> impl Iterator<Item = &str> {
+        self.map.get(RETURN_ERRORS).and_then(Value::as_list).unwrap_or_default().iter().filter_map(Value::as_str)
     }
 
     /// Whether the minion reports success. A missing field means success, as Salt's minions may omit it.

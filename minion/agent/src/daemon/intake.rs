@@ -8,6 +8,7 @@ use brine_context::jobs::{MASTER, ProcFile, exception_event, left_behind};
 use brine_context::{Job, Minion, MinionFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
+use brine_job::RETURN_ERRORS;
 use brine_returners::split;
 use brine_target::{Facts, Match, Target, TargetKind};
 use brine_value::{Map, Value, map};
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::Connected;
 use crate::pool::PoolError;
+use crate::spool::Spool;
 use crate::{jobs, metrics};
 
 /// Runs a published job if it targets this minion and is new.
@@ -117,6 +119,11 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         let proc_file = ProcFile::write(&this.minion, &running);
         this.seen.lock().begin(&running.jid);
         let mut load = jobs::run(&this.minion, &running);
+        let refused = Spool::refused(&this.minion, &ret);
+        if !refused.is_empty() {
+            // The caller asked for the result to be stored there.
+            load.insert(RETURN_ERRORS.into(), refused.into());
+        }
         let ticket = this.keep_return(&mut load);
         drop(proc_file);
         // The return is sent while returners are running. The receiver is dropped when the minion ends.

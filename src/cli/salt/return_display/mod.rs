@@ -74,7 +74,12 @@ impl<'a> ReturnDisplay<'a> {
     /// Records a return.
     pub(super) fn returned(&mut self, one: &Return) -> anyhow::Result<()> {
         let id = one.id().to_string();
-        if one.retcode() != 0 {
+        let mut has_failed = one.retcode() != 0;
+        for error in one.return_errors() {
+            print_plain_error(format_args!("{id}: the result is not stored: {error}"));
+            has_failed |= !self.arguments.statuses.is_salt();
+        }
+        if has_failed {
             self.failed.push(id.clone());
         }
         self.returned.push(id.clone());
