@@ -51,6 +51,7 @@ mod masters;
 mod migrating;
 mod minion_data;
 mod minion_options;
+mod mistakes;
 mod mysql;
 mod netapi;
 mod orchestrate;

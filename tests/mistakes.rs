@@ -1,0 +1,346 @@
+//! Typical mistakes on the command line and in configurations: each is answered by what is wrong, and what to do.
+
+use crate::support::{self, BRINE, System, stderr, stdout, within_limit};
+
+use std::process::{Command, Stdio};
+
+/// Pairs of options that choose or limit the minions of a job, and the ids that may run it; `None` if the pair is
+/// refused.
+const PAIRS: &[(&[&str], Option<usize>)] = &[
+    (&["--subset", "1", "--static"], Some(1)),
+    (&["--subset", "1", "--progress"], Some(1)),
+    (&["--subset", "1", "--async"], Some(1)),
+    (&["--subset", "1", "-b", "1"], Some(1)),
+    (&["--subset", "1", "-b", "1", "--async"], Some(1)),
+    (&["--subset", "1", "-b", "1", "--static"], Some(1)),
+    (&["--subset", "1", "--batch-safe-limit", "2"], Some(1)),
+    (&["--subset", "2", "--batch-safe-limit", "2"], Some(2)),
+    (&["--subset", "2", "--batch-safe-limit", "2", "--batch-safe-size", "1", "--async"], Some(2)),
+    (&["--subset", "1", "--failhard", "-b", "1"], Some(1)),
+    (&["--subset", "1", "--batch-wait", "0", "-b", "1"], Some(1)),
+    (&["--subset", "1", "--hide-timeout"], Some(1)),
+    (&["--subset", "1", "-t", "9"], Some(1)),
+    (&["--subset", "1", "--preview-target"], None),
+    (&["--subset", "-1"], None),
+    (&["-b", "1", "--static"], Some(3)),
+    (&["-b", "1", "--async"], Some(3)),
+    (&["-b", "1", "--failhard", "--async"], Some(3)),
+    (&["-b", "1", "--batch-wait", "0", "--async"], Some(3)),
+    (&["-b", "1", "--preview-target"], Some(0)),
+    (&["-b", "2", "--batch-safe-limit", "2"], Some(3)),
+    (&["-b", "2", "--batch-safe-size", "1"], None),
+    (&["--batch-safe-limit", "2", "--static"], Some(3)),
+    (&["--batch-safe-limit", "2", "--async"], Some(3)),
+    (&["--batch-safe-limit", "2", "--preview-target"], Some(0)),
+    (&["--batch-safe-limit", "2", "--batch-safe-size", "1"], Some(3)),
+    (&["--batch-safe-limit", "2", "--failhard"], Some(3)),
+    (&["--batch-safe-limit", "-2"], None),
+    (&["--batch-safe-size", "1"], None),
+    (&["--failhard"], None),
+    (&["--failhard", "--async"], None),
+    (&["--failhard", "--static"], None),
+    (&["--batch-wait", "1"], None),
+    (&["--batch-wait", "1", "--subset", "1"], None),
+    (&["--preview-target", "--async"], Some(0)),
+    (&["--preview-target", "--static"], Some(0)),
+    (&["-L", "-G"], None),
+    (&["-E", "-C"], None),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_that_choose_or_limit_minions_are_applied_or_refused_in_pairs() {
+    let mut system = System::start("").await;
+    for id in ["m1", "m2", "m3"] {
+        system.start_minion(id).await;
+    }
+    for (number, (options, expected)) in PAIRS.iter().enumerate() {
+        let mark = format!("ran{number}");
+        let directory = system.path(&mark);
+        std::fs::create_dir(&directory).unwrap();
+        let command = format!("mktemp -p {}", directory.display());
+        let words = [&["*", "cmd.run", &command], *options].concat();
+        let output = system.tool_async("salt", &words).await;
+        let (out, err) = (stdout(&output), stderr(&output));
+        let ran = || std::fs::read_dir(&directory).unwrap().count();
+        match expected {
+            None => {
+                assert_eq!((output.status.code(), ran()), (Some(64), 0), "{options:?}: {out}{err}");
+                assert!(err.contains("salt: error: "), "{options:?}: {err}");
+            }
+            Some(expected) => {
+                assert!(output.status.success(), "{options:?}: {out}{err}");
+                support::until("the job has run", || ran() >= *expected).await;
+                // A job that runs on others, too, has reached them by the time of the next one.
+                let ping = system.tool_async("salt", &["*", "test.ping", "--out=txt"]).await;
+                assert_eq!(stdout(&ping).lines().count(), 3);
+                assert_eq!(ran(), *expected, "{options:?}: {out}{err}");
+            }
+        }
+    }
+}
+
+/// A command line: its words, its exit status, and parts of its messages.
+type Mistake = (&'static [&'static str], i32, &'static [&'static str]);
+
+/// Mistakes on the command line of tools with a running master and the minion `web1`.
+const COMMANDS: &[Mistake] = &[
+    (&["salt", "web1", "test.ping", "--timout", "5"], 64, &["no such option: --timout", "did you mean '--timeout'?"]),
+    (&["salt", "web1", "test.png"], 1, &["'test.png' is not available", "Did you mean 'test.ping'?"]),
+    (&["salt", "wbe1", "test.ping"], 2, &["No minions matched", "did you mean 'web1'?"]),
+    (&["salt", "wbe1", "test.ping", "--async"], 2, &["No minions matched", "did you mean 'web1'?"]),
+    (&["salt", "-N", "wbes", "test.ping"], 2, &["Node group wbes unavailable in ", "did you mean 'webs'?"]),
+    (&["salt", "-C", "G@os:Debian and", "test.ping"], 2, &["invalid"]),
+    (&["salt", "-E", "web[", "test.ping"], 2, &["invalid"]),
+    (&["salt", "web1"], 42, &["Incomplete options passed."]),
+    (&["salt", "-T", "web1", "test.ping"], 64, &["required arguments were not provided: ", "--auth"]),
+    (&["salt", "web1", "test.ping", "-t", "5s"], 64, &["option -t: invalid integer value: '5s'"]),
+    (&["salt", "web1", "test.ping", "--batch-wait", "x", "-b", "1"], 64, &["invalid floating-point value: 'x'"]),
+    (&["salt", "web1", "test.ping", "-b", "many"], 1, &["many"]),
+    (
+        &["salt", "web1", "test.ping", "--return", "sqlite"],
+        1,
+        &["web1: the result is not stored: unknown returner 'sqlite'", "did you mean 'sqlite3'?"],
+    ),
+    (&["salt", "web1", "test.ping", "-l", "loud"], 64, &["loud"]),
+    (
+        &["salt", "-a", "nosuch", "--username", "a", "--password", "b", "web1", "test.ping"],
+        1,
+        &["Authentication error occurred."],
+    ),
+    (
+        &["salt", "web1", "schedule.add", "j", "function=test.pingg", "seconds=5"],
+        1,
+        &["Schedule item j is invalid: 'test.pingg' is not available.", "Did you mean 'test.ping'?"],
+    ),
+    (
+        &["salt", "web1", "schedule.add", "j", "function=test.ping", "secons=5"],
+        1,
+        &["unknown option 'secons'", "did you mean 'seconds'?"],
+    ),
+    (&["salt", "web1", "schedule.add", "j", "function=test.ping", "cron='*/5 * * *'"], 1, &["a crontab entry has 5"]),
+    (&["salt", "web1", "schedule.add", "j", "function=test.ping", "seconds=-5"], 1, &["not negative, got -5"]),
+    (&["salt", "web1", "schedule.modify", "kept", "functio=test.ping"], 1, &["unknown option 'functio'"]),
+    (&["salt", "web1", "beacons.add", "lod", "[]"], 1, &["Beacon \"lod\" is not available."]),
+    (
+        &["salt", "web1", "beacons.add", "load", "[{averages: {1m: [0, 1]}}, {emitatstart: True}]"],
+        1,
+        &["unknown option 'emitatstart': expected one of "],
+    ),
+    (&["salt-run", "jobs.actve"], 1, &["'jobs.actve' is not available.", "did you mean 'jobs.active'?"]),
+    (&["salt-run", "jobs.lookup_jid"], 1, &["missing 1 required positional argument: 'jid'"]),
+    (&["salt-run", "manage.down", "extra=1"], 1, &["not valid: extra=1"]),
+    (&["salt-run", "jobs.list_job", "123"], 1, &["'123' is not a job id: expected 20 digits"]),
+    (&["salt-run", "reactor.test", "typo"], 1, &["runner.nosuch.fun"]),
+    (&["salt-run", "reactor.dry_run", "salt://nosuch.sls", "tag=x"], 1, &["nosuch.sls"]),
+    (&["salt-run", "reactor.explain", "abc"], 1, &["abc"]),
+    (&["salt-run", "state.orchestrate", "nosuch"], 1, &["No matching sls found for 'nosuch'"]),
+    (&["salt-run", "--follow", "manage.up"], 64, &["--follow and --since require state.event"]),
+    (&["salt-run", "--jid", "5", "manage.up"], 64, &["'5' is not a valid JID"]),
+    (&["salt-key", "-a", "nosuch"], 1, &["The key glob 'nosuch' does not match any unaccepted keys."]),
+    (&["salt-key", "-a", "web1"], 1, &["The key glob 'web1' does not match any unaccepted keys."]),
+    (&["salt-key", "-d", "nosuch"], 1, &["The key glob 'nosuch' does not match"]),
+    (&["salt-key", "-d", "web1"], 1, &["EOF when reading a line: nothing is changed"]),
+    (&["salt-key", "-f", "nosuch"], 1, &["The key glob 'nosuch' does not match any keys."]),
+    (&["salt-key", "-l", "bogus"], 64, &["'bogus' is not a valid argument to '--list'"]),
+    (&["salt-key", "-D", "web1"], 64, &["Use -d to delete specified keys"]),
+    (&["salt-key", "--gen-keys=x", "--keysize=100"], 64, &["The minimum value for keysize is 2048"]),
+    (&["salt-cp", "web1", "/nosuch", "/tmp/x"], 42, &["The referenced file, /nosuch is not available."]),
+    (&["salt-cp", "nosuch", "/etc/hostname", "/tmp/x"], 2, &["No minions matched the target."]),
+    (&["salt-cp", "--resume", "web1", "/etc/hostname", "/tmp/x"], 64, &["--resume needs --chunked"]),
+    (&["salt-call", "--local", "test.png"], 255, &["'test.png' is not available", "did you mean 'test.ping'?"]),
+    (&["salt-call", "--local", "test.ping", "--return", "nosuch"], 1, &["unknown returner 'nosuch'"]),
+    (&["salt-call"], 64, &["Requires function, --grains or --doc"]),
+    (&["salt-master", "--chek"], 64, &["no such option: --chek", "did you mean '--check'?"]),
+    (&["salt-minion", "--log-level"], 64, &["--log-level option requires 1 argument"]),
+];
+
+/// Mistakes on the command line of `brine`.
+const OF_BRINE: &[Mistake] = &[
+    (&["slat"], 64, &["no such tool: slat", "did you mean 'salt'?"]),
+    (&["salt-mater"], 64, &["did you mean 'salt-master'?"]),
+    (&["doctor"], 64, &["no such tool: doctor; choose one of salt, api, call, "]),
+    (&["state.apply"], 64, &["it looks like a function", "brine call state.apply"]),
+    (&["help", "slat"], 64, &["no such tool: slat", "did you mean 'salt'?"]),
+    (&["help", "key"], 0, &["Usage: salt-key [options]"]),
+    (&["link"], 64, &["required arguments were not provided: <DIR>"]),
+    (&["up", "--minions", "abc"], 64, &["option --minions: invalid value 'abc'"]),
+    (&["up", "--minions"], 64, &["--minions option requires 1 argument"]),
+    (&["swarm", "--minions", "-5"], 64, &["option --minions: ", "-5 is not in 1..=100000"]),
+    (&["salt", "--versions-report"], 0, &["Commit: ", "Features: ", "Target: "]),
+];
+
+fn verify(wrong: &mut Vec<String>, (words, status, parts): &Mistake, output: &std::process::Output) {
+    let said = format!("{}{}", stdout(output), stderr(output));
+    let missing: Vec<_> = parts.iter().filter(|part| !said.contains(**part)).collect();
+    if output.status.code() != Some(*status) || !missing.is_empty() {
+        wrong.push(format!("{words:?}: {:?} instead of {status}, without {missing:?}: {said}", output.status.code()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_on_the_command_line_are_answered_with_what_to_do() {
+    let mut system = System::start("nodegroups: {webs: 'web*'}\nreactor: [{typo: [ROOT/typo.sls]}]\n").await;
+    system.write("typo.sls", "a:\n  runner.nosuch.fun: []\n");
+    system.start_minion("web1").await;
+    system.write("etc/minion", "id: local\nroot_dir: ROOT/local\nmaster: 127.0.0.1\n");
+    let kept = ["web1", "schedule.add", "kept", "function=test.ping", "seconds=3600"];
+    assert!(system.tool_async("salt", &kept).await.status.success());
+    let mut wrong = Vec::new();
+    for mistake in COMMANDS {
+        verify(&mut wrong, mistake, &system.tool_async(mistake.0[0], &mistake.0[1..]).await);
+    }
+    for mistake in OF_BRINE {
+        let output = within_limit(BRINE).args(mistake.0).stdin(Stdio::null()).output().unwrap();
+        verify(&mut wrong, mistake, &output);
+    }
+    assert!(wrong.is_empty(), "{} mistakes:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Configurations of a master with mistakes, and parts of what `--check` reports.
+const OF_MASTERS: &[(&str, i32, &[&str])] = &[
+    ("worker_threads: -1\n", 1, &["option 'worker_threads': expected a non-negative integer, got -1"]),
+    ("worker_threads: 5s\n", 1, &["option 'worker_threads': expected a non-negative integer, got str"]),
+    ("worker_threads: -1\ntimeout: soon\n", 1, &["option 'worker_threads'", "option 'timeout'"]),
+    ("auto_acept: True\n", 0, &["unknown option 'auto_acept': did you mean 'auto_accept'?"]),
+    ("reactor_rate_limit: {'a/*': 10/1m}\n", 0, &["no entry of 'reactor' has this pattern"]),
+    ("reactor: [{a: [/nosuch.sls]}]\nreactor_cooldown: {a: soon}\n", 1, &["/nosuch.sls", "soon"]),
+    ("fileserver_backend: [gitfs]\ngitfs_remotes: [/nosuch.git]\n", 1, &["/nosuch.git is not a directory"]),
+    ("fileserver_backend: [gitfs]\ngitfs_remotes: ['file:///nosuch.git': [{root: x}]]\n", 1, &["/nosuch.git is not"]),
+    ("publisher_acl: {fred: {web1: test.ping}}\n", 0, &["an entry of 'fred' permits nothing"]),
+    ("engines: [{thorium: {}}]\n", 1, &["write `reactor_rules`"]),
+    ("engines: [{test: {}}]\n", 1, &["salt-run state.event"]),
+    ("engines: [{reactor: {}}]\n", 0, &[]),
+    ("schedule: {a: {function: manage.upp, seconds: 5}}\n", 1, &["there is no function 'manage.upp'"]),
+    ("ext_pillar: [{cmd_yamll: ls}]\n", 1, &["'cmd_yamll'"]),
+    ("event_return: sqlite\n", 1, &["unknown returner 'sqlite'", "did you mean 'sqlite3'?"]),
+    ("nodegroups: {a: 'G@os:Debian and'}\n", 0, &["option 'nodegroups': 'a'"]),
+];
+
+/// Configurations of a minion with mistakes, and parts of what `--check` reports.
+const OF_MINIONS: &[(&str, i32, &[&str])] = &[
+    ("master_finger: 'aa:bb'\n", 1, &["option 'master_finger' is invalid", "got 'aa:bb'"]),
+    ("master: nosuch.invalid\n", 1, &["resolving the name 'nosuch.invalid' failed"]),
+    ("master_type: failovr\n", 1, &["option 'master_type' is invalid", "failovr"]),
+    ("startup_states: highstat\n", 1, &["option 'startup_states' is invalid"]),
+    ("ciphers: [rot13]\n", 1, &["option 'ciphers'"]),
+    ("engines: [{thorium: {}}]\n", 1, &["reactor_rules"]),
+    ("return_queue_count: -3\n", 1, &["got -3"]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_in_configurations_are_found_by_the_check() {
+    let mut wrong = Vec::new();
+    let checked = |tool: &str, directory: &std::path::Path| {
+        let output = Command::new(BRINE).args([tool, "--check", "-c"]).arg(directory).output().unwrap();
+        (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+    };
+    for (options, status, parts) in OF_MASTERS {
+        let system = System::new("");
+        system.write("srv/salt/x", "");
+        system.write("srv/pillar/x", "");
+        let name = options.split(':').next().unwrap();
+        let text = std::fs::read_to_string(system.path("etc/master")).unwrap();
+        let others =
+            text.lines().filter(|line| !line.starts_with(&format!("{name}:")) && !line.starts_with("timeout:"));
+        system.write("etc/master", &format!("{}\n{options}", others.collect::<Vec<_>>().join("\n")));
+        let (code, said) = checked("salt-master", &system.path("etc"));
+        if code != Some(*status) || !parts.iter().all(|part| said.contains(part)) {
+            wrong.push(format!("master, {options}: {code:?} instead of {status}, {parts:?}: {said}"));
+        }
+    }
+    let system = System::start("").await;
+    for (options, status, parts) in OF_MINIONS {
+        let etc = system.configure_minion("m1", "");
+        let text = std::fs::read_to_string(etc.join("minion")).unwrap();
+        let name = options.split(':').next().unwrap();
+        let others = text.lines().filter(|line| !line.starts_with(&format!("{name}:")));
+        system.write("m1/etc/minion", &format!("{}\n{options}", others.collect::<Vec<_>>().join("\n")));
+        let (code, said) = checked("salt-minion", &etc);
+        if code != Some(*status) || !parts.iter().all(|part| said.contains(part)) {
+            wrong.push(format!("minion, {options}: {code:?} instead of {status}, {parts:?}: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} mistakes:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_of_a_minion_tries_its_master() {
+    let mut system = System::new("");
+    let check = |system: &System, options: &str| {
+        let etc = system.configure_minion("m1", options);
+        let output = Command::new(BRINE).args(["salt-minion", "--check", "-c"]).arg(etc).output().unwrap();
+        (output.status.code(), stdout(&output) + &stderr(&output))
+    };
+    let (code, said) = check(&system, "");
+    assert!(code == Some(1) && said.contains("does not answer: Connection refused"), "{said}");
+    system.start_master().await;
+    let (code, said) = check(&system, "");
+    assert!(code == Some(0) && said.contains("accepts connections"), "{said}");
+    assert!(!system.path("pki/minions_pre/m1").exists(), "the check has sent a key");
+    let mut events = system.events("salt/").await;
+    system.spawn_minion("m1");
+    events.until("salt/auth").await;
+    let (code, said) = check(&system, "");
+    assert!(code == Some(0) && said.contains("has not accepted this minion's key yet"), "{said}");
+    assert!(system.tool_async("salt-key", &["-y", "-a", "m1"]).await.status.success());
+    events.until("salt/minion/m1/start").await;
+    let (code, said) = check(&system, "");
+    let publish = format!("has accepted this minion's key, and publishes at port {}", system.publish_port);
+    assert!(code == Some(0) && said.contains(&publish), "{said}");
+    let port = format!("master_port: {}\n", system.publish_port);
+    let etc = system.configure_minion("m1", "");
+    let text = std::fs::read_to_string(etc.join("minion")).unwrap();
+    system.write("m1/etc/minion", &text.replace(&format!("master_port: {}\n", system.ret_port), &port));
+    let output = Command::new(BRINE).args(["salt-minion", "--check", "-c"]).arg(&etc).output().unwrap();
+    let said = stdout(&output);
+    assert!(output.status.code() == Some(1) && said.contains("the peer is a publish port"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_key_is_explained_on_both_sides() {
+    let mut system = System::start("").await;
+    system.start_minion("m1").await;
+    system.stop_minion("m1");
+    // The host is installed anew: its key is another one.
+    std::fs::remove_dir_all(system.path("m1/pki")).unwrap();
+    let mut events = system.events("salt/auth").await;
+    system.spawn_minion("m1");
+    events.until("salt/auth").await;
+    let ways = ["salt-key -d m1", "salt-key -a m1 --include-denied"];
+    for words in [&["-L"][..], &["-a", "m1"]] {
+        let said = stderr(&system.tool_async("salt-key", words).await);
+        assert!(ways.iter().all(|way| said.contains(way)), "{words:?}: {said}");
+    }
+    assert_eq!(stderr(&system.tool_async("salt-key", &["-L", "--out=json"]).await), "");
+    support::until("the minion names a way out", || system.minion_log("m1").contains("salt-key -d m1")).await;
+    assert!(system.master_log().contains("If it was reinstalled"), "{}", system.master_log());
+    let accepted = system.tool_async("salt-key", &["-y", "-a", "m1", "--include-denied"]).await;
+    assert!(accepted.status.success(), "{}", stderr(&accepted));
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("m1");
+    events.until("salt/minion/m1/start").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minions_that_are_known_to_be_away_cost_no_waiting() {
+    let mut system = System::start("gather_job_timeout: 3\n").await;
+    for id in ["m1", "m2"] {
+        system.start_minion(id).await;
+    }
+    system.kill_minion("m2");
+    let mut said = String::new();
+    let start = std::time::Instant::now();
+    while !said.contains("[Not connected]") && start.elapsed() < support::TIMEOUT {
+        // Certain after 15 seconds, which are counted every 5 seconds.
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        let began = std::time::Instant::now();
+        let output = system.tool_async("salt", &["*", "test.ping", "-t", "2"]).await;
+        said = stdout(&output);
+        if said.contains("[Not connected]") {
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("m1:\n    True"), "{said}");
+            assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+        }
+    }
+    assert!(said.contains("m2:\n    Minion did not return. [Not connected]"), "{said}");
+}
