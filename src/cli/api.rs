@@ -11,7 +11,7 @@ use super::privileges::{self, OwnedPaths};
 use super::runtime;
 
 const NAME: &str = "salt-api";
-const COMMAND: DaemonCommand = DaemonCommand {
+pub const COMMAND: DaemonCommand = DaemonCommand {
     name: NAME,
     usage: "salt-api [options]",
     about: "Serve the REST API of the master on this host",

@@ -24,7 +24,7 @@ use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-call";
-const USAGE: &str = "salt-call [options] <function> [arguments]";
+pub const USAGE: &str = "salt-call [options] <function> [arguments]";
 /// Salt's exit status for an unknown function.
 const NOT_AVAILABLE: u8 = 255;
 const FAILED: u8 = 1;
@@ -98,6 +98,11 @@ struct Arguments {
     call: CallOptions,
     #[arg(hide = true)]
     words: Vec<String>,
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the tool.

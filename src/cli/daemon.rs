@@ -71,8 +71,12 @@ pub struct DaemonCommand {
 impl DaemonCommand {
     /// Parses a command line. Help, version and usage errors are printed, and the error is the exit status.
     pub fn parse(&self, words: Vec<OsString>) -> Result<DaemonArguments, ExitCode> {
-        let command = DaemonArguments::command().about(self.about).after_help(self.examples);
-        usage::parse(self.name, self.usage, command, words)
+        usage::parse(self.name, self.usage, self.options(), words)
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> clap::Command {
+        DaemonArguments::command().about(self.about).after_help(self.examples)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `brine link`: creates links with the names of Salt's tools.
+//! `brine link`: creates links with the names of Salt's tools, and installs completions and manual pages beside them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,15 +9,16 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, Parser};
 
-use super::{TOOLS, usage};
+use super::completion::{self, Shell};
+use super::{TOOLS, man, usage};
 use crate::ui::print_plain;
 
-const USAGE: &str = "brine link [options] DIR";
+pub const USAGE: &str = "brine link [options] DIR";
 
 /// Create links with the names of Salt's tools to this binary
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  brine link /usr/local/bin\n  brine link --force /usr/bin   # replace Salt's own tools"
+    after_help = "Examples:\n  brine link /usr/local/bin\n  brine link --force /usr/bin   # replace Salt's own tools\n  brine link --completion --man /usr/local/bin   # and files in /usr/local/share"
 )]
 struct Arguments {
     /// The directory of the links
@@ -26,6 +27,17 @@ struct Arguments {
     /// Replace existing files
     #[arg(short, long)]
     force: bool,
+    /// Install the completions of bash, zsh and fish in DIR/../share, too
+    #[arg(long)]
+    completion: bool,
+    /// Install the manual pages in DIR/../share/man/man1, too
+    #[arg(long)]
+    man: bool,
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command.
@@ -38,7 +50,29 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     for tool in TOOLS {
         link(&binary, &arguments.directory.join(tool.name), arguments.force)?;
     }
+    let share = arguments.directory.parent().unwrap_or(&arguments.directory).join("share");
+    if arguments.completion {
+        // Bash and fish read the file with the name of the command that is typed.
+        for name in ["brine"].into_iter().chain(TOOLS.iter().map(|tool| tool.name)) {
+            let bash = share.join("bash-completion/completions").join(name);
+            write(&bash, &completion::script(Shell::Bash))?;
+            write(&share.join(format!("fish/vendor_completions.d/{name}.fish")), &completion::script(Shell::Fish))?;
+        }
+        write(&share.join("zsh/site-functions/_brine"), &completion::script(Shell::Zsh))?;
+    }
+    if arguments.man {
+        man::write_pages(&share.join("man/man1"))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file in a directory that may be missing.
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let failed = || format!("writing {} failed", path.display());
+    fs::create_dir_all(path.parent().unwrap_or(path)).with_context(failed)?;
+    fs::write(path, text).with_context(failed)?;
+    print_plain(path.display());
+    Ok(())
 }
 
 fn link(binary: &Path, link: &Path, force: bool) -> anyhow::Result<()> {

@@ -16,7 +16,7 @@ use super::runtime;
 use crate::ui::print_plain_error;
 
 const NAME: &str = "salt-master";
-const COMMAND: DaemonCommand = DaemonCommand {
+pub const COMMAND: DaemonCommand = DaemonCommand {
     name: NAME,
     usage: "salt-master [options]",
     about: "Serve minions: keys, jobs, files, pillar, events",

@@ -12,7 +12,7 @@ use super::privileges;
 use super::runtime;
 
 const NAME: &str = "salt-minion";
-const COMMAND: DaemonCommand = DaemonCommand {
+pub const COMMAND: DaemonCommand = DaemonCommand {
     name: NAME,
     usage: "salt-minion [options]",
     about: "Run jobs of the master on this host",

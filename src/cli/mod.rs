@@ -5,6 +5,7 @@ mod api;
 mod call;
 mod client;
 mod common;
+mod completion;
 mod cp;
 mod credentials;
 mod custom_outputters;
@@ -17,6 +18,7 @@ mod link;
 mod log_file;
 mod log_format;
 mod logging;
+mod man;
 mod master;
 mod minion;
 mod privileges;
@@ -48,32 +50,103 @@ struct Tool {
     command: &'static str,
     /// Its purpose, for the list of tools.
     about: &'static str,
+    /// The text after `Usage: `.
+    usage: &'static str,
+    /// Returns its own options, without those that [`usage::complete`] adds.
+    options: fn() -> clap::Command,
     /// Runs the tool with its arguments. An error is printed on stderr, with exit status 1.
     run: fn(Vec<OsString>) -> anyhow::Result<ExitCode>,
 }
 
+impl Tool {
+    /// Returns the command line of the tool, with the options of all tools.
+    fn command_line(&self) -> clap::Command {
+        usage::complete(self.name, self.usage, (self.options)())
+    }
+}
+
 /// The tools of Salt.
 const TOOLS: &[Tool] = &[
-    Tool { name: "salt", command: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
-    Tool { name: "salt-api", command: "api", about: "serve the REST API of the master on this host", run: api::run },
-    Tool { name: "salt-call", command: "call", about: "call a function on this host", run: call::run },
-    Tool { name: "salt-cp", command: "cp", about: "copy files of this host to minions", run: cp::run },
+    Tool {
+        name: "salt",
+        command: "salt",
+        about: "publish jobs to minions and show their returns",
+        usage: salt::USAGE,
+        options: salt::options,
+        run: salt::run,
+    },
+    Tool {
+        name: "salt-api",
+        command: "api",
+        about: "serve the REST API of the master on this host",
+        usage: api::COMMAND.usage,
+        options: || api::COMMAND.options(),
+        run: api::run,
+    },
+    Tool {
+        name: "salt-call",
+        command: "call",
+        about: "call a function on this host",
+        usage: call::USAGE,
+        options: call::options,
+        run: call::run,
+    },
+    Tool {
+        name: "salt-cp",
+        command: "cp",
+        about: "copy files of this host to minions",
+        usage: cp::USAGE,
+        options: cp::options,
+        run: cp::run,
+    },
     Tool {
         name: "salt-key",
         command: "key",
         about: "accept, reject, list and delete the keys of minions",
+        usage: key::USAGE,
+        options: key::options,
         run: key::run,
     },
-    Tool { name: "salt-master", command: "master", about: "run the master", run: master::run },
-    Tool { name: "salt-minion", command: "minion", about: "run the minion", run: minion::run },
-    Tool { name: "salt-ssh", command: "ssh", about: "call functions on hosts by ssh, without minions", run: ssh::run },
+    Tool {
+        name: "salt-master",
+        command: "master",
+        about: "run the master",
+        usage: master::COMMAND.usage,
+        options: || master::COMMAND.options(),
+        run: master::run,
+    },
+    Tool {
+        name: "salt-minion",
+        command: "minion",
+        about: "run the minion",
+        usage: minion::COMMAND.usage,
+        options: || minion::COMMAND.options(),
+        run: minion::run,
+    },
+    Tool {
+        name: "salt-ssh",
+        command: "ssh",
+        about: "call functions on hosts by ssh, without minions",
+        usage: ssh::USAGE,
+        options: ssh::options,
+        run: ssh::run,
+    },
     Tool {
         name: "salt-syndic",
         command: "syndic",
         about: "connect the master on this host to masters above",
+        usage: syndic::COMMAND.usage,
+        options: || syndic::COMMAND.options(),
         run: syndic::run,
     },
-    Tool { name: "salt-run", command: "run", about: "call runner functions, follow the event bus", run: run::run },
+    Tool {
+        name: "salt-run",
+        command: "run",
+        about: "call runner functions, follow the event bus",
+        usage: run::USAGE,
+        options: run::options,
+        run: run::run,
+    },
 ];
 
 /// The commands of `brine` alone.
@@ -82,19 +155,41 @@ const COMMANDS: &[Tool] = &[
         name: "brine up",
         command: "up",
         about: "run a master and minions on this host and show the event bus",
+        usage: up::USAGE,
+        options: up::options,
         run: up::run,
     },
     Tool {
         name: "brine swarm",
         command: "swarm",
         about: "simulate a fleet of minions to load a master",
+        usage: swarm::USAGE,
+        options: swarm::options,
         run: swarm::run,
     },
     Tool {
         name: "brine link",
         command: "link",
         about: "create links with the names of Salt's tools in a directory",
+        usage: link::USAGE,
+        options: link::options,
         run: link::run,
+    },
+    Tool {
+        name: "brine completion",
+        command: "completion",
+        about: "print the completions of a shell for all tools",
+        usage: completion::USAGE,
+        options: completion::options,
+        run: completion::run,
+    },
+    Tool {
+        name: "brine man",
+        command: "man",
+        about: "write the manual pages of all tools",
+        usage: man::USAGE,
+        options: man::options,
+        run: man::run,
     },
 ];
 

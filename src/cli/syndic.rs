@@ -12,7 +12,7 @@ use super::privileges;
 use super::runtime;
 
 const NAME: &str = "salt-syndic";
-const COMMAND: DaemonCommand = DaemonCommand {
+pub const COMMAND: DaemonCommand = DaemonCommand {
     name: NAME,
     usage: "salt-syndic [options]",
     about: "Pass on jobs of the masters in `syndic_master` to the master on this host, and its returns and events to them",

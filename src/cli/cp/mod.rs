@@ -34,7 +34,7 @@ use resume::Part;
 use sources::{Entry, SourceFiles, small};
 
 const NAME: &str = "salt-cp";
-const USAGE: &str = "salt-cp [options] '<target>' SOURCE... DEST";
+pub const USAGE: &str = "salt-cp [options] '<target>' SOURCE... DEST";
 /// Salt's exit status for a file that does not exist.
 const NO_FILE: u8 = 42;
 /// Salt's exit status when no minion matched or returned.
@@ -80,6 +80,11 @@ impl Arguments {
             None => Ok(kind),
         }
     }
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the tool.

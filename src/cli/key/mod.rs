@@ -34,7 +34,7 @@ use super::usage;
 use crate::ui::{ColourChoice, Ui, print_plain, print_plain_error};
 
 const NAME: &str = "salt-key";
-const USAGE: &str = "salt-key [options]";
+pub const USAGE: &str = "salt-key [options]";
 const FAILURE: u8 = 1;
 /// The pattern of `-A`, `-R`, `-D`, `-F` and `-P`, which need not match a key.
 const ALL: &str = "*";
@@ -44,6 +44,11 @@ const ADVISED: usize = 3;
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The file in `cachedir` that requests a rotation of the master's publish key.
 const ROTATE_FILE: &str = ".dfn";
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    arguments::command()
+}
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {

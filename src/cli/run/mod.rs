@@ -25,7 +25,7 @@ use crate::ui::{print_plain, print_plain_error};
 use progress::Progress;
 
 const NAME: &str = "salt-run";
-const USAGE: &str = "salt-run [options] <function> [arguments]";
+pub const USAGE: &str = "salt-run [options] <function> [arguments]";
 const NO_CREDENTIALS: u8 = 2;
 /// The function that reads the journal; its calls have no events.
 const JOURNAL: &str = "event_bus.since";
@@ -74,6 +74,11 @@ struct Arguments {
     credentials: Credentials,
     #[arg(hide = true)]
     words: Vec<String>,
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the tool.

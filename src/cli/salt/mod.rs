@@ -39,7 +39,7 @@ use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt";
-const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
+pub const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
 /// Salt's exit status for a command line without target or function.
 const INCOMPLETE: u8 = 42;
 /// Salt's exit status when no minion matched or returned.
@@ -48,6 +48,11 @@ const NO_MINION: u8 = 2;
 const FAILURE: u8 = 1;
 /// The default of `--batch-safe-size`.
 const BATCH_SAFE_SIZE: &str = "8";
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
+}
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {

@@ -40,7 +40,7 @@ use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-ssh";
-const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
+pub const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
 /// The exit status after SIGTERM or SIGINT.
 const TERMINATED: u8 = 143;
 /// The time for calls to end at the exit.
@@ -67,6 +67,11 @@ pub(super) fn intercept(words: &[OsString]) -> Option<ExitCode> {
         });
     }
     None
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the tool.

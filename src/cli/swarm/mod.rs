@@ -31,7 +31,7 @@ use super::usage;
 use crate::ui::{ColourChoice, Ui};
 
 const NAME: &str = "brine swarm";
-const USAGE: &str = "brine swarm --master HOST --minions N [options]";
+pub const USAGE: &str = "brine swarm --master HOST --minions N [options]";
 /// The number of minions that share a request connection.
 const MINIONS_PER_CONNECTION: usize = 32;
 
@@ -68,6 +68,11 @@ struct Arguments {
     /// Show the version and exit
     #[arg(short = 'V', long, action = clap::ArgAction::Version)]
     version: Option<bool>,
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command until Ctrl-C.

@@ -25,7 +25,7 @@ use super::{runtime, stdout_reader, usage};
 use crate::ui::{CLOSED_PIPE_STATUS, ColourChoice, Ui};
 
 const NAME: &str = "brine up";
-const USAGE: &str = "brine up [options]";
+pub const USAGE: &str = "brine up [options]";
 /// The timeout of the first highstates.
 const HIGHSTATE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -56,6 +56,11 @@ struct Arguments {
     /// Show the version and exit
     #[arg(short = 'V', long, action = clap::ArgAction::Version)]
     version: Option<bool>,
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command.

@@ -66,8 +66,7 @@ fn parse_by<T>(
     words: &[OsString],
     read: impl FnOnce(&ArgMatches) -> Result<T, Error>,
 ) -> Result<T, ExitCode> {
-    let command = like_python(command.name(name).bin_name(name).override_usage(usage));
-    let mut command = salt_options::add(command, name);
+    let mut command = complete(name, usage, command);
     let words = &saltfile::apply(name, &command, words).map_err(|message| error(name, usage, &message))?;
     let matches = command.try_get_matches_from_mut(words);
     match matches.as_ref().ok().and_then(|matches| salt_options::unimplemented_option(matches, name)) {
@@ -87,6 +86,12 @@ fn parse_by<T>(
         }
         _ => error(name, usage, &describe(&mistake, words, &command)),
     })
+}
+
+/// Returns the whole command line of a tool: with Salt's options that Brine does not implement, parsed as in Python.
+pub fn complete(name: &'static str, usage: &'static str, command: Command) -> Command {
+    let command = like_python(command.name(name).bin_name(name).override_usage(usage));
+    salt_options::add(command, name)
 }
 
 /// Returns what `--versions-report` prints: the version of a tool, and what its program was built from and for.
