@@ -233,7 +233,7 @@ pub fn hosts(
         let listed = range::expand(&options.range_server, tgt)?;
         return parsed(options, found, |id, _| listed.binary_search_by(|known| known.as_str().cmp(id)).is_ok());
     }
-    let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?;
+    let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?.sensible(":")?;
     parsed(options, found, |id, host| target.matches(&Known { id, grains: &host.grains }))
 }
 

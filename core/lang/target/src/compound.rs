@@ -35,6 +35,29 @@ pub(super) struct Word {
 }
 
 impl Term {
+    fn senseless(&self, delimiter: &str) -> Option<TargetError> {
+        let delimiter = self.word.as_ref().map_or(delimiter, |word| &word.delimiter);
+        match (&self.matcher, &self.word) {
+            (Matcher::Grain(lookup) | Matcher::Pillar(lookup), _) if !delimiter.is_empty() => {
+                let text = lookup.without_value()?.to_owned();
+                Some(TargetError::NoValue { text, delimiter: delimiter.to_owned() })
+            }
+            (Matcher::Glob(_), Some(word)) => {
+                let text = word.text.as_str()?;
+                let letter = text.split_once('@')?.0;
+                let is_letter = letter.len() == 1 && letter.starts_with(|c: char| c.is_ascii_alphabetic());
+                let upper = letter.to_ascii_uppercase();
+                let near = if letter != upper && split_term(&format!("{upper}@x")).0.is_some() {
+                    format!(": did you mean '{upper}@'?")
+                } else {
+                    String::new()
+                };
+                is_letter.then(|| TargetError::UnknownTerm(text.to_owned(), near))
+            }
+            _ => None,
+        }
+    }
+
     fn check(&self, facts: &impl Facts) -> Match {
         let word = self.word.as_ref();
         let own = word.and_then(|word| facts.custom_match(word.kind.name(), &word.text, &word.delimiter));
@@ -59,6 +82,15 @@ impl Expression {
             Expression::All(parts) | Expression::Any(parts) => {
                 parts.iter_mut().for_each(Expression::compare_pillar_exactly);
             }
+        }
+    }
+
+    /// Returns the error of the first term that selects no minion whatever its facts are.
+    pub fn senseless(&self, delimiter: &str) -> Option<TargetError> {
+        match self {
+            Expression::Term(term) => term.senseless(delimiter),
+            Expression::Not(inner) => inner.senseless(delimiter),
+            Expression::All(parts) | Expression::Any(parts) => parts.iter().find_map(|part| part.senseless(delimiter)),
         }
     }
 
@@ -205,7 +237,7 @@ impl<'a> Parser<'a> {
                 if self.take(")") { Ok(inner) } else { Err(self.wrong("a '(' is not closed")) }
             }
             // Salt takes such a word for an id that no minion has, which turns 'not (web1)' into all minions.
-            Some(word) if split_term(word).0.is_none() && word.contains(['(', ')']) => {
+            Some(word) if has_glued_parenthesis(word) => {
                 Err(self.wrong("a parenthesis needs a blank before and after it"))
             }
             Some(word) => {
@@ -229,6 +261,17 @@ impl<'a> Parser<'a> {
     fn wrong(&self, reason: &'static str) -> TargetError {
         let word = self.peek().unwrap_or_default().to_owned();
         TargetError::Compound { expression: self.words.join(" "), position: self.at + 1, word, reason }
+    }
+}
+
+/// Whether a parenthesis of the expression has become a part of a word. Regular expressions may contain any, other terms
+/// pairs.
+fn has_glued_parenthesis(word: &str) -> bool {
+    let count = |sign: char| word.matches(sign).count();
+    match split_term(word).0 {
+        None | Some('L' | 'S') => word.contains(['(', ')']),
+        Some('G' | 'I') => count('(') != count(')'),
+        Some(_) => false,
     }
 }
 

@@ -140,6 +140,20 @@ pub enum TargetError {
         /// The error.
         reason: &'static str,
     },
+    /// A lookup in grains or pillar without a value, which matches no minion.
+    #[error(
+        "the target '{text}' is invalid: expected a key and a value with '{delimiter}' between them, as in \
+             'os{delimiter}Debian'"
+    )]
+    NoValue {
+        /// The text of the lookup.
+        text: String,
+        /// The delimiter of its path.
+        delimiter: String,
+    },
+    /// A term of a compound target with an unknown letter, which matches no minion.
+    #[error("the term '{0}' is invalid: expected G, P, I, J, E, S, L or N before '@'{1}")]
+    UnknownTerm(String, String),
     /// The configuration does not define this nodegroup.
     #[error("node group '{0}' is not defined")]
     UnknownNodegroup(String),
@@ -249,6 +263,18 @@ impl Target {
     pub fn with_exact_pillar(mut self) -> Self {
         self.expression.compare_pillar_exactly();
         self
+    }
+
+    /// Refuses a target with a term that selects no minion whatever its facts are, such as a grain without a value: a
+    /// mistake. Salt parses it, so that nodegroups and top files that contain it go on working.
+    ///
+    /// # Errors
+    /// The first such term.
+    pub fn sensible(self, delimiter: &str) -> Result<Self, TargetError> {
+        match self.expression.senseless(delimiter) {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
     }
 
     /// Returns the type of the target.

@@ -68,6 +68,14 @@ impl Lookup {
         }
     }
 
+    /// Returns the text if it has no value: then it matches nothing.
+    pub fn without_value(&self) -> Option<&str> {
+        match &self.words[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     /// Disables wildcards in the value.
     pub fn compare_exactly(&mut self) {
         for end in self.ends.iter_mut().skip(1) {

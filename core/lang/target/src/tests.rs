@@ -294,12 +294,49 @@ fn malformed_compounds_are_refused_with_a_position_and_reason() {
         ("not(m1)", 1, "not(m1)"),
         ("( m1 or m2)", 4, "m2)"),
         ("(N@web)", 1, "(N@web)"),
+        ("( m1 or G@os:Debian)", 4, "G@os:Debian)"),
+        ("( m1 or L@m1,m2)", 4, "L@m1,m2)"),
+        ("m1 and S@10.0.0.0/8)", 3, "S@10.0.0.0/8)"),
     ] {
         read(index, word, text, "a parenthesis needs a blank before and after it");
     }
     read(2, ")", "m1 )", "there is no '(' for this ')'");
     read(3, "", "( m1", "a '(' is not closed");
     read(5, "", "m1 or ( m2", "a '(' is not closed");
+}
+
+#[test]
+fn terms_that_select_nobody_are_no_sensible_targets() {
+    let sensible = |kind, text: &str, delimiter: &str| {
+        let target = Target::parse(kind, text, delimiter, &nodegroups()).and_then(|target| target.sensible(delimiter));
+        target.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let value = |text: &str, delimiter: &str| {
+        Err(format!(
+            "the target '{text}' is invalid: expected a key and a value with '{delimiter}' between them, as in \
+             'os{delimiter}Debian'"
+        ))
+    };
+    let letter = |text: &str, near: &str| {
+        Err(format!("the term '{text}' is invalid: expected G, P, I, J, E, S, L or N before '@'{near}"))
+    };
+    for (kind, text, delimiter, expected) in [
+        (TargetKind::Grain, "osDebian", ":", value("osDebian", ":")),
+        (TargetKind::GrainPcre, "os", ":", value("os", ":")),
+        (TargetKind::Pillar, "role=web", ":", value("role=web", ":")),
+        (TargetKind::Grain, "os:Debian", "|", value("os:Debian", "|")),
+        (TargetKind::Compound, "m1 and G@os", ":", value("os", ":")),
+        (TargetKind::Compound, "G|@os:x or m1", ":", value("os:x", "|")),
+        (TargetKind::Compound, "Q@os:x", ":", letter("Q@os:x", "")),
+        (TargetKind::Compound, "m1 and not g@os:x", ":", letter("g@os:x", ": did you mean 'G@'?")),
+        (TargetKind::Grain, "os:Debian", ":", Ok(())),
+        (TargetKind::Grain, "os:", ":", Ok(())),
+        (TargetKind::Pillar, "a:b:c", "", Ok(())),
+        (TargetKind::Glob, "Q@x", ":", Ok(())),
+        (TargetKind::Compound, "m1@example or G@os:(x) or E@(a|b) or P@os:(Deb|x)", ":", Ok(())),
+    ] {
+        assert_eq!(sensible(kind, text, delimiter), expected, "{kind} {text}");
+    }
 }
 
 #[test]

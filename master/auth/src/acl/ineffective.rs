@@ -32,7 +32,7 @@ fn of_entry(entry: &Value, nodegroups: &Map) -> Option<String> {
                 Some(scope) => of_scope(scope),
                 None => {
                     let target = Target::parse(TargetKind::Compound, Value::from(key.as_str()), ":", nodegroups);
-                    target.err().map(|error| error.to_string())
+                    target.and_then(|target| target.sensible(":")).err().map(|error| error.to_string())
                 }
             }
             .or_else(|| of_rules(&key, rules))

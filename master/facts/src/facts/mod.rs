@@ -110,7 +110,7 @@ impl Facts {
         resolve: fn(&Storage, &Target) -> Result<Targets, FileError>,
     ) -> Result<Targets, ResolveError> {
         let delimiter = request.kwargs.get("delimiter").and_then(Value::as_str).unwrap_or(":");
-        let target = self.target(request.tgt_type.parse()?, request.tgt.clone(), delimiter)?;
+        let target = self.target(request.tgt_type.parse()?, request.tgt.clone(), delimiter)?.sensible(delimiter)?;
         let resolved = self.storage.run(move |storage| resolve(storage, &target)).await;
         let resolved = resolved.map_err(|error| ResolveError::Failed(error.to_string()))?;
         Ok(self.without_syndics(resolved.map_err(ResolveError::of_files)?))
