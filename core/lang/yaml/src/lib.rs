@@ -9,6 +9,7 @@ mod construct;
 mod dump;
 mod error;
 mod extended;
+mod hint;
 mod scalar;
 #[cfg(test)]
 mod tests;
