@@ -30,6 +30,13 @@ pub fn matches_target(expression: &str, kind: &str, facts: &impl Facts, nodegrou
     }
 }
 
+/// Returns what is wrong with a target of a top file that matches no minion whatever its facts are.
+pub fn senseless(expression: &str, kind: &str, nodegroups: &Map) -> Option<String> {
+    let kind: TargetKind = kind.parse().ok()?;
+    let target = Target::parse(kind, expression, ":", nodegroups).and_then(|target| target.sensible(":"));
+    target.err().map(|error| error.to_string())
+}
+
 /// Returns the possible paths of an SLS in the order of precedence: `a/b.sls`, `a/b/init.sls`.
 pub fn candidates(sls: &str) -> [String; 2] {
     let path = sls.replace('.', "/");

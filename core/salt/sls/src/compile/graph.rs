@@ -3,6 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
+use brine_text::nearest::nearest;
 use brine_value::Value;
 use indexmap::{IndexMap, IndexSet};
 
@@ -88,6 +89,30 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
     }
 }
 
+/// Returns the line that follows the message about a requisite to nothing: the state that may be meant.
+fn missing(reference: &Reference, chunks: &[Chunk]) -> String {
+    let Reference { module, name } = reference;
+    if reference.is_sls() {
+        let near = nearest(name, chunks.iter().map(|chunk| chunk.sls.as_str())).filter(|_| name.len() > 2);
+        let near = near.map_or_else(|| "include it".to_owned(), |near| format!("did you mean 'sls: {near}'?"));
+        return format!("\n  hint: no state of this run is of the SLS '{name}': {near}");
+    }
+    let named = |chunk: &&Chunk| chunk.id == *name || chunk.name == *name;
+    if let Some(other) = chunks.iter().find(named) {
+        return format!("\n  hint: '{name}' is a state of {}: write '{}: {name}'", other.state, other.state);
+    }
+    let of_module = chunks.iter().filter(|chunk| chunk.state == *module || module == "id");
+    let near = nearest(name, of_module.flat_map(|chunk| [chunk.id.as_str(), chunk.name.as_str()]));
+    let near = near.filter(|_| name.len() > 2).map(|near| format!("did you mean '{module}: {near}'?"));
+    let near = near.or_else(|| {
+        let near = nearest(name, chunks.iter().map(|chunk| chunk.id.as_str())).filter(|_| name.len() > 2)?;
+        let other = chunks.iter().find(|chunk| chunk.id == near)?;
+        Some(format!("did you mean '{}: {near}'?", other.state))
+    });
+    let near = near.unwrap_or_else(|| "is its SLS included?".to_owned());
+    format!("\n  hint: this run has no state of {module} with the id or name '{name}': {near}")
+}
+
 /// The dependency graph. A node is a chunk, or the dry run of a chunk that is the target of a `prereq`.
 struct Graph {
     /// The chunk of each node; the first nodes are the chunks themselves.
@@ -122,10 +147,11 @@ impl Graph {
             let named = requisite.reference.find(chunks, by_name);
             if named.is_empty() && !(requisite.reference.is_sls() && requisite.reference.is_pattern()) {
                 return Err(format!(
-                    "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
+                    "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]{}",
                     requisite.kind.name(),
                     chunks[index].name,
-                    chunks[index].shown_sls()
+                    chunks[index].shown_sls(),
+                    missing(&requisite.reference, chunks)
                 ));
             }
             chunks[index].requisites[number].chunks.clone_from(&named);

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::error::Error;
 
 use brine_text::glob::{fnmatch, is_pattern};
+use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 
-use crate::render::RenderError;
+use crate::render::{Explained, RenderError};
+use crate::{lines, top};
 
 use super::high::{HighData, Part, merge_states, not_a_mapping};
 
@@ -18,8 +20,25 @@ pub enum SlsError {
     #[error(transparent)]
     Unreadable(Box<dyn Error + Send + Sync>),
     /// The file is invalid.
-    #[error(transparent)]
-    Render(#[from] RenderError),
+    #[error("{error}{advice}")]
+    Render {
+        /// The error.
+        error: Box<RenderError>,
+        /// The lines about its place and cause that follow it; may be empty.
+        advice: String,
+    },
+}
+
+impl From<RenderError> for SlsError {
+    fn from(error: RenderError) -> Self {
+        SlsError::Render { error: Box::new(error), advice: String::new() }
+    }
+}
+
+impl From<Explained> for SlsError {
+    fn from(explained: Explained) -> Self {
+        SlsError::Render { advice: explained.advice(), error: Box::new(explained.error) }
+    }
 }
 
 /// The source of rendered SLS files.
@@ -45,6 +64,16 @@ pub trait SlsSource {
     /// Whether states without an `order` run in the order of their definition: the option `state_auto_order`.
     fn auto_order(&self) -> bool {
         true
+    }
+
+    /// Returns where an environment's files come from, for messages: its directories.
+    fn searched(&self, _saltenv: &str) -> String {
+        "the file server".to_owned()
+    }
+
+    /// Returns the path and the text of an SLS as it is written, for messages.
+    fn written(&self, _sls: &str, _saltenv: &str) -> Option<(String, String)> {
+        None
     }
 
     /// Whether an SLS is the `init.sls` of a directory: relative includes start there.
@@ -130,11 +159,46 @@ impl<S: SlsSource> Loader<'_, S> {
             return;
         }
         let Some(part) = self.render(sls, saltenv) else {
-            return self.errors.push(format!("No matching sls found for '{requested}' in env '{saltenv}'"));
+            let missing = self.missing(sls, saltenv);
+            return self.errors.push(format!("No matching sls found for '{requested}' in env '{saltenv}'{missing}"));
         };
         let mut errors = Vec::new();
         self.high.merge(part, &mut errors);
         self.errors.append(&mut errors);
+    }
+
+    /// Returns the lines that follow the message about a missing SLS: where it was searched, and the nearest name.
+    fn missing(&mut self, sls: &str, saltenv: &str) -> String {
+        // Another message says that there is no such environment.
+        if !self.has_environment(saltenv).unwrap_or(true) {
+            return String::new();
+        }
+        if let Some(name) = sls.strip_suffix(".sls") {
+            return format!("\n  hint: the name of an SLS has no '.sls' at its end: write '{name}'");
+        }
+        let [file, init] = top::candidates(sls);
+        let searched = self.source.searched(saltenv);
+        let sls = &sls.replace('/', ".");
+        let known = self.available(saltenv);
+        let last = sls.rsplit('.').next().unwrap_or_default();
+        let near = nearest(sls, known)
+            .filter(|_| sls.len() > 2)
+            .or_else(|| known.iter().find(|known| known.rsplit('.').next() == Some(last)));
+        let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        format!("\n  hint: neither {file} nor {init} is in {searched}{near}")
+    }
+
+    /// Returns the line with the place of an include, if it is known.
+    fn included_at(&self, by: &str, name: &str) -> String {
+        let environments = self.wanted.iter();
+        let written = environments.filter_map(|saltenv| self.source.written(by, saltenv)).next();
+        match written {
+            Some((path, text)) => {
+                let line = lines::of_item(&text, name).map(|line| format!(":{line}")).unwrap_or_default();
+                format!("\n  --> {path}{line}")
+            }
+            None => format!("\n  hint: '{by}' includes it"),
+        }
     }
 
     fn was_rendered(&self, sls: &str, saltenv: &str) -> bool {
@@ -146,7 +210,7 @@ impl<S: SlsSource> Loader<'_, S> {
         let data = match self.source.render(sls, saltenv) {
             Ok(data) => data?,
             Err(error) => {
-                self.errors.push(if matches!(&error, SlsError::Render(error) if error.is_of_composer()) {
+                self.errors.push(if matches!(&error, SlsError::Render { error, .. } if error.is_of_composer()) {
                     format!("Rendering SLS {sls} failed, render error: {error}")
                 } else {
                     format!("Rendering SLS '{saltenv}:{sls}' failed: {error}")
@@ -196,8 +260,9 @@ impl<S: SlsSource> Loader<'_, S> {
         }
         let known = self.errors.len();
         let Some(mut included) = self.render(sls, saltenv) else {
+            let missing = format!("{}{}", self.included_at(included_by, sls), self.missing(sls, saltenv));
             return self.errors.push(format!(
-                "Specified SLS {sls} in saltenv {saltenv} is not available on the salt master or through a configured fileserver"
+                "Specified SLS {sls} in saltenv {saltenv} is not available on the salt master or through a configured fileserver{missing}"
             ));
         };
         for body in included.states.values_mut().filter_map(Value::as_map_mut) {
@@ -238,9 +303,14 @@ impl<S: SlsSource> Loader<'_, S> {
             [one] => one.clone(),
             several if several.iter().any(|env| env == saltenv) => saltenv.to_owned(),
             [] => {
+                let missing = self.missing(&name, candidates.first().map_or(saltenv, String::as_str));
                 return Err(format!(
-                    "Unknown include: Specified SLS {environment}: {name} is not available on the salt master in saltenv(s): {} ",
-                    candidates.join(", ")
+                    "Unknown include: Specified SLS {environment}: {name} is not available on the salt master in saltenv(s): {} {}{missing}",
+                    candidates.join(", "),
+                    self.included_at(
+                        sls,
+                        &item.as_map().and_then(Map::last).map_or(item, |(_, name)| name).to_string()
+                    )
                 ));
             }
             several => {

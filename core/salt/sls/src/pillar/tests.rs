@@ -260,7 +260,7 @@ fn include_errors_repeat_as_in_salt() {
         // Names are also looked up without their dots.
         ("base/b.sls", "top: 1\n"),
     ];
-    let bad = "Rendering SLS 'a.bad' failed. Please see master log for details.";
+    let bad = "Rendering SLS 'a.bad' failed. Please see master log for details.\n  --> a/bad.sls:1";
     let nope = "Specified SLS 'nope' in environment 'base' is not available on the salt master";
     let expected = map! {"top" => 1, "b" => 1, "c" => 1, "_errors" => list![bad, bad, nope]};
     assert_eq!(Master::new(&files, map! {}).of("m"), expected);

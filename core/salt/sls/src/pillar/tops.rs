@@ -4,7 +4,7 @@ use brine_target::Facts;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
-use super::tree::Tree;
+use super::tree::{FileError, Tree};
 use super::{PillarRequest, PillarSource};
 use crate::top::matches_target;
 
@@ -27,7 +27,7 @@ pub(super) fn sections(tree: &Tree<'_>, errors: &mut Vec<String>) -> Sections {
                     errors.push("Error encountered while rendering pillar top file.".to_owned());
                     continue;
                 }
-                Err(error) => {
+                Err(FileError { error, .. }) => {
                     errors.push(format!("Rendering Primary Top file failed, render error:\n{error}"));
                     continue;
                 }

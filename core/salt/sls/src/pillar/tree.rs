@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
-use crate::render::{Settings, Sls, sls_imports, sls_variables};
+use crate::render::{Explained, Settings, Sls, sls_imports, sls_variables};
 use crate::top;
 
 /// One render of all pillar files of a minion.
@@ -115,11 +115,11 @@ impl<'a> Tree<'a> {
                 self.errors.push(format!("SLS '{sls}' does not render to a dictionary"));
                 return Map::new();
             }
-            Err(error) => {
+            Err(FileError { error, place }) => {
                 tracing::error!(sls, error, "rendering a pillar SLS failed");
                 // By default the details are withheld from the minion: the error quotes lines of the file.
                 self.errors.push(if shared::pillar_safe_render_error(&self.source.opts) {
-                    format!("Rendering SLS '{sls}' failed. Please see master log for details.")
+                    format!("Rendering SLS '{sls}' failed. Please see master log for details.{place}")
                 } else {
                     format!("Rendering SLS '{sls}' failed, render error:\n{error}")
                 });
@@ -198,12 +198,19 @@ impl<'a> Tree<'a> {
     }
 
     /// Renders a file from the first root of the environment that has it.
-    pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
+    pub fn file(
+        &self,
+        relative: &str,
+        sls: &str,
+        environment: &str,
+        defaults: &Map,
+    ) -> Result<Option<Value>, FileError> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
-        let source = files::read(&file).map_err(|error| error.to_string())?;
+        let source =
+            files::read(&file).map_err(|error| FileError { error: error.to_string(), place: String::new() })?;
         let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
             .and_then(|compiled| compiled.allowed_by(&self.source.allowed))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| FileError::from(Explained::of(error, relative, &source, "")))?;
         let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg)).with_settings(Arc::clone(&self.settings));
         let grains = self.request.grains;
         let mut context = Context::new(environment);
@@ -218,11 +225,25 @@ impl<'a> Tree<'a> {
         let host = host
             .with_functions(Lookups { below, grains: Arc::clone(grains), pillar: Arc::clone(&self.pillar) })
             .with_files(Roots(self.source.roots.get(environment).cloned().unwrap_or_default()));
-        compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
+        compiled.render_explained(&context, &host).map(Some).map_err(|error| FileError::from(*error))
     }
 
     pub fn find(&self, relative: &str, environment: &str) -> Option<PathBuf> {
         find_in(self.source.roots.get(environment)?, relative)
+    }
+}
+
+/// The error of a pillar file.
+pub(super) struct FileError {
+    /// The message, with lines of the file.
+    pub error: String,
+    /// The lines about its place and cause, without any text of the file.
+    pub place: String,
+}
+
+impl From<Explained> for FileError {
+    fn from(explained: Explained) -> Self {
+        FileError { error: format!("{}{}", explained.error, explained.advice()), place: explained.place_and_cause() }
     }
 }
 

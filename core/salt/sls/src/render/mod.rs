@@ -2,6 +2,7 @@
 //! configuration, such as `jinja|yaml`.
 
 mod error;
+mod explained;
 pub(crate) mod nacl;
 mod pipe;
 mod stateconf;
@@ -17,6 +18,7 @@ use brine_yaml::untrusted::Placeholders;
 use brine_yaml::{GuardedError, Located};
 
 pub use error::RenderError;
+pub use explained::Explained;
 use pipe::Step;
 pub use pipe::{AllowedRenderers, RENDERERS, Renderer, check_pipe};
 pub use stateconf::Settings;
@@ -178,6 +180,28 @@ impl Sls {
         }
         let (text, lines) = self.render_mapped(context, host)?;
         self.parse(&text).map_err(|error| error.in_template(&text, &lines))
+    }
+
+    /// Renders the SLS, and explains an error.
+    ///
+    /// # Errors
+    /// Those of [`Sls::render`].
+    pub fn render_explained(&self, context: &Context, host: &Host) -> Result<Value, Box<Explained>> {
+        let mut rendered = String::new();
+        let result = if let Some(rendered) = self.render_composite(context, host) {
+            rendered
+        } else {
+            self.render_mapped(context, host).and_then(|(text, lines)| {
+                rendered = text;
+                self.parse(&rendered).map_err(|error| error.in_template(&rendered, &lines))
+            })
+        };
+        result.map_err(|error| Box::new(self.explain(error, &rendered)))
+    }
+
+    /// Explains an error of this SLS: `rendered` is the text that its template returned.
+    pub fn explain(&self, error: RenderError, rendered: &str) -> Explained {
+        Explained::of(error, &self.name, self.text().as_bytes(), rendered)
     }
 
     /// Returns whether the pipe is more than a template whose text is parsed.

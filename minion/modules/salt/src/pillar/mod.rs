@@ -129,7 +129,15 @@ pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Ma
     let unmask = unmasked(&kwargs).or(shows.then_some(true));
     let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
     let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
-    Ok(masked_unless(context, items.into(), unmask))
+    let errors = items.get("_errors").map(without_text);
+    let mut shown = masked_unless(context, items.into(), unmask);
+    // What went wrong is no secret; lines of the files may be.
+    if let (Some(errors), Value::Map(shown)) = (errors, &mut shown)
+        && shown.get("_errors").is_some_and(|errors| errors.as_list().is_some_and(|all| all.contains(&MASK.into())))
+    {
+        shown.insert("_errors".into(), errors);
+    }
+    Ok(shown)
 }
 
 /// Compile the pillar again and return it, as `items`.
@@ -296,6 +304,18 @@ fn unmasked(kwargs: &Map) -> Option<bool> {
 fn masked_unless(context: &Context, value: Value, unmask: Option<bool>) -> Value {
     let unmask = unmask.unwrap_or_else(|| context.in_template || !context.minion.upstream.masks_pillar());
     if unmask { value } else { masked(&value) }
+}
+
+/// Returns the errors of a pillar without lines of its files: the messages, and their places and causes.
+fn without_text(errors: &Value) -> Value {
+    let brief = |error: &Value| {
+        let text = error.to_string();
+        let is_kept =
+            |(number, line): &(usize, &str)| *number == 0 || line.starts_with("  --> ") || line.starts_with("  hint: ");
+        let kept: Vec<&str> = text.lines().enumerate().filter(is_kept).map(|(_, line)| line).collect();
+        Value::from(kept.join("\n"))
+    };
+    errors.as_list().unwrap_or_default().iter().map(brief).collect()
 }
 
 /// Returns the type of each value in its place.

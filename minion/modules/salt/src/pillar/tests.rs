@@ -68,6 +68,17 @@ fn masters_before_3008_do_not_mask_values() {
 }
 
 #[test]
+fn errors_of_a_pillar_are_shown_without_lines_of_its_files() {
+    let context = testing::context(&[]);
+    let error = "Rendering SLS 'web' failed, render error:\nfound character\n  --> web.sls:3\n 3 | password: @xyzzy\n   | ^\n  \
+                 hint: quote it";
+    let over = map! {"_errors" => list![error], "password" => "xyzzy"};
+    let found = context.call("pillar.items", Args::keyword(map! {"pillar" => over})).unwrap();
+    let shown = "Rendering SLS 'web' failed, render error:\n  --> web.sls:3\n  hint: quote it";
+    assert_eq!(found, map! {"_errors" => list![shown], "password" => MASK}.into());
+}
+
+#[test]
 fn pillar_mask_output_unmasks_items_only() {
     let mut context = testing::context(&[]);
     context.run_opts = Some(Arc::new(map! {"pillar_mask_output" => false}));

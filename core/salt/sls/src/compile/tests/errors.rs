@@ -71,13 +71,14 @@ fn errors_have_salts_wording() {
             "Invalid requisite type 'test.nop' in state 'a', in SLS 't'. Requisite types must not contain dots, did you mean 'test'?",
         ),
     ] {
-        assert_eq!(one(text), Err(vec![message.to_owned()]), "{text}");
+        assert_eq!(one(text).map_err(in_salts_words), Err(vec![message.to_owned()]), "{text}");
     }
 }
 
 #[test]
 fn errors_of_several_files_have_salts_wording() {
-    assert_eq!(run(&[], &["x"]), Err(vec!["No matching sls found for 'x' in env 'base'".into()]));
+    let missing = run(&[], &["x"]).map_err(in_salts_words);
+    assert_eq!(missing, Err(vec!["No matching sls found for 'x' in env 'base'".into()]));
     let twice = [("t", "include: [u]\na: test.nop"), ("u", "a: test.fail")];
     assert_eq!(
         run(&twice, &["t"]).unwrap_err(),
@@ -157,5 +158,45 @@ fn errors_of_the_yaml_composer_have_a_wording_of_their_own() {
     ] {
         let errors = one(text).unwrap_err();
         assert!(errors[0].starts_with(message), "{text:?}: {errors:?}");
+    }
+}
+
+#[test]
+fn missing_names_are_explained() {
+    let files = |text: &'static str| [("t", text), ("web/init", "nginx: test.nop"), ("hello", "vim: pkg.installed")];
+    for (names, text, hint) in [
+        (&["hallo"][..], "", "neither hallo.sls nor hallo/init.sls is in the file server; did you mean 'hello'?"),
+        (&["hello.sls"], "", "the name of an SLS has no '.sls' at its end: write 'hello'"),
+        (&["wep/x"], "", "neither wep/x.sls nor wep/x/init.sls is in the file server"),
+        (&["x"], "", "neither x.sls nor x/init.sls is in the file server"),
+        (&["t"], "include: [wbe]", "neither wbe.sls nor wbe/init.sls is in the file server; did you mean 'web'?"),
+        (
+            &["t"],
+            "a: {test.nop: [{require: [{test: nginxx}]}]}\nnginx: test.nop",
+            "this run has no state of test with the id or name 'nginxx': did you mean 'test: nginx'?",
+        ),
+        (
+            &["t"],
+            "a: {test.nop: [{require: [{pkg: nginx}]}]}\nnginx: test.nop",
+            "'nginx' is a state of test: write 'test: nginx'",
+        ),
+        (
+            &["t"],
+            "a: {test.nop: [{require: [{pkg: vim}]}]}",
+            "this run has no state of pkg with the id or name 'vim': is its SLS included?",
+        ),
+        (
+            &["t"],
+            "include: [hello]\na: {test.nop: [{require: [{sls: helo}]}]}",
+            "no state of this run is of the SLS 'helo': did you mean 'sls: hello'?",
+        ),
+        (
+            &["t"],
+            "a: {test.nop: [{require: [{sls: hello}]}]}",
+            "no state of this run is of the SLS 'hello': include it",
+        ),
+    ] {
+        let errors = run(&files(text), names).unwrap_err();
+        assert!(errors[0].ends_with(&format!("\n  hint: {hint}")), "{text}: {errors:?}");
     }
 }
