@@ -268,7 +268,7 @@ fn plain_text(text: &str, root: &Path) -> String {
     // Brine reads the original file, Salt its copy.
     let text = text.replace(&format!("{}/salt/cache/files/base/", root.display()), "");
     let text = text.replace(&root.display().to_string(), "ROOT");
-    let text = without_hints(&without_causes(&without_jids(&text)));
+    let text = without_advice(&without_hints(&without_causes(&without_jids(&text))));
     if text.starts_with("The following files will be changed:\n") {
         return sorted(text.split('\n')).join("\n");
     }
@@ -285,6 +285,24 @@ fn sorted<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     let mut parts: Vec<&str> = parts.collect();
     parts.sort_unstable();
     parts
+}
+
+/// Removes the lines that Brine adds to Salt's messages: the place, the lines around it, what to do.
+fn without_advice(text: &str) -> String {
+    if !text.contains("  --> ") && !text.contains("  hint: ") {
+        return text.to_owned();
+    }
+    let mut is_excerpt = false;
+    let is_kept = |line: &&str| {
+        let start = line.trim_start();
+        if start.starts_with("--> ") {
+            is_excerpt = true;
+        } else if is_excerpt && !start.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start().starts_with("| ") {
+            is_excerpt = false;
+        }
+        !is_excerpt && !start.starts_with("hint: ")
+    };
+    text.split('\n').filter(is_kept).collect::<Vec<_>>().join("\n")
 }
 
 /// Removes the causes that Brine adds to Salt's messages with names of Python's classes.
@@ -388,6 +406,12 @@ fn compare(at: &str, expected: &Value, found: &Value, differences: &mut Vec<Stri
         }
         // If Salt fails with a traceback, Brine may have its own message.
         (Value::String(a), Value::String(_)) if a == "An exception occurred in this state: <exception>" => {}
+        // Brine says why a top file assigns nothing.
+        (Value::String(a), Value::String(b))
+            if a.starts_with("No Top file or master_tops data matches found.")
+                && ["Rendering the top file ", "No target of the top file "]
+                    .iter()
+                    .any(|start| b.starts_with(start)) => {}
         // Errors of rendered YAML: Brine adds the line of the template, which Salt does not know.
         (Value::String(a), Value::String(b)) if without_template_line(b) == Some(a) => {}
         (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() && a.is_f64() == b.is_f64() => {}

@@ -18,7 +18,7 @@ use crate::options::Settings;
 use crate::result_fields::{Clock, sls_of, text};
 use crate::retry::{Retry, attempt_text};
 use crate::sub_states::{self, SUB_STATES};
-use crate::{conditions, slots};
+use crate::{advice, conditions, slots};
 
 /// Arguments of the state engine. A function receives them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
@@ -164,6 +164,7 @@ impl Caller<'_> {
         }
         clock.write(&mut result);
         result.insert("__id__".into(), (&chunk.id).into());
+        self.advise(chunk, &mut result);
         log_end(self.context, chunk, &result);
         // As in Salt, the result of a single state contains those of the states that it has run itself.
         if !chunk.sls.is_empty()
@@ -173,6 +174,17 @@ impl Caller<'_> {
             result.insert(SUB_STATES.into(), merged.into());
         }
         Ok(result)
+    }
+
+    /// Adds what to do to the comment of a failed state of Brine.
+    fn advise(&self, chunk: &Chunk, result: &mut Map) {
+        let full = full_name(chunk);
+        let function =
+            self.context.minion.states.get(&full).filter(|_| !self.context.minion.custom.has("states", &full));
+        if let Some(function) = function {
+            let takes = |argument: &str| function.params().iter().any(|param| param.name == argument);
+            advice::to_comment(self.context, chunk, takes, result);
+        }
     }
 
     /// Returns the next run number, and increments it.

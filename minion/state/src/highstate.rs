@@ -12,7 +12,7 @@ use brine_value::{Map, Value, map};
 
 use crate::options::{Options, Settings};
 use crate::queue::Turn;
-use crate::{Source, Top, master_options};
+use crate::{Source, Top, advice, master_options};
 
 /// The retcode of a run whose pillar could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
@@ -174,13 +174,19 @@ impl StateRun {
 
     /// Returns the high data of SLS files by environment, and its errors.
     pub fn high_and_errors(&self, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
-        compile::load(&self.source, wanted)
+        let (high, errors) = compile::load(&self.source, wanted);
+        (high, self.advised(errors))
+    }
+
+    /// Adds places and what to write to errors of the compiler.
+    fn advised(&self, errors: Vec<String>) -> Vec<String> {
+        advice::of_structure(&self.context, &self.saltenv(), errors)
     }
 
     /// Returns the high data of SLS files by name, as it is written. All errors are returned at once.
     pub fn as_written(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
         let (high, mut errors) = self.high_and_errors(&[(self.saltenv(), names)]);
-        errors.append(&mut high.errors());
+        errors.append(&mut self.advised(high.errors()));
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
@@ -219,17 +225,17 @@ impl StateRun {
 
     /// Compiles high data to low data.
     pub fn compile(&self, high: HighData) -> Result<Low, Vec<String>> {
-        self.with_target(|target| compile::compile(high, target))
+        self.with_target(|target| compile::compile(high, target)).map_err(|errors| self.advised(errors))
     }
 
     /// Compiles high data to low data. All errors are returned at once, after the given ones.
     pub fn compile_to_show(&self, high: HighData, errors: Vec<String>) -> Result<Low, Vec<String>> {
-        self.with_target(|target| compile::compile_to_show(high, errors, target))
+        self.with_target(|target| compile::compile_to_show(high, errors, target)).map_err(|errors| self.advised(errors))
     }
 
     /// Compiles high data without inverse requisites.
     pub fn compile_as_written(&self, high: &HighData) -> Result<Low, Vec<String>> {
-        self.with_target(|target| compile::compile_as_written(high, target))
+        self.with_target(|target| compile::compile_as_written(high, target)).map_err(|errors| self.advised(errors))
     }
 
     /// Sorts low chunks.

@@ -13,6 +13,7 @@
 //! | `parallel/` | states with `parallel: True` |
 //! | `requisites.rs` | evaluation of the requisites of a step |
 //! | `call.rs` | one call of a state function, with conditions and retries |
+//! | `advice.rs` | what to write or to do, beside Salt's messages |
 //! | `retry.rs` | the argument `retry` |
 //! | `result_fields.rs` | the common fields of results |
 //! | `sub_states.rs` | the results of states that another state has run itself |
@@ -22,6 +23,7 @@
 
 #![warn(clippy::self_named_module_files)]
 
+mod advice;
 mod call;
 mod conditions;
 mod highstate;

@@ -12,7 +12,7 @@ use brine_function::CallError;
 use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::{SlsError, SlsSource};
 use brine_sls::gpg::Gpg;
-use brine_sls::render::{AllowedRenderers, Settings, Sls, sls_imports, sls_variables, template_imports};
+use brine_sls::render::{AllowedRenderers, Explained, Settings, Sls, sls_imports, sls_variables, template_imports};
 use brine_sls::top;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -115,22 +115,27 @@ impl Source {
         let read = self.context.minion.files.read(path, saltenv).map_err(|error| SlsError::Unreadable(error.into()))?;
         let Some(source) = read else { return Ok(None) };
         let compiled = Sls::compile_sharing(&self.imports, path, &source, &self.renderer)
-            .and_then(|compiled| compiled.allowed_by(&self.allowed))?;
+            .and_then(|compiled| compiled.allowed_by(&self.allowed))
+            .map_err(|error| Explained::of(error, path, &source, ""))?;
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         let compiled = compiled.with_settings(Arc::clone(&self.settings));
         if let Some(rendered) = compiled.render_composite(&variables, &self.host) {
-            return Ok(Some(rendered?));
+            return rendered.map(Some).map_err(|error| compiled.explain(error, "").into());
         }
-        let rendered = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
-            self.log_rendered(path, saltenv, &text);
-            compiled.parse(&text).map_err(|error| error.in_template(&text, &lines))
+        let mut rendered = String::new();
+        let parsed = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
+            rendered = text;
+            self.log_rendered(path, saltenv, &rendered);
+            compiled.parse(&rendered).map_err(|error| error.in_template(&rendered, &lines))
         });
-        rendered.map(Some).map_err(|error| {
+        parsed.map(Some).map_err(|error| {
             let (line, message) = (error.line().unwrap_or(1), error.message());
             tracing::error!(saltenv, "rendering failed: {path}:{line}: {}", self.redactor().hide(&message));
-            error.into()
+            let mut explained = compiled.explain(error, &rendered);
+            explained.excerpt = explained.excerpt.map(|excerpt| self.redactor().hide(&excerpt));
+            explained.into()
         })
     }
 
@@ -212,10 +217,35 @@ impl SlsSource for Source {
         self.auto_order
     }
 
+    fn searched(&self, saltenv: &str) -> String {
+        let config = self.context.config();
+        if config.file_client != "local" {
+            return "the files of the master".to_owned();
+        }
+        let roots = config.file_roots.get(saltenv).map(Vec::as_slice).unwrap_or_default();
+        let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+        if roots.is_empty() { format!("the environment '{saltenv}'") } else { roots.join(", ") }
+    }
+
+    fn written(&self, sls: &str, saltenv: &str) -> Option<(String, String)> {
+        written(&self.context, sls, saltenv)
+    }
+
     fn is_init(&self, sls: &str, saltenv: &str) -> bool {
         let [plain, init] = top::candidates(sls);
         !self.has(&plain, saltenv) && self.has(&init, saltenv)
     }
+}
+
+/// Returns the path and the text of an SLS as it is written.
+pub(crate) fn written(context: &Context, sls: &str, saltenv: &str) -> Option<(String, String)> {
+    let candidates = top::candidates(sls).into_iter().filter(|_| !sls.is_empty());
+    candidates
+        .filter_map(|path| {
+            let text = context.minion.files.read(&path, saltenv).ok().flatten()?;
+            Some((path, String::from_utf8_lossy(&text).into_owned()))
+        })
+        .next()
 }
 
 #[cfg(test)]

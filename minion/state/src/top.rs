@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use brine_config::opts::shared;
 use brine_context::Context;
 use brine_sls::compile::{SlsError, SlsSource};
-use brine_sls::top::matches_target;
+use brine_sls::top::{matches_target, senseless};
 use brine_target::Facts;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, python};
@@ -20,6 +20,8 @@ pub struct Top {
     pub matches: Vec<(String, Vec<String>)>,
     /// The errors of the top files, in Salt's wording.
     pub errors: Vec<String>,
+    /// Why top files assign nothing, if there are any: one cannot be rendered, or no target matches this minion.
+    pub nothing: Option<String>,
 }
 
 /// Sections of top files: target and SLS files by environment.
@@ -55,7 +57,9 @@ impl Top {
                 // As in Salt, a top file that cannot be rendered is ignored.
                 Err(TopProblem::NotRendered(error)) => {
                     tracing::error!(saltenv = environment, %error, "Unable to render top file");
-                    return Top::default();
+                    let reason =
+                        format!("Rendering the top file '{state_top}' of saltenv '{environment}' failed: {error}");
+                    return Top { nothing: Some(reason), ..Top::default() };
                 }
             }
         }
@@ -80,6 +84,9 @@ impl Top {
         let report = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), known);
         for (saltenv, names) in &top.matches {
             tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
+        }
+        if top.matches.is_empty() && sections.values().any(|targets| !targets.is_empty()) {
+            top.nothing = Some(unmatched(state_top, &sections, facts.id(), &shared::nodegroups(opts)));
         }
         // Match errors of invalid sections are already reported.
         if top.errors.is_empty() {
@@ -160,6 +167,23 @@ impl Top {
         });
         &mut self.matches[index].1
     }
+}
+
+/// The maximum number of targets in a message.
+const SHOWN: usize = 10;
+
+/// Returns the message about top files none of whose targets matches this minion.
+fn unmatched(state_top: &str, sections: &Sections, id: &str, nodegroups: &Map) -> String {
+    let targets: Vec<String> = sections.values().flat_map(IndexMap::keys).map(|target| format!("'{target}'")).collect();
+    let more = if targets.len() > SHOWN { format!(" and {} more", targets.len() - SHOWN) } else { String::new() };
+    let shown = targets.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let wrong = sections.values().flatten().filter_map(|(target, items)| {
+        let items = items.as_list().unwrap_or_default();
+        let kind = items.iter().rev().find_map(|item| item.get("match")).map(ToString::to_string);
+        senseless(&target.to_string(), kind.as_deref().unwrap_or("compound"), nodegroups)
+    });
+    let hints: String = wrong.take(SHOWN).map(|wrong| format!("\n  hint: {wrong}")).collect();
+    format!("No target of the top file '{state_top}' matches the minion '{id}': {shown}{more}{hints}")
 }
 
 /// Returns the environments of `env_order`, if it lists any, or all; the base environment first, which has precedence.

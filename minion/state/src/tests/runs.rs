@@ -125,12 +125,22 @@ fn errors_of_a_run_are_returned_as_a_list() {
     for (top, expected) in [
         (
             "base: {'*': a}",
-            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\", \"No matching sls found for 'a' in env 'base'\"]",
+            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\", \"No matching sls found for 'a' in env 'base'\\n  hint: neither a.sls nor a/init.sls is in the files of the master\"]",
         ),
-        ("base: {'nobody': [a]}", "No Top file or master_tops data matches found. Please see master log for details."),
+        ("base: {'nobody': [a]}", "No target of the top file 'top.sls' matches the minion 'test-minion': 'nobody'"),
+        ("{}", "No Top file or master_tops data matches found. Please see master log for details."),
+        (
+            "base:\n  *:\n    - a\n",
+            "Rendering the top file 'top.sls' of saltenv 'base' failed: did not find expected alphabetic or numeric \
+             character\n  --> top.sls:2\n 1 | base:\n 2 |   *:\n   |    ^\n  hint: text that begins with '*' must be quoted, \
+             as in '*':",
+        ),
         ("base: {'*': []}", "No states found for this minion"),
         ("base: {'*': [empty]}", "No states found for this minion"),
-        ("base: {'*': [nope]}", "[\"No matching sls found for 'nope' in env 'base'\"]"),
+        (
+            "base: {'*': [nope]}",
+            "[\"No matching sls found for 'nope' in env 'base'\\n  hint: neither nope.sls nor nope/init.sls is in the files of the master\"]",
+        ),
     ] {
         let context = testing::context(&[("top.sls", top), ("empty.sls", "{}")]);
         let results = call(&context, "state.highstate", &[], Map::new()).unwrap();

@@ -411,29 +411,37 @@ fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Res
         Err(errors) => return brine_state::errors(context, errors),
     };
     match of_top(&run) {
-        Ok(None) => {
+        Ok(TopData::Nothing(reason)) => {
             context.set_retcode(2);
-            let comment = "No Top file or master_tops data matches found. Please see master log for details.";
-            Ok(no_states(comment).into())
+            let without = "No Top file or master_tops data matches found. Please see master log for details.";
+            Ok(no_states(reason.as_deref().unwrap_or(without)).into())
         }
-        Ok(Some(high)) if high.states.is_empty() && high.extend.is_empty() && high.exclude.is_empty() => {
+        Ok(TopData::High(high)) if high.states.is_empty() && high.extend.is_empty() && high.exclude.is_empty() => {
             context.set_retcode(2);
             Ok(no_states("No states found for this minion").into())
         }
-        Ok(Some(high)) => ran(context, &run, run.compile(high)),
+        Ok(TopData::High(high)) => ran(context, &run, run.compile(high)),
         Err(errors) => brine_state::errors(context, errors),
     }
 }
 
-/// Returns the high data of the highstate, or `None` if no top file matches this minion.
-fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
-    let Top { matches, errors, .. } = run.top();
+/// What the top files assign to this minion.
+enum TopData {
+    /// The high data of the highstate.
+    High(HighData),
+    /// No SLS files, and the reason if there is a top file.
+    Nothing(Option<String>),
+}
+
+/// Returns the high data of the highstate.
+fn of_top(run: &StateRun) -> Result<TopData, Vec<String>> {
+    let Top { matches, errors, nothing } = run.top();
     if errors.is_empty() && matches.is_empty() {
-        return Ok(None);
+        return Ok(TopData::Nothing(nothing));
     }
     // Report the errors of the top file together with those of its SLS files.
     match (run.high(&matches), errors.is_empty()) {
-        (Ok(high), true) => Ok(Some(high)),
+        (Ok(high), true) => Ok(TopData::High(high)),
         (Ok(_), false) => Err(errors),
         (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
     }

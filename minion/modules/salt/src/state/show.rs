@@ -4,11 +4,11 @@
 use brine_context::Context;
 use brine_function::arguments::names;
 use brine_function::{CallError, CallResult, Functions, function, registry};
-use brine_sls::compile::{Chunk, Low};
+use brine_sls::compile::{Chunk, HighData, Low};
 use brine_state::{Options, PillarError, StateRun, Top};
 use brine_value::{Map, Value, map};
 
-use super::{in_environment, of_top, options, with};
+use super::{TopData, in_environment, of_top, options, with};
 
 /// Execution functions of `state`.
 pub static FUNCTIONS: Functions<Context> = registry!(
@@ -60,7 +60,10 @@ pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[ke
 #[function]
 pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     shown(context, kwargs, |run| {
-        let high = of_top(run)?.unwrap_or_default();
+        let high = match of_top(run)? {
+            TopData::High(high) => high,
+            TopData::Nothing(_) => HighData::default(),
+        };
         // As in Salt, where the exclusion list is treated as a failed state.
         if !high.exclude.is_empty() || high.states.is_empty() {
             context.set_retcode(2);
