@@ -247,7 +247,15 @@ fn plain(value: Value, key: &str, root: &Path) -> Value {
     match value {
         Value::Object(map) => {
             let entry = |(name, inner): (String, Value)| (plain_text(&name, root), plain(inner, &name, root));
-            map.into_iter().map(entry).collect::<Map<String, Value>>().into()
+            let mut map = map.into_iter().map(entry).collect::<Map<String, Value>>();
+            // Brine warns about arguments that a state accepts, but does not know.
+            if let Some(Value::Array(warnings)) = map.get_mut("warnings") {
+                warnings.retain(|warning| !warning.as_str().is_some_and(|text| text.starts_with("unknown argument '")));
+                if warnings.is_empty() {
+                    map.remove("warnings");
+                }
+            }
+            map.into()
         }
         Value::Array(list) => {
             let mut items: Vec<Value> = list.into_iter().map(|inner| plain(inner, "", root)).collect();

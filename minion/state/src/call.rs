@@ -18,10 +18,11 @@ use crate::options::Settings;
 use crate::result_fields::{Clock, sls_of, text};
 use crate::retry::{Retry, attempt_text};
 use crate::sub_states::{self, SUB_STATES};
+use crate::unknown::{self, Handling};
 use crate::{advice, conditions, slots};
 
 /// Arguments of the state engine. A function receives them only if it has a parameter of that name.
-const OWN_ARGS: &[&str] = &[
+pub(crate) const OWN_ARGS: &[&str] = &[
     "aggregate",
     "check_cmd",
     "cmd_opts_exclude",
@@ -165,6 +166,7 @@ impl Caller<'_> {
         clock.write(&mut result);
         result.insert("__id__".into(), (&chunk.id).into());
         self.advise(chunk, &mut result);
+        self.warn(chunk, &mut result);
         log_end(self.context, chunk, &result);
         // As in Salt, the result of a single state contains those of the states that it has run itself.
         if !chunk.sls.is_empty()
@@ -185,6 +187,25 @@ impl Caller<'_> {
             let takes = |argument: &str| function.params().iter().any(|param| param.name == argument);
             advice::to_comment(self.context, chunk, takes, result);
         }
+    }
+
+    /// Adds warnings about unknown arguments to the result of a state, and logs them.
+    pub(crate) fn warn(&self, chunk: &Chunk, result: &mut Map) {
+        let function = self.context.minion.states.get(&full_name(chunk));
+        let Some(function) = function.filter(|_| Handling::of(self.context) == Handling::Warn) else { return };
+        let messages = unknown::messages(self.context, function, chunk);
+        if messages.is_empty() {
+            return;
+        }
+        for message in &messages {
+            tracing::warn!(sls = chunk.sls, "{message}");
+        }
+        let before = match result.shift_remove("warnings") {
+            Some(Value::List(before)) => before,
+            other => other.into_iter().filter(Value::is_truthy).collect(),
+        };
+        let all: Vec<Value> = before.into_iter().chain(messages.into_iter().map(Value::from)).collect();
+        result.insert("warnings".into(), all.into());
     }
 
     /// Returns the next run number, and increments it.
@@ -338,6 +359,9 @@ pub fn call_errors(context: &Context, chunk: &Chunk) -> Option<String> {
                 let required = function.params().iter().filter(|param| param.is_required());
                 let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
                 wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
+                if Handling::of(context) == Handling::Fail {
+                    wrong.extend(unknown::messages(context, function, chunk));
+                }
             }
             (None, None) => {}
         }
@@ -413,6 +437,8 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
         [one] => format!("{one} is an invalid keyword argument for '{full}'."),
         [more @ .., last] => format!("{} and {last} are invalid keyword arguments for '{full}'.", more.join(", ")),
     };
+    let advice = unknown.iter().find_map(|name| unknown::advice(name.trim_matches('\''), params));
+    let message = advice.map_or(message.clone(), |advice| format!("{message} {advice}"));
     Err(CallError::Arguments { function: full, message })
 }
 

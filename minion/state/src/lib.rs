@@ -14,6 +14,7 @@
 //! | `requisites.rs` | evaluation of the requisites of a step |
 //! | `call.rs` | one call of a state function, with conditions and retries |
 //! | `advice.rs` | what to write or to do, beside Salt's messages |
+//! | `unknown/` | arguments that a function accepts, but does not know |
 //! | `retry.rs` | the argument `retry` |
 //! | `result_fields.rs` | the common fields of results |
 //! | `sub_states.rs` | the results of states that another state has run itself |
@@ -40,6 +41,7 @@ mod slots;
 mod source;
 mod sub_states;
 mod top;
+mod unknown;
 
 pub use call::call_errors;
 pub use highstate::{PillarError, StateRun, errors};
@@ -48,6 +50,7 @@ pub use queue::{Turn, only_run, other_runs};
 pub use run::run;
 pub use source::Source;
 pub use top::Top;
+pub use unknown::is_unknown_argument;
 
 #[cfg(test)]
 mod testing;

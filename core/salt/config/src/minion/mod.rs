@@ -237,6 +237,9 @@ shared_options! {
     failhard: bool = false,
     /// Whether every state run publishes an event for each finished state.
     state_events: bool = false,
+    /// The handling of arguments that a state function accepts, but does not know, such as `contens`: `warn` in the
+    /// result of the state and in the log; `fail` the state, which is recommended; or `ignore` them, as Salt does.
+    state_unknown_arguments: String = "warn".into(),
     /// Whether `minion_start` is published in addition to `salt/minion/<id>/start`.
     enable_legacy_startup_events: bool = true,
     /// The grains that the start events include.

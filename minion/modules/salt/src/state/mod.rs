@@ -3,20 +3,20 @@
 pub(super) mod disabled;
 mod dynamic;
 mod graph;
+mod options;
 pub(super) mod package;
 pub(super) mod pauses;
 pub(super) mod requests;
 pub(super) mod show;
 
-use std::path::PathBuf;
-
 use brine_context::{Context, Module};
-use brine_function::arguments::{names, refuse};
+use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
-use brine_sls::pillar::PILLAR_ENC;
 use brine_state::{Options, PillarError, Queue, StateRun, Top};
-use brine_value::{FromValue, Map, Value, map};
+use brine_value::{Map, Value, map};
+
+use self::options::{local, of_single, options, refuse_misspelt};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
@@ -142,6 +142,7 @@ pub fn single(
         return Ok("Invalid function passed".into());
     };
     let (options, args) = of_single(kwargs);
+    refuse_misspelt(context, args.keys().filter(|name| brine_state::is_unknown_argument(context, &fun, name)))?;
     let own = with(options, [("test", test), ("queue", queue)]);
     let run = match started_with(context, local(context, own)?) {
         Ok(run) => run,
@@ -273,86 +274,6 @@ fn in_environment(context: &Context, mut kwargs: Map) -> Map {
     kwargs
 }
 
-/// Returns the options of the run of a single state, and the arguments of the state. As in Salt, those such as `force` and
-/// `saltenv` are both. A single state is always called: `mock` is an argument of the state alone.
-fn of_single(kwargs: Map) -> (Map, Map) {
-    let options = kwargs.iter().filter(|(key, _)| key.as_str().is_some_and(|key| key != "mock" && is_option(key)));
-    let options = options.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let is_published = |key: &Value| key.as_str().is_some_and(|key| key.starts_with("__pub_"));
-    (options, kwargs.into_iter().filter(|(key, _)| !is_published(key)).collect())
-}
-
-/// Whether an argument is an option of the run.
-fn is_option(name: &str) -> bool {
-    const OPTIONS: [&str; 11] = [
-        "test",
-        "saltenv",
-        "pillarenv",
-        "pillar",
-        "exclude",
-        "queue",
-        "concurrent",
-        "force",
-        "mock",
-        "state_events",
-        "localconfig",
-    ];
-    OPTIONS.contains(&name) || name.starts_with("__pub_")
-}
-
-fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
-    fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
-        match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
-            None => Ok(None),
-            Some(value) => T::try_from_value(&value)
-                .map(Some)
-                .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
-        }
-    }
-    refuse(&context.job.fun, &kwargs, &[PILLAR_ENC])?;
-    let saltenv: Option<String> = take(&mut kwargs, "saltenv")?;
-    if context.config().lock_saltenv
-        && let Some(saltenv) = &saltenv
-        && saltenv != context.config().saltenv.as_deref().unwrap_or("base")
-    {
-        return Err(CallError::Execution("lock_saltenv is enabled, saltenv cannot be changed".into()));
-    }
-    let mut flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
-    let [concurrent, force, mock, state_events] = ["concurrent", "force", "mock", "state_events"].map(&mut flag);
-    Ok(Options {
-        test: take(&mut kwargs, "test")?,
-        saltenv,
-        pillarenv: take(&mut kwargs, "pillarenv")?,
-        pillar: match kwargs.shift_remove("pillar") {
-            None | Some(Value::Nil) => Map::new(),
-            Some(Value::Map(pillar)) => pillar,
-            Some(_) => {
-                let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.";
-                return Err(CallError::Invocation { function: context.job.fun.clone(), message: message.into() });
-            }
-        },
-        exclude: match kwargs.shift_remove("exclude") {
-            None | Some(Value::Nil) => Vec::new(),
-            Some(Value::List(items)) => items,
-            Some(text) => names(&text).into_iter().map(Value::from).collect(),
-        },
-        queue: kwargs.get("queue").map(Queue::of).unwrap_or_default(),
-        concurrent,
-        force,
-        mock,
-        state_events,
-        state_top: None,
-        local_state: false,
-        // As in Salt, a missing file is ignored.
-        localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
-    })
-}
-
-/// Returns the options of a run without SLS files, which the master's options do not apply to.
-fn local(context: &Context, kwargs: Map) -> Result<Options, CallError> {
-    Ok(Options { local_state: true, ..options(context, kwargs)? })
-}
-
 /// Starts a run, which excludes other runs.
 fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec<String>> {
     if options.queue == Queue::Refuse {
@@ -457,31 +378,4 @@ fn no_states(comment: &str) -> Map {
         "__run_num__" => 0,
     };
     map! {"no_|-states_|-states_|-None" => entry}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refused_argument_names_the_function_of_the_job() {
-        let of_test = crate::testing::context(&[]);
-        let job = brine_context::Job::local(&brine_ids::Jid::new(), "state.apply", &Args::default());
-        let context = Context::new(of_test.minion, std::sync::Arc::new(job));
-        let error = context.call("state.apply", Args::keyword(map! {"pillar_enc" => "gpg"})).unwrap_err();
-        let start = "ERROR executing 'state.apply': the argument 'pillar_enc' is not supported";
-        assert!(error.to_string().starts_with(start), "{error}");
-    }
-
-    #[test]
-    fn single_passes_options_of_the_run_to_the_state() {
-        let given = map! {
-            "source" => "/a", "force" => true, "saltenv" => "prod", "exclude" => "x", "pillar" => map! {"a" => 1},
-            "concurrent" => true, "mock" => true, "__pub_jid" => "1",
-        };
-        let (options, args) = of_single(given);
-        let names = |map: &Map| map.keys().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(names(&options), ["force", "saltenv", "exclude", "pillar", "concurrent", "__pub_jid"]);
-        assert_eq!(names(&args), ["source", "force", "saltenv", "exclude", "pillar", "concurrent", "mock"]);
-    }
 }

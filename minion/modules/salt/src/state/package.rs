@@ -16,7 +16,8 @@ use brine_system::user_files;
 use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
 
-use super::{options, ran, with};
+use super::options::options;
+use super::{ran, with};
 use brine_modules_files::archive::{self, Contents, LimitError};
 use brine_modules_files::cmd::Scratch;
 use brine_modules_files::file::hex_digest;

@@ -8,7 +8,8 @@ use brine_sls::compile::{Chunk, HighData, Low};
 use brine_state::{Options, PillarError, StateRun, Top};
 use brine_value::{Map, Value, map};
 
-use super::{TopData, in_environment, of_top, options, with};
+use super::options::options;
+use super::{TopData, in_environment, of_top, with};
 
 /// Execution functions of `state`.
 pub static FUNCTIONS: Functions<Context> = registry!(

@@ -1,0 +1,145 @@
+//! Arguments that a state function accepts as `**kwargs`, and that neither it nor the state engine knows: misspelt
+//! ones, and words of other systems. Functions without `**kwargs` refuse them, as in Salt.
+
+mod known;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use brine_context::{Context, StateContext};
+use brine_function::{Function, Param};
+use brine_sls::compile::{Chunk, RequisiteKind};
+use brine_sls::lines;
+use brine_text::nearest::nearest;
+use brine_value::Value;
+
+use crate::call::OWN_ARGS;
+use crate::source::written;
+
+/// The handling of unknown arguments: the option `state_unknown_arguments`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handling {
+    Warn,
+    Fail,
+    Ignore,
+}
+
+impl Handling {
+    pub fn of(context: &Context) -> Self {
+        match context.config().state_unknown_arguments.as_str() {
+            "ignore" => Handling::Ignore,
+            "fail" => Handling::Fail,
+            _ => Handling::Warn,
+        }
+    }
+}
+
+/// Returns a message about each argument of a state that its function accepts without knowing it.
+pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chunk: &Chunk) -> Vec<String> {
+    let full = format!("{}.{}", chunk.state, chunk.fun);
+    if !function.takes_keywords() || context.minion.custom.has("states", &full) {
+        return Vec::new();
+    }
+    let Some(further) = known::further(&full) else { return Vec::new() };
+    let watching = context.minion.states.get(&format!("{}.mod_watch", chunk.state));
+    let named = |function: &Function<StateContext>| {
+        function.params().iter().filter(|param| param.is_named()).map(|param| param.name)
+    };
+    let known: Vec<&'static str> =
+        named(function).chain(further.names.iter().copied()).chain(watching.into_iter().flat_map(named)).collect();
+    let fills_template = further.are_variables && chunk.args.get("template").is_some_and(Value::is_truthy);
+    let mut found = Vec::new();
+    for name in chunk.args.keys().filter_map(Value::as_str) {
+        let is_own = name.starts_with("__") || ENGINE.contains(&name) || is_requisite(name);
+        if is_own || OWN_ARGS.contains(&name) || known.contains(&name) || further.takes(name) {
+            continue;
+        }
+        let hint = hint(name, &known);
+        // With a template, further arguments are its variables: only what is surely meant otherwise is reported.
+        if fills_template && !hint.as_ref().is_some_and(|hint| hint.is_sure(name)) {
+            continue;
+        }
+        let place = place(context, chunk, name).map(|place| format!(" ({place})")).unwrap_or_default();
+        let hint = hint.map_or_else(|| "it has no effect".to_owned(), |hint| hint.text());
+        found.push(format!("unknown argument '{name}' of {full}{place}: {hint}"));
+    }
+    found
+}
+
+/// Whether neither a state function nor the state engine knows an argument. Functions that accept any know all.
+pub fn is_unknown_argument(context: &Context, function: &str, name: &Value) -> bool {
+    let (Some(name), Some(found)) = (name.as_str(), context.minion.states.get(function)) else { return false };
+    let is_declared = found.params().iter().any(|param| param.is_named() && param.name == name);
+    let is_own = name.starts_with("__") || is_requisite(name) || OWN_ARGS.contains(&name) || ENGINE.contains(&name);
+    let accepts_any = || found.takes_keywords() && known::further(function).is_none_or(|further| further.takes(name));
+    !is_declared && !is_own && !accepts_any() && !context.minion.custom.has("states", function)
+}
+
+/// Keys of a chunk that are no arguments of its function.
+const ENGINE: [&str; 6] = ["state", "fun", "names", "provider", "beacon", "beacon_data"];
+
+fn is_requisite(name: &str) -> bool {
+    RequisiteKind::parse(name).is_some()
+}
+
+/// What is meant by an unknown argument.
+enum Hint {
+    /// A misspelt argument.
+    Near(String),
+    /// What takes the place of a word of another system.
+    Instead(&'static str),
+    /// Another name of an argument.
+    Other(&'static str),
+}
+
+impl Hint {
+    fn text(&self) -> String {
+        match self {
+            Hint::Near(name) => format!("did you mean '{name}'?"),
+            Hint::Instead(advice) => (*advice).to_owned(),
+            Hint::Other(name) => format!("the argument is called '{name}'"),
+        }
+    }
+
+    /// Whether no variable of a template is called like this: not the plural or singular of an argument.
+    fn is_sure(&self, written: &str) -> bool {
+        match self {
+            Hint::Near(name) => written.len() > 5 && written.trim_end_matches('s') != name.trim_end_matches('s'),
+            Hint::Instead(_) => words::is_of_ansible(written),
+            Hint::Other(_) => false,
+        }
+    }
+}
+
+fn hint(name: &str, known: &[&'static str]) -> Option<Hint> {
+    if let Some(advice) = words::instead_of(name) {
+        return Some(Hint::Instead(advice));
+    }
+    if let Some(other) = words::other_name(name).filter(|other| known.contains(other)) {
+        return Some(Hint::Other(other));
+    }
+    if name.len() < 3 {
+        return None;
+    }
+    let kinds = RequisiteKind::ALL.into_iter().map(RequisiteKind::name);
+    nearest(name, known.iter().copied().chain(OWN_ARGS.iter().copied()).chain(kinds))
+        .map(|near| Hint::Near(near.into()))
+}
+
+/// Returns the sentence that Brine adds to Salt's error about an argument of a function that refuses it.
+pub(crate) fn advice(name: &str, params: &[Param]) -> Option<String> {
+    let known: Vec<&'static str> = params.iter().filter(|param| param.is_named()).map(|param| param.name).collect();
+    hint(name, &known).map(|hint| match hint {
+        Hint::Near(name) => format!("Did you mean '{name}'?"),
+        Hint::Instead(advice) => format!("Instead of '{name}': {advice}."),
+        Hint::Other(name) => format!("Did you mean '{name}'?"),
+    })
+}
+
+/// Returns the file and line of an argument, as `web/init.sls:4`; the file alone if the line is unknown.
+fn place(context: &Context, chunk: &Chunk, name: &str) -> Option<String> {
+    let saltenv = if chunk.saltenv.is_empty() { "base" } else { &chunk.saltenv };
+    let (path, text) = written(context, &chunk.sls, saltenv)?;
+    let line = lines::of_argument(&text, &chunk.id, name);
+    Some(line.map_or_else(|| path.clone(), |line| format!("{path}:{line}")))
+}
