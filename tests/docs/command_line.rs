@@ -11,11 +11,16 @@ const TOOLS: &[&[&str]] = &[
     &["call"],
     &["key"],
     &["run"],
+    &["cp"],
+    &["ssh"],
     &["master"],
     &["minion"],
+    &["syndic"],
     &["up"],
     &["swarm"],
     &["link"],
+    &["completion"],
+    &["man"],
 ];
 
 /// Returns the page.
