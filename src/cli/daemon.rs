@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::common::{CommonOptions, Role};
 use super::privileges::{self, OwnedPaths};
-use super::usage;
+use super::{service_manager, usage};
 use crate::ui::{print_plain, print_plain_error};
 
 /// The environment variable that marks the background process.
@@ -198,7 +198,7 @@ impl DaemonOptions {
         Ok(Some(ExitCode::SUCCESS))
     }
 
-    /// Writes the PID file, which marks the daemon as serving.
+    /// Writes the PID file, which marks the daemon as serving, and tells systemd so. Must be called within the runtime.
     pub fn write_pid(&self, configured: &Path) -> anyhow::Result<PidFile> {
         let path = self.pid_file(configured).to_owned();
         if let Some(directory) = path.parent() {
@@ -211,6 +211,7 @@ impl DaemonOptions {
                 return Err(error.into());
             }
         }
+        service_manager::serving();
         if is_in_background() {
             // A new session, so that the end of the terminal does not end the daemon.
             _ = nix::unistd::setsid();
@@ -327,17 +328,19 @@ impl Signals {
     /// Waits for a signal that stops the daemon and returns its name. SIGHUP, with which logrotate asks daemons to
     /// reopen their log files, stops only a daemon on a terminal: a moved log file is reopened without a signal.
     pub async fn ended(&mut self) -> &'static str {
-        loop {
+        let signal = loop {
             tokio::select! {
-                _ = self.term.recv() => return "SIGTERM",
-                _ = self.int.recv() => return "SIGINT",
+                _ = self.term.recv() => break "SIGTERM",
+                _ = self.int.recv() => break "SIGINT",
                 _ = self.hangup.recv() => {
                     if std::io::stdin().is_terminal() {
-                        return "SIGHUP";
+                        break "SIGHUP";
                     }
                     tracing::info!("SIGHUP ignored: a moved log file is reopened without it");
                 }
             }
-        }
+        };
+        service_manager::stopping();
+        signal
     }
 }

@@ -28,6 +28,7 @@ mod salt;
 mod salt_options;
 mod saltfile;
 mod sdb;
+mod service_manager;
 mod ssh;
 mod stdout_reader;
 mod swarm;
