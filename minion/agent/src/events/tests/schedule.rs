@@ -26,7 +26,14 @@ async fn jobs_are_listed_added_changed_and_deleted() {
         ("add", "j", ping(), true, "Added job: j to schedule.", changed("j", "added")),
         ("add", "j", ping(), false, "Job j already exists in schedule.", map! {}),
         ("add", "p", ping(), false, "Job p already exists in schedule.", map! {}),
-        ("add", "k", map! {"function" => "f", "test" => true}, true, "Job: k would be added to schedule.", map! {}),
+        (
+            "add",
+            "k",
+            map! {"function" => "test.arg", "test" => true},
+            true,
+            "Job: k would be added to schedule.",
+            map! {},
+        ),
         (
             "add",
             "k",
@@ -51,6 +58,14 @@ async fn jobs_are_listed_added_changed_and_deleted() {
         for (fun, name, mut keyword, result, comment, changes) in steps {
             keyword.insert("name".into(), name.into());
             assert_eq!(call(&context, fun, keyword), outcome(result, comment, changes), "{fun} {name}");
+        }
+        for (job, reason) in [
+            (map! {"function" => "test.pingg"}, "'test.pingg' is not available. Did you mean 'test.ping'?"),
+            (map! {"function" => "test.ping", "secons" => 5}, "unknown option 'secons'; did you mean 'seconds'?"),
+        ] {
+            let keyword: Map = [map! {"name" => "k"}, job].into_iter().flatten().collect();
+            let refused = map! {"comment" => format!("Schedule item k is invalid: {reason}"), "result" => false};
+            assert_eq!(call(&context, "add", keyword), refused.into());
         }
     });
     called.await.unwrap();
