@@ -98,13 +98,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(statuses.of(NO_MINION));
     }
     let runtime = runtime::current_thread()?;
+    let is_followed = !arguments.asynchronous;
     let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, printer));
     match result.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
             tracing::error!("{}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
             print_plain(&error);
-            Ok(statuses.of(FAILURE))
+            // Salt's exit status with --async is 1.
+            Ok(if is_followed { statuses.of(FAILURE) } else { ExitCode::FAILURE })
         }
         Err(Ok(error @ ClientError::Denied(_))) => {
             print_plain(&error);
