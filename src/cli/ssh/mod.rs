@@ -387,3 +387,19 @@ fn shown(value: Value) -> Value {
         _ => value,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_host_keys_are_explained() {
+        let advice =
+            |stderr: &str| host_key_advice(&map! {"stderr" => stderr, "stdout" => "", "retcode" => 255}.into());
+        assert!(advice("Host key verification failed.\r\n").unwrap().contains("accept any key with -i"));
+        let changed = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n";
+        assert!(advice(changed).unwrap().contains("ssh-keygen -R"));
+        assert_eq!(advice("Permission denied (publickey)."), None);
+        assert_eq!(host_key_advice(&true.into()), None);
+    }
+}
