@@ -23,6 +23,7 @@ mod cluster_work;
 mod command_lines;
 mod completion;
 mod console;
+mod console_board;
 mod console_load;
 mod cp;
 mod custom_modules;

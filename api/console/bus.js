@@ -34,8 +34,8 @@ function isOfConsole(item) {
 /** Creates a tag of which the end, which tells most, is always seen. */
 function tagOf(tag) {
   const text = clip(tag, 300);
-  const end = /^(.*?)((?:\/[^/]{1,24}){1,2})$/.exec(text);
-  return end?.[1] ? h('span', { class: 'tag', title: text }, h('span', null, end[1]), h('span', null, end[2])) : text;
+  const end = text.length > 28 && /^(.*?)((?:\/[^/]{1,24}){1,2})$/.exec(text);
+  return end && end[1] ? h('span', { class: 'tag', title: text }, h('span', null, end[1]), h('span', null, end[2])) : text;
 }
 
 /** Returns the value at a path of an event's data. */

@@ -2,7 +2,7 @@
 // are those of one connected minion, which knows its custom modules, too. What is not permitted is not offered.
 
 import { run, runner, session } from './api.js';
-import { block, clip, fill, h } from './dom.js';
+import { block, clip, fill, h, shown } from './dom.js';
 import { python } from './value.js';
 
 const SHOWN = 60;
@@ -36,7 +36,8 @@ export function offer(input, names, part = (text) => ['', text]) {
   input.setAttribute('autocomplete', 'off');
   const update = async () => {
     const [before, word] = part(input.value);
-    const found = (await names()) ?? [];
+    // Names that hide characters are not what they seem.
+    const found = ((await names()) ?? []).filter((name) => shown(name) === name);
     const needle = word.toLowerCase();
     const first = found.filter((name) => name.toLowerCase().startsWith(needle));
     const rest = needle ? found.filter((name) => !name.toLowerCase().startsWith(needle) && name.toLowerCase().includes(needle)) : [];

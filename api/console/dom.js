@@ -8,7 +8,7 @@ function build(element, props, children) {
     if (value === undefined || value === null || value === false && !PROPERTIES.has(name)) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (PROPERTIES.has(name)) element[name] = value;
-    else element.setAttribute(name, value === true ? '' : String(value));
+    else element.setAttribute(name, value === true ? '' : name === 'title' || name === 'aria-label' ? shown(String(value)) : String(value));
   }
   append(element, children);
   return element;

@@ -121,6 +121,22 @@ impl Browser {
         std::fs::write(std::path::Path::new(&directory).join(format!("{name}.png")), picture).unwrap();
     }
 
+    /// Returns the findings of axe-core about the accessibility of the page.
+    pub fn findings(&self) -> Vec<String> {
+        let target = std::env::var("CARGO_TARGET_DIR")
+            .map_or_else(|_| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), std::path::PathBuf::from);
+        let program = target.join("test-node/node_modules/axe-core/axe.min.js");
+        let program = std::fs::read_to_string(program).expect("axe-core is missing: tests/run installs it");
+        if self.run("return Boolean(window.axe);") == false {
+            self.command("/execute/sync", &json!({"script": program, "args": []}));
+        }
+        let found = self.run(
+            "const { violations } = await axe.run(); return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3)\
+             .map(({ target, any }) => `${target.join(' ')} ${any[0]?.message ?? ''}`).join(' | ')}`);",
+        );
+        found.as_array().unwrap().iter().map(ToString::to_string).collect()
+    }
+
     /// Sets the size of the window.
     pub fn resize(&self, width: u32, height: u32) {
         self.command("/window/rect", &json!({"width": width, "height": height}));
@@ -168,6 +184,12 @@ pub fn click(browser: &Browser, selector: &str, text: &str) {
         "(() => {{ const found = [...document.querySelectorAll('{selector}')].find((one) => !one.disabled && !one.hidden \
          && one.innerText.includes({text:?})); found?.click(); return Boolean(found); }})()"
     ));
+}
+
+/// Opens the row of a list with this text, once it has been drawn.
+pub fn open_row(browser: &Browser, text: &str) {
+    click(browser, ".rows .row", text);
+    browser.until("document.querySelector('.details:not([hidden])')");
 }
 
 /// Waits for a text in the page.
