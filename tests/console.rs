@@ -233,7 +233,7 @@ async fn each_view_works_in_a_browser() {
     assert_eq!(browser.run("return document.documentElement.dataset.theme;"), "light");
     let wide = browser.errors();
     assert!(wide.iter().all(|error| error.contains("status of 4") || error.contains("status of 5")), "{wide:?}");
-    browser.resize(400, 800);
+    browser.emulate(390, 844);
     for view in ["overview", "bus", "minions", "keys", "run", "jobs", "causality", "reactor"] {
         show_view(&browser, view);
         browser.until("document.documentElement.scrollWidth <= innerWidth");

@@ -162,7 +162,7 @@ async fn events_are_filtered_by_values_and_linked() {
     browser.until("!document.querySelector('.list').innerText.includes('fleet.')");
     open_row(&browser, "test/later");
     browser.until("document.querySelector('.details .key')?.innerText");
-    click(&browser, ".details button[aria-label='Filter by id m1']", "filter");
+    click(&browser, ".details button[aria-label=\"Filter by id m1\"]", "filter");
     wait_for_text(&browser, "id = m1");
     browser.until("[...document.querySelectorAll('.rows .row')].filter((row) => !row.hidden).every((row) => row.innerText.includes('m1'))");
     // A link opens its event.
@@ -186,8 +186,8 @@ async fn views_are_accessible_in_both_themes_and_widths() {
         format!("bus?seq={seq}"),
         "minions/m1".to_owned(),
     ];
-    for (width, height) in [(1400, 900), (500, 844)] {
-        browser.resize(width, height);
+    for (width, height) in [(1400, 900), (390, 844)] {
+        browser.emulate(width, height);
         for theme in ["light", "dark"] {
             browser.run(&format!("document.documentElement.dataset.theme = '{theme}';"));
             for view in VIEWS.iter().map(ToString::to_string).chain(detailed.clone()) {

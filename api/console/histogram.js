@@ -13,7 +13,7 @@ export class Histogram {
   /** `onchoose` is called with the span of the chosen bar in milliseconds, or `null`. */
   constructor(onchoose) {
     Object.assign(this, { onchoose, seconds: new Map(), first: Infinity, last: 0, frame: 0, chosen: null });
-    this.picture = h('div');
+    this.picture = h('div', { tabIndex: 0, role: 'group', 'aria-label': 'Events over time: the left and right arrow keys choose a bar, Escape none', onkeydown: (event) => this.key(event) });
     this.axis = h('div', { class: 'axis' });
     this.element = h('div', { hidden: true }, this.picture, this.axis);
   }
@@ -49,6 +49,18 @@ export class Histogram {
     this.onchoose(span);
   }
 
+  key(event) {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.key === 'Escape' && this.chosen) this.choose(null);
+    else if (by && this.filled?.length) {
+      const at = this.filled.findIndex(([start]) => start === this.chosen?.[0]);
+      const next = at < 0 ? (by > 0 ? 0 : this.filled.length - 1) : at + by;
+      if (this.filled[next]) this.choose(this.filled[next]);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
   drawNow() {
     this.element.hidden = this.seconds.size < 2;
     if (this.element.hidden) return;
@@ -65,8 +77,10 @@ export class Histogram {
     const most = Math.max(...bars.map(([all]) => all), 1);
     const wide = WIDTH / number;
     const tall = (value) => (value ? Math.max(2, (value / most) * (HEIGHT - 6)) : 0);
+    this.filled = [];
     const shapes = bars.map(([all, bad], i) => {
       const span = [(start + i * step) * 1000, (start + (i + 1) * step) * 1000];
+      if (all) this.filled.push(span);
       const isChosen = this.chosen?.[0] === span[0];
       const words = `${clock(span[0] * 1000).slice(0, 8)}: ${count(all)} events${bad ? `, ${count(bad)} of them failures` : ''}`;
       return [all > 0 && s('rect', { x: i * wide, width: Math.max(1, wide - 2), y: HEIGHT - tall(all), height: tall(all) }), bad > 0 && s('rect', { class: 'bad', x: i * wide, width: Math.max(1, wide - 2), y: HEIGHT - tall(bad), height: tall(bad) }),

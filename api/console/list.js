@@ -40,8 +40,10 @@ export class VirtualList {
     if (this.active >= count) this.active = count - 1;
     this.element.setAttribute('aria-rowcount', count + 1);
     this.body.style.height = `${count * this.height}px`;
-    if (this.follows) this.element.scrollTop = this.element.scrollHeight;
-    this.draw();
+    if (!this.follows) return this.draw();
+    // What scrolled into view is drawn at once: a replay would show empty space until its end.
+    this.element.scrollTop = this.element.scrollHeight;
+    return this.drawNow();
   }
 
   /** Reads the height of a row, which the style sheet decides: narrow windows have higher ones. */

@@ -180,7 +180,7 @@ export async function show(box, { path, query, signal }) {
       if (!grains || !Object.keys(grains).length) {
         fill(body, empty('The master has no grains of this minion.', 'Minions send them when they start and with saltutil.refresh_pillar.'));
       } else {
-        const first = ['os', 'osrelease', 'kernelrelease', 'saltversion', 'fqdn', 'num_cpus', 'mem_total'].filter((name) => grains[name] !== undefined);
+        const first = ['fqdn', 'kernelrelease', 'num_cpus', 'mem_total'].filter((name) => grains[name] !== undefined);
         const sorted = Object.fromEntries(Object.entries(grains).sort(([a], [b]) => (a < b ? -1 : 1)));
         fill(body, h('dl', null, first.map((name) => [h('dt', null, name), h('dd', null, clip(grains[name], 200))])), h('h3', null, 'Grains'), tree(sorted));
       }

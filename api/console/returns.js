@@ -24,18 +24,17 @@ function signature(value) {
 export class Returns {
   /** `onshow` is called with the minion that was opened, for the address. */
   constructor(signal, { onshow } = {}) {
-    Object.assign(this, { rows: new Map(), onshow, items: [], isGrouped: true, isChosen: false });
+    Object.assign(this, { rows: new Map(), onshow, items: [], sets: [], isGrouped: true, isChosen: false });
     this.status = h('p', { class: 'line', role: 'status' });
     this.bar = h('div');
-    const item = (i) => this.items[i];
     const dot = (state) => h('span', { class: `dot ${state}` }, state);
     const mark = ({ state }) => (state === 'failed' ? 'bad' : '');
     this.minions = new VirtualList({
-      label: 'Returns', kind: 'returns', columns: ['Minion', 'State', 'Return'], item, mark,
+      label: 'Returns', kind: 'returns', columns: ['Minion', 'State', 'Return'], item: (i) => this.items[i], mark,
       cells: (row) => [clip(row.id, 200), dot(row.state), row.text], onopen: (row) => this.showMinion(row),
     });
     this.groups = new VirtualList({
-      label: 'Groups of equal returns', kind: 'groups', columns: ['Minions', 'State', 'Which', 'Return'], item, mark,
+      label: 'Groups of equal returns', kind: 'groups', columns: ['Minions', 'State', 'Which', 'Return'], item: (i) => this.sets[i], mark,
       cells: (group) => [`${count(group.ids.length)} ×`, dot(group.state), clip(group.ids.slice(0, 8).join(', '), 200), group.text], onopen: (group) => this.showGroup(group),
     });
     this.details = new Pane('The selected return', this.groups);
@@ -93,7 +92,9 @@ export class Returns {
     // A group for each minion says nothing new.
     if (!this.isChosen) this.isGrouped = all.length > 1 && groups.size < all.length;
     const list = this.isGrouped ? this.groups : this.minions;
-    this.items = this.isGrouped ? [...groups.values()].sort((a, b) => ORDER[a.state] - ORDER[b.state] || b.ids.length - a.ids.length) : all;
+    this.items = all;
+    this.sets = [...groups.values()].sort((a, b) => ORDER[a.state] - ORDER[b.state] || b.ids.length - a.ids.length);
+    const number = this.isGrouped ? this.sets.length : all.length;
     if (this.holder.firstChild !== list.element) fill(this.holder, list.element);
     this.details.list = list;
     this.choices.forEach((button, i) => button.setAttribute('aria-pressed', String((i === 0) === this.isGrouped)));
@@ -103,8 +104,10 @@ export class Returns {
     fill(this.bar, outcomeBar({ ...this.numbers(), running: this.of('waiting').length > 0 }));
     this.bar.firstChild.classList.add('wide');
     // The height of the list follows its rows.
-    list.element.style.height = `min(60vh, ${Math.max(3, this.items.length + 1) * list.height + 34}px)`;
-    list.update(this.items.length);
+    list.element.style.height = `min(60vh, ${Math.max(3, number + 1) * list.height + 34}px)`;
+    this.minions.count = all.length;
+    this.groups.count = this.sets.length;
+    list.update(number);
   }
 
   open(id) {

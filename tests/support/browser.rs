@@ -137,9 +137,11 @@ impl Browser {
         found.as_array().unwrap().iter().map(ToString::to_string).collect()
     }
 
-    /// Sets the size of the window.
-    pub fn resize(&self, width: u32, height: u32) {
-        self.command("/window/rect", &json!({"width": width, "height": height}));
+    /// Shows the page as a window of this size would, also one that is smaller than windows of this browser can be.
+    pub fn emulate(&self, width: u32, height: u32) {
+        let params = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": params});
+        self.command("/goog/cdp/execute", &command);
     }
 }
 

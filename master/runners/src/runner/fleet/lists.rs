@@ -11,8 +11,8 @@ use crate::runner::RunnerContext;
 use crate::runner::jobs::cache;
 use crate::runner::jobs::search::Search;
 
-/// The functions of runner and wheel calls.
-const CALLS: [&str; 2] = ["runner.", "wheel."];
+/// The functions of runner and wheel calls, and those by which consoles ask minions for documentation.
+const CALLS: [&str; 5] = ["runner.", "wheel.", "sys.list_functions", "sys.argspec", "sys.doc"];
 /// The maximum number of jobs on a page.
 const MAX_PAGE: usize = 1000;
 /// The maximum length of the arguments of a listed job, in bytes: longer ones are left out.
@@ -94,7 +94,7 @@ pub struct JobFilters {
     until: Option<String>,
     /// `failed`, `missing`, `running`, `done`, or `bad` for those that failed or lack returns.
     outcome: Option<String>,
-    /// Whether calls of runner and wheel functions other than orchestrations are listed.
+    /// Whether runner and wheel calls other than orchestrations, and questions for documentation, are listed.
     #[default(false)]
     calls: bool,
     /// The job id before which the page begins.
@@ -110,7 +110,8 @@ pub struct JobFilters {
 ///
 /// function, target: globs, with commas between them. user: the user. since, until: the time of the oldest and of the
 /// newest job. outcome: `failed`, `missing`, `running`, `done`, or `bad` for those that failed or lack returns. calls:
-/// whether calls of runner and wheel functions other than orchestrations are listed (False). before: the job id before which the page begins.
+/// whether runner and wheel calls other than orchestrations, and questions for documentation, are listed (False, unless a
+/// function is given). before: the job id before which the page begins.
 /// limit: the number of jobs (100).
 ///
 /// CLI Example:
@@ -138,7 +139,7 @@ pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult 
     let outcomes = state.tally.jobs();
     let accepts = |outline: &brine_returners::JobOutline<'_>| {
         filters.before.as_deref().is_none_or(|before| outline.jid() < before)
-            && (filters.calls || !outline.functions().any(is_call))
+            && (filters.calls || filters.function.is_some() || !outline.functions().any(is_call))
             && wanted.is_none_or(|wanted| {
                 outcomes.get(outline.jid()).is_some_and(|job| match outcome(job, now) {
                     "failed" if wanted == "running" => is_running(job, now),
@@ -172,7 +173,7 @@ pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult 
     Ok(page.into())
 }
 
-/// Whether a function is a call of the master that is no orchestration.
+/// Whether a function is a call of the master that is no orchestration, or a question for documentation.
 fn is_call(function: &str) -> bool {
     CALLS.iter().any(|call| function.starts_with(call)) && !function.starts_with(ORCHESTRATIONS)
 }
