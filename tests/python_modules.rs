@@ -107,7 +107,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
         assert!(got == wanted || got.to_string().starts_with(&wanted.to_string()), "{words:?}: {got}");
     }
     for (words, part) in [
-        (&["web.breaks"][..], "KeyError: 'key'"),
+        (&["web.breaks"][..], "KeyError: 'key' (web.py:"),
         (&["web.leaves"], "ended Python with the status 3"),
         (&["web.dies"], "the Python process ended during the call"),
         (&["unwilling.run"], "'unwilling' __virtual__ returned False: there is no site"),

@@ -48,8 +48,19 @@ def exception(name):
     return found if isinstance(found, type) and issubclass(found, Exception) else shim.exceptions.CommandExecutionError
 
 
-def describe_error(error):
-    """Returns the class, message and traceback of an exception, as fields of a frame."""
+def place_of(error):
+    """Returns the file and line of the innermost frame that is neither Brine's nor Python's; empty without one."""
+    library = os.path.dirname(os.__file__)
+    for frame in reversed(traceback.extract_tb(error.__traceback__, limit=-50)):
+        is_of_library = frame.filename.startswith(library) or "-packages" + os.sep in frame.filename
+        if os.path.isabs(frame.filename) and not is_of_library:
+            return " (%s:%s, in %s)" % (os.path.basename(frame.filename), frame.lineno, frame.name)
+    return ""
+
+
+def describe_error(error, names_place=False):
+    """Returns the class, message and traceback of an exception, as fields of a frame. The message of one that is no
+    exception of Salt names its place in the file of its author, if wanted."""
     kinds = ("CommandExecutionError", "SaltInvocationError", "CommandNotFoundError", "SaltRenderError")
     kind = type(error).__name__
     for name in kinds:
@@ -59,6 +70,8 @@ def describe_error(error):
         message = "the function ended Python with the status %s" % (error.code,)
     else:
         message = str(error)
+        if names_place and kind not in kinds:
+            message += place_of(error)
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-50))
     return {"class": kind, "message": message[:65536], "traceback": trace[-65536:]}
 

@@ -103,7 +103,7 @@ class Program:
             frame = {"op": "error", "id": call.id, "class": "Cancelled", "message": "cancelled", "traceback": ""}
         except BaseException as error:  # pylint: disable=broad-except
             frame = {"op": "error", "id": call.id}
-            frame.update(loader.describe_error(error))
+            frame.update(loader.describe_error(error, names_place=True))
         finally:
             loader.leave()
         self.finish(call, frame)
