@@ -203,8 +203,8 @@ fn salt_call(line: &str, root: &Path) -> Value {
         Err(_) => run["text"] = plain(out.clone().into(), "", root),
     }
     let report = String::from_utf8_lossy(&done.stderr).into_owned();
-    if out.contains("CLI Example") && report.contains("Passed invalid arguments") {
-        // The documentation of functions is worded differently from Salt's, so only its presence is compared.
+    if out.contains("salt-call sys.doc ") && report.contains("Passed invalid arguments") {
+        // Salt prints the documentation of the function.
         run["text"] = "<usage>".into();
     } else if out.trim().is_empty() {
         run["stderr"] = plain(report.into(), "", root);

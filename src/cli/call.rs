@@ -302,7 +302,7 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid, fields: Map) -> 
         return if message.starts_with("The following keyword arguments are not valid") {
             CallOutcome::UnknownArguments(message.to_owned())
         } else {
-            CallOutcome::BadArguments(message.to_owned(), function.docstring())
+            CallOutcome::BadArguments(message.to_owned(), function.signature())
         };
     }
     match outcome.value.as_str().and_then(|text| text.strip_prefix("ERROR: ")) {
@@ -345,9 +345,9 @@ fn show(
             print_plain_error(&message);
             return Ok(ExitCode::from(FAILED));
         }
-        CallOutcome::BadArguments(message, doc) => {
+        CallOutcome::BadArguments(message, signature) => {
             print_plain_error(format_args!("\nPassed invalid arguments: {message}.\n\nUsage:"));
-            print_plain(usage::docstring(&doc));
+            print_plain(format_args!("    {signature}\n\n    salt-call sys.doc {fun} prints the documentation."));
             return Ok(ExitCode::from(FAILED));
         }
     };

@@ -2,11 +2,10 @@
 
 use brine_agent::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
 use brine_config::{MasterConfig, MinionConfig, OptionDoc, ignored_options, module_options};
-use brine_function::{Function, Functions, ParamKind, Registry};
+use brine_function::{Function, Functions, Registry};
 use brine_jinja::reference::{self as jinja_reference, Entry};
 use brine_metrics::Metric;
 use brine_returners::BACKENDS;
-use brine_value::python::repr;
 use brine_value::{Map, Value, json};
 
 const WRITTEN: &str =
@@ -65,19 +64,7 @@ fn modules() -> String {
 
 fn functions<C>(title: &str, about: &str, modules: &[&'static Functions<C>]) -> String {
     let one = |function: &Function<C>| {
-        let params: Vec<String> = function
-            .params()
-            .iter()
-            .map(|param| match param.kind {
-                ParamKind::Required => param.name.to_owned(),
-                ParamKind::Optional(_) | ParamKind::Given(_) => {
-                    format!("{}={}", param.name, repr(&param.default().unwrap_or_default()))
-                }
-                ParamKind::Rest => format!("*{}", param.name),
-                ParamKind::Keywords => format!("**{}", param.name),
-            })
-            .collect();
-        let usage = format!("`{}({})`", function.full_name(), params.join(", "));
+        let usage = format!("`{}`", function.signature());
         let doc = function.docstring();
         row(&[&usage, &doc.split("\n\n").next().unwrap().replace('\n', " ")])
     };

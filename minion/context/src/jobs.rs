@@ -28,7 +28,7 @@ pub struct Outcome {
 pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     let out = context.minion.functions.get(fun).and_then(|function| function.out);
     context.set_retcode(0);
-    let doc = || context.minion.functions.get(fun).map(Function::docstring).unwrap_or_default();
+    let signature = || context.minion.functions.get(fun).map(Function::signature).unwrap_or_default();
     match executors::call(context, fun, args) {
         Ok(value) => {
             let set = context.job.retcode.load(Ordering::Relaxed);
@@ -42,7 +42,9 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
                 tracing::warn!(jid = context.job.jid, %error, "publishing the event of an exception failed");
             }
             let text = match &error {
-                CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),
+                CallError::Arguments { .. } => {
+                    format!("{error}\n\nUsage: {}\nsys.doc {fun} returns the documentation.", signature())
+                }
                 CallError::NotAvailable(name) => suggest::not_available(&context.minion, name),
                 _ => error.to_string(),
             };

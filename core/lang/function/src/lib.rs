@@ -113,6 +113,7 @@ pub mod arguments;
 pub mod carriers;
 
 use brine_text::nearest::nearest_within;
+use brine_value::python::repr;
 use brine_value::{Map, Value};
 
 pub use binder::{Arguments, Binder};
@@ -262,6 +263,20 @@ impl<C> Function<C> {
     /// Whether the function accepts `**kwargs`.
     pub fn takes_keywords(&self) -> bool {
         self.params().iter().any(Param::is_keywords)
+    }
+
+    /// Returns the name with the parameters and their defaults: `test.echo(text)`, `test.arg(*args, **kwargs)`.
+    pub fn signature(&self) -> String {
+        let parameter = |param: &Param| match param.kind {
+            ParamKind::Required => param.name.to_owned(),
+            ParamKind::Optional(_) | ParamKind::Given(_) => {
+                format!("{}={}", param.name, repr(&param.default().unwrap_or_default()))
+            }
+            ParamKind::Rest => format!("*{}", param.name),
+            ParamKind::Keywords => format!("**{}", param.name),
+        };
+        let params: Vec<String> = self.params().iter().map(parameter).collect();
+        format!("{}({})", self.full_name(), params.join(", "))
     }
 
     /// Returns the documentation as one string: description, arguments, examples.

@@ -169,6 +169,8 @@ fn invalid_arguments_have_salts_messages() {
 #[test]
 fn documentation_comes_from_the_declaration() {
     let registry = Registry::new(&[&FUNCTIONS]);
+    assert_eq!(registry.get("demo.echo").unwrap().signature(), "demo.echo(text, times=1)");
+    assert_eq!(registry.get("demo.all").unwrap().signature(), "demo.all(*args, **kwargs)");
     let echo = registry.get("demo.echo").unwrap();
     assert_eq!(echo.docstring(), "Gives its argument back.\n\nSecond paragraph.");
     assert_eq!(registry.get("demo.true").unwrap().out, Some("txt"));

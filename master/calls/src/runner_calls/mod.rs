@@ -416,7 +416,7 @@ impl RunnerCalls {
             let doc =
                 self.runners.get(function).filter(|_| *kind == Kind::Runner && call.cause.is_empty() && is_misuse);
             match doc {
-                Some(function) => with_usage(&text, &function.docstring()).into(),
+                Some(function) => with_usage(&text, &function.full_name(), &function.signature()).into(),
                 None => text.into(),
             }
         });
@@ -441,10 +441,10 @@ fn is_success(value: &Value, retcode: i64) -> bool {
     if value.get("data").is_some() { !value.get("retcode").is_some_and(Value::is_truthy) } else { retcode == 0 }
 }
 
-/// Returns the message about invalid arguments, followed by the function's documentation as in Salt.
-fn with_usage(sentence: &str, doc: &str) -> String {
-    let lines = doc.lines().map(|line| format!("\n    {line}").trim_end_matches(' ').to_owned());
-    format!("\n{sentence}\n\nUsage:\n{}", lines.collect::<String>())
+/// Returns the message about invalid arguments, followed by the function's parameters. Salt prints its documentation,
+/// below which the message is out of sight.
+fn with_usage(sentence: &str, name: &str, signature: &str) -> String {
+    format!("\n{sentence}\n\nUsage:\n    {signature}\n\n    salt-run -d {name} prints the documentation.")
 }
 
 /// Returns the message of a failed call, as in Salt.
