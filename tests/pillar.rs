@@ -33,7 +33,7 @@ async fn minion_receives_only_its_own_complete_pillar() {
     let raw = |system: &System| system.salt_json(&["web1", "pillar.items", "unmask=True"]);
     assert_eq!(raw(&system), map! {"web1" => expected("web1", "w", "of-web")}.into());
     assert_eq!(stdout(&system.tool("salt-run", &["pillar.clear_pillar_cache", "web1"])), "True\n");
-    let error = "Rendering SLS 'web' failed. Please see master log for details.";
+    let error = "Rendering SLS 'web' failed. Please see master log for details.\n  --> web.sls:1";
     let answer = raw(&system);
     let report = answer.get("web1").unwrap();
     assert_eq!((report.get("_errors"), report.get("secret")), (Some(&list![error]), None));

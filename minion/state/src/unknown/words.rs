@@ -22,7 +22,7 @@ const INSTEAD: [(&[&str], &str); 14] = [
 ];
 
 /// Words that other systems have for an argument of the same meaning.
-const OTHER: [(&str, &str); 13] = [
+const OTHER: [(&str, &str); 14] = [
     ("owner", "user"),
     ("src", "source"),
     ("dest", "name"),
@@ -36,6 +36,7 @@ const OTHER: [(&str, &str); 13] = [
     ("user", "runas"),
     ("chdir", "cwd"),
     ("enabled", "enable"),
+    ("show_diff", "show_changes"),
 ];
 
 /// Returns what takes the place of a word of another system.
