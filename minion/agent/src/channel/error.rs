@@ -73,7 +73,8 @@ pub enum ChannelError {
     #[error(
         "the master has rejected this minion's key, or knows another one for '{0}' (a reinstalled or cloned minion): \
          compare the fingerprints (`salt-minion --check` here, `salt-key -f {0}` there); if this is the right minion, run \
-         `salt-key -d {0}` there, start the minion again, and accept its key"
+         `salt-key -d {0}` there, start the minion again, and accept its key, or accept the key that was refused by \
+         `salt-key -a {0} --include-denied --include-rejected`, and start the minion again"
     )]
     Rejected(MinionId),
     /// The master supports no cipher that this minion allows.

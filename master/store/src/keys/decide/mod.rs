@@ -117,7 +117,7 @@ impl KeyStore {
             }
         }
         if decision == Decision::Denied {
-            tracing::error!(minion = %id, "key denied: the minion shows another key than the known one. If it was reinstalled, delete the known key (salt-key -d) and accept the new one; otherwise this may be an attack or a cloned minion");
+            tracing::error!(minion = %id, "key denied: the minion shows another key than the known one. If it was reinstalled, delete the known key (salt-key -d) and accept the new one, or accept the denied one (salt-key -a {id} --include-denied); otherwise this may be an attack or a cloned minion");
         } else if decision == Decision::Accept {
             let by = by.unwrap_or(AcceptedBy::OpenMode);
             tracing::info!(minion = %id, %by, fingerprint = %key.fingerprint(), "key accepted");
