@@ -16,7 +16,7 @@ pub const COMMAND: DaemonCommand = DaemonCommand {
     name: NAME,
     usage: "salt-minion [options]",
     about: "Run jobs of the master on this host",
-    examples: "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration, and fingerprints of keys",
+    examples: "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration and fingerprints of keys, try the master",
 };
 
 /// Runs the tool.

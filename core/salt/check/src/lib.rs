@@ -188,12 +188,22 @@ pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
     findings
 }
 
+/// The defaults of `file_roots` and `pillar_roots`.
+const DEFAULT_ROOTS: [&str; 2] = ["/srv/salt", "/srv/pillar"];
+
 /// Checks for file roots that do not exist.
 pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
     let missing =
         roots.values().flatten().filter(|root| !root.is_dir() && !root.to_string_lossy().contains(ANY_ENVIRONMENT));
     missing
         .map(|root| {
+            if DEFAULT_ROOTS.iter().any(|default| root == Path::new(default)) {
+                // Nobody has named it: a new installation lacks it.
+                return Finding::note(format!(
+                    "{} does not exist yet: create it for your files, or name another directory by '{option}'",
+                    root.display()
+                ));
+            }
             Finding::warning(format!("option '{option}': {} is not a directory: it serves nothing", root.display()))
         })
         .collect()
