@@ -4,9 +4,9 @@
 import { fill, h, s } from './dom.js';
 import { dateOf, duration } from './time.js';
 
-const GAP_X = 84;
 const GAP_Y = 14;
-const [LEAST, MOST] = [190, 400];
+const [LEAST, MOST] = [150, 400];
+const [GAP_LEAST, GAP_MOST] = [60, 84];
 const INDENT = 18;
 const NARROW = 620;
 
@@ -60,7 +60,8 @@ export function drawGraph(box, nodes, onopen) {
     if (room < 100) return;
     const depth = Math.max(...nodes.map((node) => node.depth)) + 1;
     const isNarrow = room < NARROW;
-    const width = Math.max(LEAST, Math.min(MOST, Math.floor((room - (depth - 1) * GAP_X) / depth)));
+    const gap = room / depth < 270 ? GAP_LEAST : GAP_MOST;
+    const width = Math.max(LEAST, Math.min(MOST, Math.floor((room - (depth - 1) * gap) / depth)));
     for (const at of order) {
       const own = nodes[at];
       own.width = isNarrow ? Math.max(160, room - own.depth * INDENT) : width;
@@ -77,7 +78,7 @@ export function drawGraph(box, nodes, onopen) {
     } else {
       for (const at of order) {
         const node = nodes[at];
-        node.x = 12 + node.depth * (width + GAP_X);
+        node.x = 12 + node.depth * (width + gap);
         if (node.below.length) continue;
         node.y = y;
         y += node.height + GAP_Y;
@@ -96,7 +97,7 @@ export function drawGraph(box, nodes, onopen) {
     for (const at of order) Object.assign(nodes[at].element.style, { left: `${nodes[at].x}px`, top: `${nodes[at].y}px` });
     picture.setAttribute('width', right);
     picture.setAttribute('height', end);
-    fill(picture, order.flatMap((at) => nodes[at].below.map((child) => edge(nodes[at], nodes[child], isNarrow))));
+    fill(picture, order.flatMap((at) => nodes[at].below.map((child) => edge(nodes[at], nodes[child], isNarrow, gap))));
     box.style.height = `${end + 2}px`;
   }
 
@@ -111,7 +112,7 @@ export function drawGraph(box, nodes, onopen) {
     }
   }
 
-  function edge(from, to, isNarrow) {
+  function edge(from, to, isNarrow, gap) {
     const kind = to.isBad ? 'edge bad' : 'edge';
     const time = passed(from, to);
     if (isNarrow) {
@@ -119,8 +120,8 @@ export function drawGraph(box, nodes, onopen) {
       return [s('path', { class: kind, d: `M${x} ${y1}V${y2}H${to.x}` }), time && s('text', { class: 'edge-time', x: to.x + 30, y: to.y - 5 }, time)];
     }
     const [x1, y1, x2, y2] = [from.x + from.width, from.y + from.height / 2, to.x, to.y + to.height / 2];
-    return [s('path', { class: kind, d: `M${x1} ${y1}C${x1 + GAP_X / 2} ${y1} ${x2 - GAP_X / 2} ${y2} ${x2} ${y2}` }),
-      time && s('text', { class: 'edge-time', x: x2 - GAP_X * 0.36, y: y2 - 6 }, time)];
+    return [s('path', { class: kind, d: `M${x1} ${y1}C${x1 + gap / 2} ${y1} ${x2 - gap / 2} ${y2} ${x2} ${y2}` }),
+      time && s('text', { class: 'edge-time', x: x2 - gap * 0.4, y: y2 - 6 }, time)];
   }
 
   place();

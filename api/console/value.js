@@ -126,9 +126,9 @@ export function summary(states) {
   return Object.entries(counts).map(([name, number]) => `${count(number)} ${name}`).join(', ');
 }
 
-/** Creates the table of a state run, in the order of the run; failed states are open, and changed ones of a short run. */
+/** Creates the table of a state run: failed states first, else in the order of the run. They are open, and changed ones of a short run. */
 export function states(value) {
-  const rows = Object.entries(value).sort(([, a], [, b]) => (a.__run_num__ ?? 0) - (b.__run_num__ ?? 0));
+  const rows = Object.entries(value).sort(([, a], [, b]) => (b.result === false) - (a.result === false) || (a.__run_num__ ?? 0) - (b.__run_num__ ?? 0));
   const box = h('div', { class: 'states' });
   const more = h('button', { type: 'button', class: 'more', onclick: () => show() });
   let at = 0;
