@@ -131,7 +131,8 @@ impl Browser {
             self.command("/execute/sync", &json!({"script": program, "args": []}));
         }
         let found = self.run(
-            "const { violations } = await axe.run(); return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3)\
+            "await Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => {}))); \
+             const { violations } = await axe.run(); return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3)\
              .map(({ target, any }) => `${target.join(' ')} ${any[0]?.message ?? ''}`).join(' | ')}`);",
         );
         found.as_array().unwrap().iter().map(ToString::to_string).collect()
