@@ -2,7 +2,9 @@
 //! does when its view is left, how wide commands are confirmed; and the accessibility of all views.
 
 use crate::support::api::Api;
-use crate::support::browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, open_row, show_view, wait_for_text};
+use crate::support::browser::{
+    Browser, LOGIN, PASSWORD, click, enter, log_in, log_in_as, open_row, show_view, wait_for_text,
+};
 use crate::support::{stdout, text};
 
 const CONFIG: &str = "reactor:
@@ -203,4 +205,22 @@ async fn views_are_accessible_in_both_themes_and_widths() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_see_what_they_may_call_and_nothing_else() {
+    let (_api, browser) = start().await;
+    log_in_as(&browser, "guest", PASSWORD);
+    wait_for_text(&browser, "not permitted: fleet.overview (client runner)");
+    assert_eq!(browser.run("return document.querySelectorAll('.tile').length;"), 0);
+    for (view, denied) in [("minions", "fleet.minions"), ("jobs", "fleet.jobs"), ("keys", "key.list_all")] {
+        show_view(&browser, view);
+        wait_for_text(&browser, &format!("not permitted: {denied}"));
+        wait_for_text(&browser, "not available");
+        assert_eq!(browser.run("return document.querySelectorAll('.rows .row:not([hidden])').length;"), 0);
+    }
+    show_view(&browser, "run");
+    wait_for_text(&browser, "No preview: not permitted");
+    click(&browser, "form button", "Run");
+    wait_for_text(&browser, "3 done, 0 failed, 0 waiting of 3 minions");
 }

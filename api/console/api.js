@@ -108,8 +108,14 @@ export async function logout() {
 
 /** Runs a chunk of lowstate and returns its answer. */
 export async function run(chunk, signal) {
-  const answer = await request('', { body: [chunk], signal });
-  return answer.return?.[0];
+  try {
+    const answer = await request('', { body: [chunk], signal });
+    return answer.return?.[0];
+  } catch (error) {
+    // The master does not say what it is that the user may not do.
+    if (error.status === 401 && error.message.startsWith('not permitted')) error.message = `not permitted: ${clip(chunk.fun, 100)} (client ${chunk.client}). An administrator permits it in external_auth.`;
+    throw error;
+  }
 }
 
 function unwrap(fun, answer) {

@@ -63,7 +63,14 @@ function route() {
       return part;
     }
   });
-  attempt(() => module.show(box, { path: decoded, query: new URLSearchParams(query), signal: view.signal }));
+  attempt(async () => {
+    try {
+      await module.show(box, { path: decoded, query: new URLSearchParams(query), signal: view.signal });
+    } catch (error) {
+      for (const one of box.querySelectorAll('[role=status]')) if (one.textContent === 'loading') fill(one, 'not available');
+      throw error;
+    }
+  });
 }
 
 /** Shows the log-in with the systems that the master is configured for. */

@@ -69,8 +69,8 @@ async function showList(box, { query, signal }) {
       location.hash = `#/jobs/${encodeURIComponent(job.jid)}`;
     },
   });
-  const older = h('button', { type: 'button', onclick: () => page([...places, next]) }, 'Older');
-  const newer = h('button', { type: 'button', onclick: () => page(places.slice(0, -1)) }, 'Newer');
+  const older = h('button', { type: 'button', disabled: true, onclick: () => page([...places, next]) }, 'Older');
+  const newer = h('button', { type: 'button', disabled: true, onclick: () => page(places.slice(0, -1)) }, 'Newer');
   fill(box, h('form', { class: 'bar', onsubmit: (event) => {
     event.preventDefault();
     page(['']);
@@ -109,7 +109,12 @@ async function showList(box, { query, signal }) {
 
   const page = (to) => attempt(async () => {
     list.element.scrollTop = 0;
-    await load(to);
+    try {
+      await load(to);
+    } catch (error) {
+      fill(numbers, 'not available');
+      throw error;
+    }
   });
   // The first page is kept up to date while it is looked at.
   const timer = setInterval(() => {

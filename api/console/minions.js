@@ -88,7 +88,7 @@ export async function show(box, { path, query, signal }) {
     const ids = [...selected].sort(natural);
     sessionStorage.setItem(CHOSEN, ids.join(','));
     location.hash = '#/run?chosen=true';
-  } });
+  } }, 'Run on the selected');
   fill(box, h('div', { class: 'bar' }, search.fields, field('State', state), field('Last highstate', last), field('Contains', text),
     h('button', { type: 'button', onclick: () => attempt(load) }, 'Refresh')), chips,
   h('div', { class: 'buttons' }, runOn, h('button', { type: 'button', onclick: () => selectAll() }, 'Select all shown'), numbers),

@@ -103,7 +103,10 @@ export async function show(box, { signal }) {
     } catch (error) {
       if (error.name === 'AbortError') return;
       fill(status, h('span', { class: 'bad' }, error.message));
-      if (error.status === 401) return;
+      if (error.status === 401) {
+        fill(below, empty('The overview is not permitted.', 'The other views show what this user may see.'));
+        return;
+      }
     }
     timer = setTimeout(load, next);
   }

@@ -157,21 +157,27 @@ impl Drop for Browser {
 
 /// The password of the user admin.
 pub const PASSWORD: &str = "0123456789abcdef";
-/// The options of a master on whose console the user admin logs in; `PORT` is replaced by the port of the console.
+/// The options of a master on whose console the users admin and guest log in; `PORT` is replaced by the port of the console.
 pub const LOGIN: &str = "sharedsecret: 0123456789abcdef
 external_auth:
   sharedsecret:
     admin: ['.*', '@runner', '@wheel', '@jobs']
+    guest: ['test.*']
 netapi_enable_clients: [local, local_async, runner, wheel]
 rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
 ";
 
 /// Logs in to the console as the user admin of sharedsecret.
 pub fn log_in(browser: &Browser, password: &str) {
+    log_in_as(browser, "admin", password);
+}
+
+/// Logs in to the console as a user of sharedsecret: admin, or guest, who may only call `test.*`.
+pub fn log_in_as(browser: &Browser, user: &str, password: &str) {
     browser.until("document.querySelector('form.login')");
     browser.run(&format!(
         "const form = document.querySelector('form.login'); form.elements.eauth.value = 'sharedsecret'; \
-         form.elements.username.value = 'admin'; form.elements.password.value = '{password}'; form.requestSubmit();"
+         form.elements.username.value = '{user}'; form.elements.password.value = '{password}'; form.requestSubmit();"
     ));
 }
 

@@ -99,3 +99,23 @@ async fn events_that_minions_forge_are_not_jobs() {
     bus.fire_event(forged).await.unwrap();
     assert!(read(&Activity::default(), &bus, 0).jobs().is_empty());
 }
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let mut tally = Tally::default();
+    let event = |tag: &str, data: Map| {
+        let event = brine_event::Event::from_map(tag, &data).unwrap();
+        event.stamped(1, "2026-11-20T23:58:52.000000+00:00").unwrap()
+    };
+    for number in 0..25_000 {
+        let good = map! {"fun" => "mine.update", "return" => true};
+        tally.count(&event(&format!("salt/job/202611202358520{number:05}/ret/web1"), good));
+    }
+    assert_eq!(tally.jobs().len(), 10_000);
+    for number in 0..25_000 {
+        let bad = map! {"fun" => "test.false", "return" => false, "retcode" => 1};
+        tally.count(&event(&format!("salt/job/202611202359520{number:05}/ret/web1"), bad));
+    }
+    assert_eq!(tally.jobs().len(), 20_000);
+    assert!(tally.jobs().values().all(|job| job.failed == 1));
+}
