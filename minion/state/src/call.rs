@@ -15,43 +15,12 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 
 use crate::options::Settings;
+use crate::own_args::OWN_ARGS;
 use crate::result_fields::{Clock, sls_of, text};
 use crate::retry::{Retry, attempt_text};
 use crate::sub_states::{self, SUB_STATES};
 use crate::unknown::{self, Handling};
 use crate::{advice, conditions, slots};
-
-/// Arguments of the state engine. A function receives them only if it has a parameter of that name.
-pub(crate) const OWN_ARGS: &[&str] = &[
-    "aggregate",
-    "check_cmd",
-    "cmd_opts_exclude",
-    "failhard",
-    "onlyif",
-    "unless",
-    "creates",
-    "retry",
-    "order",
-    "parallel",
-    "reload_modules",
-    "reload_grains",
-    "reload_pillar",
-    "runas",
-    "runas_password",
-    "no_log",
-    "fire_event",
-    "saltenv",
-    "umask",
-    "use",
-    "use_in",
-    "onfail_stop",
-    "require_in",
-    "watch_in",
-    "onchanges_in",
-    "onfail_in",
-    "prereq_in",
-    "listen_in",
-];
 
 /// The replacement of a hidden value.
 const MASK: &str = "**********";

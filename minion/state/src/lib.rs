@@ -13,6 +13,7 @@
 //! | `parallel/` | states with `parallel: True` |
 //! | `requisites.rs` | evaluation of the requisites of a step |
 //! | `call.rs` | one call of a state function, with conditions and retries |
+//! | `own_args.rs` | the arguments that the state engine reads |
 //! | `advice.rs` | what to write or to do, beside Salt's messages |
 //! | `unknown/` | arguments that a function accepts, but does not know |
 //! | `retry.rs` | the argument `retry` |
@@ -30,6 +31,7 @@ mod conditions;
 mod highstate;
 mod master_options;
 mod options;
+mod own_args;
 mod parallel;
 pub mod pause;
 mod queue;

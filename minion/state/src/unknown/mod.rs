@@ -13,7 +13,7 @@ use brine_sls::lines;
 use brine_text::nearest::nearest;
 use brine_value::Value;
 
-use crate::call::OWN_ARGS;
+use crate::own_args::OWN_ARGS;
 use crate::source::written;
 
 /// The handling of unknown arguments: the option `state_unknown_arguments`.

@@ -1,0 +1,33 @@
+//! The arguments of states that the state engine itself reads.
+
+/// Arguments of the state engine. A function receives them only if it has a parameter of that name.
+pub(crate) const OWN_ARGS: &[&str] = &[
+    "aggregate",
+    "check_cmd",
+    "cmd_opts_exclude",
+    "failhard",
+    "onlyif",
+    "unless",
+    "creates",
+    "retry",
+    "order",
+    "parallel",
+    "reload_modules",
+    "reload_grains",
+    "reload_pillar",
+    "runas",
+    "runas_password",
+    "no_log",
+    "fire_event",
+    "saltenv",
+    "umask",
+    "use",
+    "use_in",
+    "onfail_stop",
+    "require_in",
+    "watch_in",
+    "onchanges_in",
+    "onfail_in",
+    "prereq_in",
+    "listen_in",
+];
