@@ -29,35 +29,12 @@ pub(super) struct Term {
 /// A word of a compound target, in the form that custom matchers receive.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
-    kind: TargetKind,
-    text: Value,
-    delimiter: String,
+    pub kind: TargetKind,
+    pub text: Value,
+    pub delimiter: String,
 }
 
 impl Term {
-    fn senseless(&self, delimiter: &str) -> Option<TargetError> {
-        let delimiter = self.word.as_ref().map_or(delimiter, |word| &word.delimiter);
-        match (&self.matcher, &self.word) {
-            (Matcher::Grain(lookup) | Matcher::Pillar(lookup), _) if !delimiter.is_empty() => {
-                let text = lookup.without_value()?.to_owned();
-                Some(TargetError::NoValue { text, delimiter: delimiter.to_owned() })
-            }
-            (Matcher::Glob(_), Some(word)) => {
-                let text = word.text.as_str()?;
-                let letter = text.split_once('@')?.0;
-                let is_letter = letter.len() == 1 && letter.starts_with(|c: char| c.is_ascii_alphabetic());
-                let upper = letter.to_ascii_uppercase();
-                let near = if letter != upper && split_term(&format!("{upper}@x")).0.is_some() {
-                    format!(": did you mean '{upper}@'?")
-                } else {
-                    String::new()
-                };
-                is_letter.then(|| TargetError::UnknownTerm(text.to_owned(), near))
-            }
-            _ => None,
-        }
-    }
-
     fn check(&self, facts: &impl Facts) -> Match {
         let word = self.word.as_ref();
         let own = word.and_then(|word| facts.custom_match(word.kind.name(), &word.text, &word.delimiter));
@@ -82,15 +59,6 @@ impl Expression {
             Expression::All(parts) | Expression::Any(parts) => {
                 parts.iter_mut().for_each(Expression::compare_pillar_exactly);
             }
-        }
-    }
-
-    /// Returns the error of the first term that selects no minion whatever its facts are.
-    pub fn senseless(&self, delimiter: &str) -> Option<TargetError> {
-        match self {
-            Expression::Term(term) => term.senseless(delimiter),
-            Expression::Not(inner) => inner.senseless(delimiter),
-            Expression::All(parts) | Expression::Any(parts) => parts.iter().find_map(|part| part.senseless(delimiter)),
         }
     }
 
@@ -305,7 +273,7 @@ fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -
 
 /// Splits `G@os:x` or `G|@os|x` into the letter, the delimiter and the rest. A word without one of Salt's letters is a
 /// glob.
-fn split_term(word: &str) -> (Option<char>, &str, &str) {
+pub(super) fn split_term(word: &str) -> (Option<char>, &str, &str) {
     let glob = (None, ":", word);
     let Some((engine, text)) = word.split_once('@') else { return glob };
     let mut chars = engine.chars();

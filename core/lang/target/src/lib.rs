@@ -22,6 +22,7 @@ mod compound;
 mod lookup;
 mod network;
 mod pcre;
+mod senseless;
 #[cfg(test)]
 mod tests;
 

@@ -306,40 +306,6 @@ fn malformed_compounds_are_refused_with_a_position_and_reason() {
 }
 
 #[test]
-fn terms_that_select_nobody_are_no_sensible_targets() {
-    let sensible = |kind, text: &str, delimiter: &str| {
-        let target = Target::parse(kind, text, delimiter, &nodegroups()).and_then(|target| target.sensible(delimiter));
-        target.map(|_| ()).map_err(|error| error.to_string())
-    };
-    let value = |text: &str, delimiter: &str| {
-        Err(format!(
-            "the target '{text}' is invalid: expected a key and a value with '{delimiter}' between them, as in \
-             'os{delimiter}Debian'"
-        ))
-    };
-    let letter = |text: &str, near: &str| {
-        Err(format!("the term '{text}' is invalid: expected G, P, I, J, E, S, L or N before '@'{near}"))
-    };
-    for (kind, text, delimiter, expected) in [
-        (TargetKind::Grain, "osDebian", ":", value("osDebian", ":")),
-        (TargetKind::GrainPcre, "os", ":", value("os", ":")),
-        (TargetKind::Pillar, "role=web", ":", value("role=web", ":")),
-        (TargetKind::Grain, "os:Debian", "|", value("os:Debian", "|")),
-        (TargetKind::Compound, "m1 and G@os", ":", value("os", ":")),
-        (TargetKind::Compound, "G|@os:x or m1", ":", value("os:x", "|")),
-        (TargetKind::Compound, "Q@os:x", ":", letter("Q@os:x", "")),
-        (TargetKind::Compound, "m1 and not g@os:x", ":", letter("g@os:x", ": did you mean 'G@'?")),
-        (TargetKind::Grain, "os:Debian", ":", Ok(())),
-        (TargetKind::Grain, "os:", ":", Ok(())),
-        (TargetKind::Pillar, "a:b:c", "", Ok(())),
-        (TargetKind::Glob, "Q@x", ":", Ok(())),
-        (TargetKind::Compound, "m1@example or G@os:(x) or E@(a|b) or P@os:(Deb|x)", ":", Ok(())),
-    ] {
-        assert_eq!(sensible(kind, text, delimiter), expected, "{kind} {text}");
-    }
-}
-
-#[test]
 fn invalid_targets_are_refused_with_a_reason() {
     for (kind, text, error) in [
         (TargetKind::Compound, "S@x", "'x' is neither an IP address nor a network"),

@@ -7,13 +7,13 @@ use brine_value::{list, map};
 use super::*;
 
 /// A master's files and options.
-struct Master {
+pub(super) struct Master {
     directory: tempfile::TempDir,
     opts: Map,
 }
 
 impl Master {
-    fn new(files: &[(&str, &str)], opts: Map) -> Self {
+    pub fn new(files: &[(&str, &str)], opts: Map) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = directory.path().join(path);
@@ -44,7 +44,7 @@ impl Master {
         })
     }
 
-    fn of(&self, id: &str) -> Map {
+    pub fn of(&self, id: &str) -> Map {
         self.pillar(id, None, &Map::new())
     }
 }
@@ -264,28 +264,6 @@ fn include_errors_repeat_as_in_salt() {
     let nope = "Specified SLS 'nope' in environment 'base' is not available on the salt master";
     let expected = map! {"top" => 1, "b" => 1, "c" => 1, "_errors" => list![bad, bad, nope]};
     assert_eq!(Master::new(&files, map! {}).of("m"), expected);
-}
-
-#[test]
-fn mistakes_in_pillar_files_have_place_and_cause_without_any_text_of_the_file() {
-    for (text, advice) in [
-        ("a: 1\npassword: @xyzzy\n", "  --> web.sls:2\n  hint: text that begins with '@' must be quoted"),
-        (
-            "a:\n\tpassword: xyzzy\n",
-            "  --> web.sls:2\n  hint: line 2 is indented with a tab: YAML is indented with spaces",
-        ),
-        ("a: 1\npassword:xyzzy\nb: 2\n", "  --> web.sls:3\n  hint: line 2 lacks a space after its colon"),
-        ("password: 'xyzzy\n", "hint: the quote that opens in line 1 is not closed"),
-        ("password: xyzzy: b\n", "  --> web.sls:1\n  hint: a value that contains a colon and a space must be quoted"),
-        ("password: xyzzy\n  b: 1\n", "  --> web.sls:2\n  hint: line 1 has a value: nothing can be indented below it"),
-        ("{% set p = 'xyzzy' %}\na: {{ nope }}\n", "  --> web.sls:2"),
-    ] {
-        let files = [("base/top.sls", "base: {'*': [web]}"), ("base/web.sls", text)];
-        let errors = Master::new(&files, map! {}).of("m").get("_errors").unwrap().to_string().replace("\\n", "\n");
-        assert!(errors.contains("Rendering SLS 'web' failed. Please see master log for details."), "{text}{errors}");
-        assert!(errors.replace("\\'", "'").contains(advice), "{text}{errors}");
-        assert!(!errors.contains("xyzzy"), "{text}{errors}");
-    }
 }
 
 #[test]
