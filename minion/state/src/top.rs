@@ -56,7 +56,9 @@ impl Top {
                 Err(TopProblem::NotAMapping(error)) => return Top { errors: vec![error], ..Top::default() },
                 // As in Salt, a top file that cannot be rendered is ignored.
                 Err(TopProblem::NotRendered(error)) => {
-                    tracing::error!(saltenv = environment, %error, "Unable to render top file");
+                    let all = error.to_string();
+                    let error_line = all.lines().next().unwrap_or_default();
+                    tracing::error!(saltenv = environment, error = error_line, "Unable to render top file");
                     let reason =
                         format!("Rendering the top file '{state_top}' of saltenv '{environment}' failed: {error}");
                     return Top { nothing: Some(reason), ..Top::default() };

@@ -27,8 +27,8 @@ pub(super) fn sections(tree: &Tree<'_>, errors: &mut Vec<String>) -> Sections {
                     errors.push("Error encountered while rendering pillar top file.".to_owned());
                     continue;
                 }
-                Err(FileError { error, .. }) => {
-                    errors.push(format!("Rendering Primary Top file failed, render error:\n{error}"));
+                Err(FileError { message, advice, .. }) => {
+                    errors.push(format!("Rendering Primary Top file failed, render error:\n{message}{advice}"));
                     continue;
                 }
             };

@@ -115,13 +115,13 @@ impl<'a> Tree<'a> {
                 self.errors.push(format!("SLS '{sls}' does not render to a dictionary"));
                 return Map::new();
             }
-            Err(FileError { error, place }) => {
-                tracing::error!(sls, error, "rendering a pillar SLS failed");
+            Err(error) => {
+                tracing::error!(sls, "rendering a pillar SLS failed: {}", error.logged());
                 // By default the details are withheld from the minion: the error quotes lines of the file.
                 self.errors.push(if shared::pillar_safe_render_error(&self.source.opts) {
-                    format!("Rendering SLS '{sls}' failed. Please see master log for details.{place}")
+                    format!("Rendering SLS '{sls}' failed. Please see master log for details.{}", error.place)
                 } else {
-                    format!("Rendering SLS '{sls}' failed, render error:\n{error}")
+                    format!("Rendering SLS '{sls}' failed, render error:\n{}{}", error.message, error.advice)
                 });
                 return Map::new();
             }
@@ -206,8 +206,11 @@ impl<'a> Tree<'a> {
         defaults: &Map,
     ) -> Result<Option<Value>, FileError> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
-        let source =
-            files::read(&file).map_err(|error| FileError { error: error.to_string(), place: String::new() })?;
+        let source = files::read(&file).map_err(|error| FileError {
+            message: error.to_string(),
+            advice: String::new(),
+            place: String::new(),
+        })?;
         let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
             .and_then(|compiled| compiled.allowed_by(&self.source.allowed))
             .map_err(|error| FileError::from(Explained::of(error, relative, &source, "")))?;
@@ -235,15 +238,28 @@ impl<'a> Tree<'a> {
 
 /// The error of a pillar file.
 pub(super) struct FileError {
-    /// The message, with lines of the file.
-    pub error: String,
+    /// The message of the renderer; that of a template has lines of the file.
+    pub message: String,
+    /// The lines that follow the message, with lines of the file.
+    pub advice: String,
     /// The lines about its place and cause, without any text of the file.
     pub place: String,
 }
 
+impl FileError {
+    /// Returns the text for the log, on one line: without the lines around an error of YAML, which may be secret.
+    fn logged(&self) -> String {
+        format!("{}{}", self.message, self.place.replace("\n  --> ", "; ").replace("\n  hint: ", ": "))
+    }
+}
+
 impl From<Explained> for FileError {
     fn from(explained: Explained) -> Self {
-        FileError { error: format!("{}{}", explained.error, explained.advice()), place: explained.place_and_cause() }
+        FileError {
+            message: explained.error.to_string(),
+            advice: explained.advice(),
+            place: explained.place_and_cause(),
+        }
     }
 }
 
@@ -361,5 +377,13 @@ mod tests {
         ] {
             assert_eq!(absolute(name, includer, is_init), expected, "{name} in {includer}");
         }
+    }
+
+    #[test]
+    fn the_log_has_no_line_of_a_pillar_file() {
+        let sls = Sls::compile("web.sls", "a: 1\npassword: @xyzzy\n", "yaml").unwrap();
+        let error = sls.render_explained(&Context::new("base"), &brine_jinja::Host::new()).unwrap_err();
+        let logged = "found character that cannot start any token; web.sls:2: text that begins with '@' must be quoted";
+        assert_eq!(FileError::from(*error).logged(), logged);
     }
 }

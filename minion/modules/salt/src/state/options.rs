@@ -47,7 +47,7 @@ pub(super) fn refuse_misspelt<'a>(context: &Context, names: impl Iterator<Item =
         if let Some(option) = option {
             return Err(CallError::Invocation {
                 function: context.job.fun.clone(),
-                message: format!("the argument '{name}' is unknown, and nothing is run: did you mean '{option}'?"),
+                message: format!("the argument '{name}' is unknown, and nothing is run (did you mean '{option}'?)"),
             });
         }
     }
@@ -143,7 +143,7 @@ mod tests {
         ] {
             let positional = positional.iter().map(|text| Value::from(*text)).collect();
             let error = context.call(fun, Args { positional, keyword: map! {wrong => true} }).unwrap_err().to_string();
-            let end = format!("the argument '{wrong}' is unknown, and nothing is run: did you mean '{option}'?");
+            let end = format!("the argument '{wrong}' is unknown, and nothing is run (did you mean '{option}'?)");
             assert!(error.ends_with(&end), "{fun}: {error}");
         }
         for other in ["name", "sync_mods", "whatever", "__pub_jid"] {
