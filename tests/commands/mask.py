@@ -15,6 +15,9 @@ MASKS = [
     (r"web1, db1|db1, web1", "<both>"),
     (r"0x[0-9a-f]{8,}", "<address>"),
     (r"((?:\"|')?\bpid(?:\"|')?:\s+)\d+", r"\1<pid>"),
+    # The lines that Brine adds to Salt's messages: the place, the lines around it, what to do.
+    (r"\n *--> .*(?:\n *\d* \| .*)*", ""),
+    (r"\n *hint: .*", ""),
 ]
 MASKS = [(re.compile(pattern), replacement) for pattern, replacement in MASKS]
 # Matches where the output of a minion, a document or a summary begins.

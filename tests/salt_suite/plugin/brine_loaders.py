@@ -35,6 +35,10 @@ KINDS_OF_FAILURE = [
 ]
 
 
+# The lines that Brine adds to Salt's messages: the place, the lines around it, what to do.
+ADVICE = re.compile(r"\n +--> .*(?:\n *\d* \| .*)*|\n +hint: .*")
+
+
 class Calls:
     """Counts the calls of Brine."""
 
@@ -53,6 +57,15 @@ class BrineError(CommandExecutionError, SaltInvocationError, SaltRenderError, Va
 
 class BrineFileError(CommandExecutionError, SaltInvocationError, OSError):
     """A function failed for a file."""
+
+
+def without_advice(value: typing.Any) -> typing.Any:
+    """Returns a result without the lines that Brine adds to Salt's messages."""
+    if isinstance(value, dict):
+        return {key: without_advice(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_advice(item) for item in value]
+    return ADVICE.sub("", value) if isinstance(value, str) else value
 
 
 def install(tools: pathlib.Path) -> None:
@@ -225,7 +238,7 @@ class BrineLoaders:
                 warnings.warn(line.partition("[WARNING ]")[2], DeprecationWarning, stacklevel=2)
         if not done.stdout.startswith("{"):
             raise failure(done)
-        return ast.literal_eval(done.stdout)["local"]
+        return without_advice(ast.literal_eval(done.stdout)["local"])
 
     def _configure(self) -> None:
         """Writes the options that the test has changed into the configuration."""
