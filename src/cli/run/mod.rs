@@ -155,8 +155,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         tracing::warn!(
             "Running in asynchronous mode. Results of this execution may be collected by attaching to the master event bus or by examining the master job cache, if configured. This execution is running under tag {tag}"
         );
-        // For `jid=$(salt-run --async ...)`.
-        print_plain(&jid);
+        if !arguments.quiet {
+            // For `jid=$(salt-run --async ...)`.
+            print_plain(&jid);
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let data = answer.get("data");
