@@ -35,6 +35,7 @@ const PAIRS: &[(&[&str], Option<usize>)] = &[
     (&["--batch-safe-limit", "2", "--batch-safe-size", "1"], Some(3)),
     (&["--batch-safe-limit", "2", "--failhard"], Some(3)),
     (&["--batch-safe-limit", "-2"], None),
+    (&["--batch-safe-limit", "1"], None),
     (&["--batch-safe-size", "1"], None),
     (&["--failhard"], None),
     (&["--failhard", "--async"], None),

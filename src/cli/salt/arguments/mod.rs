@@ -222,8 +222,10 @@ impl Arguments {
             |option| Err(format!("{option} has an effect with --batch or --batch-safe-limit alone: add one of them"));
         match self {
             _ if self.subset < 0 => Err(format!("option --subset: expected a number of minions, got {}", self.subset)),
-            _ if self.batch_safe_limit < 0 => {
-                Err(format!("option --batch-safe-limit: expected a number of minions, got {}", self.batch_safe_limit))
+            // 0 turns the limit off.
+            _ if self.batch_safe_limit < 0 || self.batch_safe_limit == 1 => {
+                let got = self.batch_safe_limit;
+                Err(format!("option --batch-safe-limit: expected 2 or more minions, got {got}"))
             }
             _ if self.preview_target && self.subset > 0 => {
                 Err("--preview-target shows all minions of the target, and \
@@ -234,7 +236,7 @@ impl Arguments {
                 Err("--batch and --batch-safe-size are two sizes of the batch: leave out one of them".to_owned())
             }
             Arguments { batch_safe_size: Some(_), .. } if self.batch_safe_limit < 2 => {
-                Err("--batch-safe-size has an effect with --batch-safe-limit alone: add it, with 2 or more".to_owned())
+                Err("--batch-safe-size has an effect with --batch-safe-limit alone: add it".to_owned())
             }
             _ if self.failhard && !in_batches => alone("--failhard"),
             _ if self.batch_wait.is_some() && !in_batches => alone("--batch-wait"),
