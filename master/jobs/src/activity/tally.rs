@@ -140,10 +140,10 @@ impl Tally {
             if let Some(id) = data.get("id").and_then(Value::as_str).filter(|_| accepted) {
                 self.see(id, time);
             }
-        } else if tag.starts_with("salt/minion/") || tag.starts_with("salt/beacon/") {
-            if let Some(id) = event.data().get(FROM).and_then(Value::as_str) {
-                self.see(id, time);
-            }
+        } else if (tag.starts_with("salt/minion/") || tag.starts_with("salt/beacon/"))
+            && let Some(id) = event.data().get(FROM).and_then(Value::as_str)
+        {
+            self.see(id, time);
         }
     }
 
