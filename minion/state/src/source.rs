@@ -239,13 +239,10 @@ impl SlsSource for Source {
 
 /// Returns the path and the text of an SLS as it is written.
 pub(crate) fn written(context: &Context, sls: &str, saltenv: &str) -> Option<(String, String)> {
-    let candidates = top::candidates(sls).into_iter().filter(|_| !sls.is_empty());
-    candidates
-        .filter_map(|path| {
-            let text = context.minion.files.read(&path, saltenv).ok().flatten()?;
-            Some((path, String::from_utf8_lossy(&text).into_owned()))
-        })
-        .next()
+    top::candidates(sls).into_iter().filter(|_| !sls.is_empty()).find_map(|path| {
+        let text = context.minion.files.read(&path, saltenv).ok().flatten()?;
+        Some((path, String::from_utf8_lossy(&text).into_owned()))
+    })
 }
 
 #[cfg(test)]

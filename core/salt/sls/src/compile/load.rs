@@ -190,9 +190,7 @@ impl<S: SlsSource> Loader<'_, S> {
 
     /// Returns the line with the place of an include, if it is known.
     fn included_at(&self, by: &str, name: &str) -> String {
-        let environments = self.wanted.iter();
-        let written = environments.filter_map(|saltenv| self.source.written(by, saltenv)).next();
-        match written {
+        match self.wanted.iter().find_map(|saltenv| self.source.written(by, saltenv)) {
             Some((path, text)) => {
                 let line = lines::of_item(&text, name).map(|line| format!(":{line}")).unwrap_or_default();
                 format!("\n  --> {path}{line}")

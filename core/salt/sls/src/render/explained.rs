@@ -32,11 +32,9 @@ impl Explained {
                 let written = source.lines().nth(line - 1).unwrap_or_default();
                 let is_value = || rendered.lines().nth(yaml.line - 1).is_none_or(|line| line != written);
                 let is_filled = written.contains("{{") && (is_moved || is_value());
-                hint = yaml.hint(rendered).map(|hint| match is_filled {
-                    true => {
-                        format!("{hint}; the line has a value of '{{{{ }}}}': quote it, or add the filter yaml_dquote")
-                    }
-                    false => hint,
+                hint = yaml.hint(rendered).map(|hint| {
+                    let value = "; the line has a value of '{{ }}': quote it, or add the filter yaml_dquote";
+                    format!("{hint}{}", if is_filled { value } else { "" })
                 });
             }
             RenderError::Data { line, .. } => place = Some(format!("{path}:{}", error.line().unwrap_or(*line))),
