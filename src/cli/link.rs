@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use brine_system::files;
 use clap::{CommandFactory, Parser};
 
 use super::completion::{self, Shell};
@@ -70,7 +71,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let failed = || format!("writing {} failed", path.display());
     fs::create_dir_all(path.parent().unwrap_or(path)).with_context(failed)?;
-    fs::write(path, text).with_context(failed)?;
+    files::write_atomic(path, text.as_bytes(), 0o644).with_context(failed)?;
     print_plain(path.display());
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use brine_system::files;
 use clap::{CommandFactory, Parser};
 
 use super::{COMMANDS, TOOLS, Tool, usage};
@@ -44,7 +45,7 @@ pub fn write_pages(directory: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     for tool in TOOLS.iter().chain(COMMANDS) {
         let path = directory.join(format!("{}.1", tool.name.replace(' ', "-")));
-        std::fs::write(&path, page(tool)).with_context(|| format!("writing {} failed", path.display()))?;
+        files::write_atomic(&path, &page(tool), 0o644).with_context(|| format!("writing {} failed", path.display()))?;
         print_plain(path.display());
     }
     Ok(())

@@ -184,8 +184,11 @@ fn unmatched(state_top: &str, sections: &Sections, id: &str, nodegroups: &Map) -
         let kind = items.iter().rev().find_map(|item| item.get("match")).map(ToString::to_string);
         senseless(&target.to_string(), kind.as_deref().unwrap_or("compound"), nodegroups)
     });
-    let hints: String = wrong.take(SHOWN).map(|wrong| format!("\n  hint: {wrong}")).collect();
-    format!("No target of the top file '{state_top}' matches the minion '{id}': {shown}{more}{hints}")
+    let mut message = format!("No target of the top file '{state_top}' matches the minion '{id}': {shown}{more}");
+    for wrong in wrong.take(SHOWN) {
+        message += &format!("\n  hint: {wrong}");
+    }
+    message
 }
 
 /// Returns the environments of `env_order`, if it lists any, or all; the base environment first, which has precedence.

@@ -145,16 +145,13 @@ pub fn positional(line: &Line<'_>, names: &Names, last: &str) -> Answer {
     let candidates = match (line.tool, line.words.as_slice()) {
         ("salt", []) if !line.has("doc") => targets(line, names, last),
         ("salt" | "salt-ssh", []) if line.has("doc") => functions(last, execution()),
-        ("salt", [_]) => functions(last, execution()),
-        ("salt", [_, function, args @ ..]) => arguments(line, names, function, args, last),
-        ("salt-ssh", [_]) => functions(last, execution()),
-        ("salt-ssh", [_, function, args @ ..]) => arguments(line, names, function, args, last),
+        ("salt" | "salt-ssh", [_]) | ("salt-call", []) => functions(last, execution()),
+        ("salt" | "salt-ssh", [_, function, args @ ..]) | ("salt-call" | "salt-run", [function, args @ ..]) => {
+            arguments(line, names, function, args, last)
+        }
         ("salt-cp", []) => targets(line, names, last),
         ("salt-cp", _) => return Answer::Files,
-        ("salt-call", []) => functions(last, execution()),
-        ("salt-call", [function, args @ ..]) => arguments(line, names, function, args, last),
         ("salt-run", []) => functions(last, runners()),
-        ("salt-run", [function, args @ ..]) => arguments(line, names, function, args, last),
         ("brine link" | "brine man", []) => return Answer::Directories,
         ("brine completion", []) => ["bash", "zsh", "fish"].map(|shell| Candidate::new(shell, "")).into(),
         _ => Vec::new(),

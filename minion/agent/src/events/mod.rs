@@ -82,9 +82,10 @@ pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: B
             }
             "module_refresh" => {
                 session.refresh_modules();
-                match event.data().get("notify").is_some_and(Value::is_truthy) {
-                    true => completed(&bus, MODULES_REFRESHED, &event).await,
-                    false => Ok(()),
+                if event.data().get("notify").is_some_and(Value::is_truthy) {
+                    completed(&bus, MODULES_REFRESHED, &event).await
+                } else {
+                    Ok(())
                 }
             }
             "grains_refresh" => {

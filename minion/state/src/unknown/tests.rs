@@ -122,7 +122,7 @@ fn own_warnings_of_a_state_stay_before_those_about_its_arguments() {
 fn each_function_with_open_arguments_is_one_that_passes_them_on() {
     let context = testing::context(&[]);
     let open = context.minion.states.iter().filter(|function| function.takes_keywords());
-    let open = open.map(|function| function.full_name()).filter(|name| known::further(name).is_none());
+    let open = open.map(brine_function::Function::full_name).filter(|name| known::further(name).is_none());
     let reasons = [
         ("beacon.present", "options of the beacon"),
         ("blockdev.tuned", "options of blockdev"),

@@ -75,7 +75,7 @@ pub fn overview(context: &RunnerContext) -> CallResult {
         "keys" => keys,
         "jobs" => jobs_in_numbers(&state, now),
         "states" => states_in_numbers(&state),
-        "dead_letters" => super::reactor::reactor(context).map(|reactor| reactor.dead_letter_count()).unwrap_or(0),
+        "dead_letters" => super::reactor::reactor(context).map_or(0, |reactor| reactor.dead_letter_count()),
         "events" => events_in_numbers(context, &state, now),
         "versions" => most(versions),
         "systems" => most(systems),

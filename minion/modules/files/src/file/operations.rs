@@ -362,7 +362,7 @@ pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize
 #[function]
 pub fn touch(_context: &Context, name: String, #[default] atime: Value, #[default] mtime: Value) -> CallResult {
     let now = SystemTime::now();
-    let time = |given| seconds(given)?.map_or(Some(now), file_time);
+    let time = |given| seconds(given).ok()?.map_or(Some(now), file_time);
     let (Some(accessed), Some(modified)) = (time(&atime), time(&mtime)) else {
         return Err(CallError::Invocation {
             function: "file.touch".into(),
@@ -375,12 +375,15 @@ pub fn touch(_context: &Context, name: String, #[default] atime: Value, #[defaul
     Ok(true.into())
 }
 
-/// Reads a time in seconds since 1970, also as text; the inner `None` is no time.
-pub(super) fn seconds(time: &Value) -> Option<Option<i64>> {
+/// The error of a time that is no integer.
+pub(super) struct NoInteger;
+
+/// Reads a time in seconds since 1970, also as text, if there is one.
+pub(super) fn seconds(time: &Value) -> Result<Option<i64>, NoInteger> {
     match time {
-        Value::Str(text) if !text.is_empty() => text.trim().parse().ok().map(Some),
-        time if !time.is_truthy() => Some(None),
-        time => time.as_i64().map(Some),
+        Value::Str(text) if !text.is_empty() => text.trim().parse().map(Some).map_err(|_| NoInteger),
+        time if !time.is_truthy() => Ok(None),
+        time => time.as_i64().map(Some).ok_or(NoInteger),
     }
 }
 

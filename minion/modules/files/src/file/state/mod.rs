@@ -168,7 +168,7 @@ pub fn touch(
     #[default(false)] makedirs: bool,
 ) -> CallResult {
     match (seconds(&atime), seconds(&mtime)) {
-        (Some(atime), Some(mtime)) => Ok(operations::touch(context, &name, (atime, mtime), makedirs).into()),
+        (Ok(atime), Ok(mtime)) => Ok(operations::touch(context, &name, (atime, mtime), makedirs).into()),
         _ => Ok(StateReturn::failed(&name, "atime and mtime must be integers").into()),
     }
 }
