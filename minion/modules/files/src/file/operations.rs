@@ -381,8 +381,8 @@ pub(super) struct NoInteger;
 /// Reads a time in seconds since 1970, also as text, if there is one.
 pub(super) fn seconds(time: &Value) -> Result<Option<i64>, NoInteger> {
     match time {
-        Value::Str(text) if !text.is_empty() => text.trim().parse().map(Some).map_err(|_| NoInteger),
-        time if !time.is_truthy() => Ok(None),
+        Value::Nil => Ok(None),
+        Value::Str(text) => text.trim().parse().map(Some).map_err(|_| NoInteger),
         time => time.as_i64().map(Some).ok_or(NoInteger),
     }
 }

@@ -30,6 +30,8 @@ fn files_are_queried_and_changed() {
         ("search", &["F/a", "^t.o$"], "true"),
         ("search", &["F/none", "x"], "ERROR executing 'file.search': File not found: F/none"),
         ("touch", &["F/a", "12", "-3"], "true"),
+        ("touch", &["F/a", "0", "0"], "true"),
+        ("touch", &["F/a", ""], "ERROR executing 'file.touch': atime and mtime must be integers"),
         ("touch", &["F/a", "noon"], "ERROR executing 'file.touch': atime and mtime must be integers"),
         ("touch", &["F/none", "1", "1.5"], "ERROR executing 'file.touch': atime and mtime must be integers"),
         ("set_mode", &["F/a", "0600"], r#""0600""#),
@@ -191,5 +193,21 @@ fn find_reports_output_of_commands() {
         let texts: Vec<String> =
             found.as_list().unwrap().iter().map(|text| text.to_string().replace(&root, "F")).collect();
         assert_eq!(texts, [reported], "{command}");
+    }
+}
+
+#[test]
+fn touch_sets_times_from_the_beginning_of_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a");
+    let context = testing::context(&[]);
+    for (times, expected) in
+        [(map! {"atime" => 0, "mtime" => "0"}, (0, 0)), (map! {"atime" => 7, "mtime" => -7}, (7, -7))]
+    {
+        let mut keyword = times;
+        keyword.insert("name".into(), path.display().to_string().into());
+        assert_eq!(context.call("file.touch", Args::keyword(keyword)), Ok(true.into()));
+        let status = std::fs::metadata(&path).unwrap();
+        assert_eq!((status.atime(), status.mtime()), expected);
     }
 }
