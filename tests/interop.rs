@@ -425,13 +425,6 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
         missing.retain(|id| !dropped(id));
     }
     // Publishes of the new master reach the minions as soon as they have reconnected.
-    let (mut missing, begun) = (all.clone(), Instant::now());
-    while !missing.is_empty() {
-        assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for the reconnection of {missing:?}");
-        let answers = fleet
-            .try_salt(&["-L", &missing.iter().cloned().collect::<Vec<_>>().join(","), "test.ping", "-t", "2"])
-            .await;
-        missing.retain(|id| !answers.contains_key(id.as_str()));
-    }
+    fleet.until_reached().await;
     fleet.all_answer().await;
 }

@@ -1,6 +1,7 @@
 //! A fleet of a Brine master with unmodified Salt minions of several releases and a Brine minion.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use brine_value::{Map, Value};
 
@@ -33,6 +34,8 @@ impl Fleet {
         let mut events = fleet.system.events("salt/minion/").await;
         fleet.spawn(minion);
         events.until_all(&fleet.ids(), started).await;
+        // A minion of Salt may announce its start before it receives publishes.
+        fleet.until_reached().await;
         fleet
     }
 
@@ -89,6 +92,17 @@ impl Fleet {
         let wanted = wanted.into();
         for answer in self.python(words).await {
             assert_eq!(answer, wanted, "{words:?}");
+        }
+    }
+
+    /// Waits until publishes reach all minions.
+    pub async fn until_reached(&self) {
+        let (mut missing, begun) = (self.ids(), Instant::now());
+        while !missing.is_empty() {
+            assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for publishes to reach {missing:?}");
+            let list = missing.iter().cloned().collect::<Vec<_>>().join(",");
+            let answers = self.try_salt(&["-L", &list, "test.ping", "-t", "2"]).await;
+            missing.retain(|id| answers.get(id.as_str()) != Some(&true.into()));
         }
     }
 
