@@ -74,23 +74,13 @@ fn referenced(text: &str, id: &str, error: &str) -> Option<usize> {
     lines::of_item(text, name).or_else(|| lines::of_argument(text, id, module))
 }
 
+/// What to do about a missing directory.
+const MAKE_DIRECTORIES: &str = "write 'makedirs: True', or create the directory by another state and require it";
 /// Parts of the comments of failed states, the arguments that the state must have, and what to do.
 const FAILURES: [(&str, &str, &str); 5] = [
-    (
-        "Parent directory not present",
-        "makedirs",
-        "write 'makedirs: True', or create the directory by another state and require it",
-    ),
-    (
-        "No directory to create",
-        "makedirs",
-        "write 'makedirs: True', or create the directory by another state and require it",
-    ),
-    (
-        "for symlink is not present",
-        "makedirs",
-        "write 'makedirs: True', or create the directory by another state and require it",
-    ),
+    ("Parent directory not present", "makedirs", MAKE_DIRECTORIES),
+    ("No directory to create", "makedirs", MAKE_DIRECTORIES),
+    ("for symlink is not present", "makedirs", MAKE_DIRECTORIES),
     ("is not available", "user", "a state that creates it, user.present or group.present, must be required"),
     ("The named service ", "enable", "a state that installs it, such as pkg.installed, must be required"),
 ];

@@ -50,8 +50,7 @@ pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chu
     let fills_template = further.are_variables && chunk.args.get("template").is_some_and(Value::is_truthy);
     let mut found = Vec::new();
     for name in chunk.args.keys().filter_map(Value::as_str) {
-        let is_own = name.starts_with("__") || ENGINE.contains(&name) || is_requisite(name);
-        if is_own || OWN_ARGS.contains(&name) || known.contains(&name) || further.takes(name) {
+        if is_of_engine(name) || known.contains(&name) || further.takes(name) {
             continue;
         }
         let hint = hint(name, &known);
@@ -70,16 +69,16 @@ pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chu
 pub fn is_unknown_argument(context: &Context, function: &str, name: &Value) -> bool {
     let (Some(name), Some(found)) = (name.as_str(), context.minion.states.get(function)) else { return false };
     let is_declared = found.params().iter().any(|param| param.is_named() && param.name == name);
-    let is_own = name.starts_with("__") || is_requisite(name) || OWN_ARGS.contains(&name) || ENGINE.contains(&name);
     let accepts_any = || found.takes_keywords() && known::further(function).is_none_or(|further| further.takes(name));
-    !is_declared && !is_own && !accepts_any() && !context.minion.custom.has("states", function)
+    !is_declared && !is_of_engine(name) && !accepts_any() && !context.minion.custom.has("states", function)
 }
 
 /// Keys of a chunk that are no arguments of its function.
 const ENGINE: [&str; 6] = ["state", "fun", "names", "provider", "beacon", "beacon_data"];
 
-fn is_requisite(name: &str) -> bool {
-    RequisiteKind::parse(name).is_some()
+/// Whether an argument is for the state engine.
+fn is_of_engine(name: &str) -> bool {
+    name.starts_with("__") || ENGINE.contains(&name) || OWN_ARGS.contains(&name) || RequisiteKind::parse(name).is_some()
 }
 
 /// What is meant by an unknown argument.
