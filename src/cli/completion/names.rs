@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brine_config::{DEFAULT_DIRECTORY, MasterConfig, MinionConfig};
-use brine_function::{Function, Param};
+use brine_function::{Functions, Param, Params};
 use brine_master_runners::runner;
 use brine_modules::MODULES;
 use brine_value::{Map, Value};
@@ -107,7 +107,7 @@ fn sls_below(directory: &Path, prefix: &str, depth: usize, left: &mut usize, nam
 }
 
 /// Completes the value of an option by its id and the name of its value.
-pub fn value(line: &Line<'_>, names: &Names, id: &str, kind: &str, _value: &str) -> Vec<Candidate> {
+pub fn value(line: &Line<'_>, names: &Names, id: &str, kind: &str) -> Vec<Candidate> {
     let all = [ACCEPTED, PENDING, REJECTED, DENIED];
     let words = |words: &[&str]| words.iter().map(|word| Candidate::new(*word, "")).collect();
     match (line.tool, id, kind) {
@@ -180,39 +180,26 @@ fn targets(line: &Line<'_>, names: &Names, last: &str) -> Vec<Candidate> {
 struct Described {
     name: String,
     doc: &'static str,
-    params: fn(&str) -> Vec<Param>,
+    params: Params,
 }
 
-fn described<C>(function: &Function<C>, params: fn(&str) -> Vec<Param>) -> Described {
-    Described { name: function.full_name(), doc: function.doc, params }
+fn described<C>(modules: &[&'static Functions<C>]) -> Vec<Described> {
+    let functions = modules.iter().flat_map(|functions| functions.list());
+    functions
+        .map(|function| Described { name: function.full_name(), doc: function.doc, params: function.params })
+        .collect()
 }
 
 fn execution() -> Vec<Described> {
-    fn params(name: &str) -> Vec<Param> {
-        params_of(MODULES.functions().iter().flat_map(|functions| functions.list()), name)
-    }
-    let lists = MODULES.functions();
-    lists.iter().flat_map(|functions| functions.list()).map(|function| described(function, params)).collect()
+    described(&MODULES.functions())
 }
 
 fn runners() -> Vec<Described> {
-    fn params(name: &str) -> Vec<Param> {
-        params_of(runner::MODULES.iter().flat_map(|functions| functions.list()), name)
-    }
-    let lists = runner::MODULES.iter();
-    lists.flat_map(|functions| functions.list()).map(|function| described(function, params)).collect()
+    described(runner::MODULES)
 }
 
 fn states() -> Vec<Described> {
-    fn params(name: &str) -> Vec<Param> {
-        params_of(MODULES.states().iter().flat_map(|functions| functions.list()), name)
-    }
-    let lists = MODULES.states();
-    lists.iter().flat_map(|functions| functions.list()).map(|function| described(function, params)).collect()
-}
-
-fn params_of<'a, C: 'static>(mut all: impl Iterator<Item = &'a Function<C>>, name: &str) -> Vec<Param> {
-    all.find(|function| function.full_name() == name).map(|function| function.params().to_vec()).unwrap_or_default()
+    described(&MODULES.states())
 }
 
 /// Completes the name of a function: first the module, then the function.
@@ -231,7 +218,6 @@ fn functions(last: &str, all: Vec<Described>) -> Vec<Candidate> {
 
 /// Completes an argument of a function.
 fn arguments(line: &Line<'_>, names: &Names, function: &str, given: &[&str], last: &str) -> Vec<Candidate> {
-    let all = if line.tool == "salt-run" { runners() } else { execution() };
     let is_first = !given.iter().any(|word| !word.contains('='));
     if let (true, "state.single") = (is_first, function) {
         return functions(last, states());
@@ -239,11 +225,12 @@ fn arguments(line: &Line<'_>, names: &Names, function: &str, given: &[&str], las
     if is_first && OF_FUNCTIONS.contains(&function) {
         return functions(last, execution());
     }
-    let (params, of) = match given {
+    let (all, of) = match given {
         [state, ..] if function == "state.single" => (states(), *state),
-        _ => (all, function),
+        _ if line.tool == "salt-run" => (runners(), function),
+        _ => (execution(), function),
     };
-    let params = params.iter().find(|known| known.name == of).map(|known| (known.params)(of)).unwrap_or_default();
+    let params = all.iter().find(|known| known.name == of).map_or(&[][..], |known| known.params.list());
     if let Some((name, _)) = last.split_once('=') {
         let is_switch =
             params.iter().any(|param| param.name == name && matches!(param.default(), Some(Value::Bool(_))));

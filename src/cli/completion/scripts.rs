@@ -2,6 +2,7 @@
 
 use super::Shell;
 use crate::cli::TOOLS;
+use brine_text::shell::quote;
 
 /// Returns the script of a shell, which calls this program: by its name if that is on the path, or else by its path.
 pub fn script(shell: Shell) -> String {
@@ -21,10 +22,5 @@ fn program() -> String {
         .map(|directory| directory.join("brine"))
         .find(|program| program.is_file())
         .is_some_and(|program| program.canonicalize().is_ok_and(|program| program == own));
-    if is_found { "brine".to_owned() } else { shlex_quote(&own.display().to_string()) }
-}
-
-/// Quotes a word for all three shells.
-fn shlex_quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+    if is_found { "brine".to_owned() } else { quote(&own.display().to_string()) }
 }

@@ -68,7 +68,7 @@ pub fn complete(words: &[String]) -> Answer {
         (Some(tool), before) => (tool, before),
         (None, []) => return tools(last),
         (None, [command, before @ ..]) if command == "help" && before.is_empty() => return tools(last),
-        (None, [command, before @ ..]) => match TOOLS.iter().chain(COMMANDS).find(|tool| tool.command == command) {
+        (None, [command, before @ ..]) => match crate::cli::tool(command) {
             Some(tool) => (tool, before),
             None => return Answer::Candidates(Vec::new()),
         },
@@ -193,7 +193,7 @@ fn value_of(line: &Line<'_>, names: &Names, arg: &Arg, value: &str, prefix: &str
         }
         (_, "DIR") => return Answer::Directories,
         (_, "FILE" | "PATH") => return Answer::Files,
-        (id, kind) => names::value(line, names, id, kind, value),
+        (id, kind) => names::value(line, names, id, kind),
     };
     match beginning(value, candidates) {
         Answer::Candidates(mut candidates) => {
