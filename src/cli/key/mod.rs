@@ -181,7 +181,7 @@ impl<'run> Session<'run> {
             return Ok(pattern == ALL);
         }
         announce(&mut self.printer, act, wheel::key::grouped(&keys))?;
-        match self.arguments.yes.then_some(true).map_or_else(|| is_confirmed(act), |yes| Ok(Some(yes)))? {
+        match is_confirmed(self.arguments.yes, act)? {
             Some(true) => {}
             answer => return Ok(answer.is_some()),
         }
@@ -258,8 +258,12 @@ fn status(config: &MasterConfig, is_done: bool) -> ExitCode {
     if is_done { ExitCode::SUCCESS } else { FailureStatus::new(config.salt_exit_status).of(FAILURE) }
 }
 
-/// Asks for confirmation; returns `None` at the end of the input. An empty answer means yes, except for deleting.
-fn is_confirmed(act: Act) -> anyhow::Result<Option<bool>> {
+/// Asks for confirmation, unless `yes`; returns `None` at the end of the input. An empty answer means yes, except for
+/// deleting.
+fn is_confirmed(yes: bool, act: Act) -> anyhow::Result<Option<bool>> {
+    if yes {
+        return Ok(Some(true));
+    }
     let question = if act == Act::Delete { "Proceed? [N/y] " } else { "Proceed? [n/Y] " };
     let answer = Ui::new(ColourChoice::Never).ask(question)?;
     if answer.is_none() {

@@ -78,7 +78,7 @@ impl Remote {
             return Ok(pattern == ALL);
         }
         announce(&mut self.printer, act, found.clone())?;
-        match arguments.yes.then_some(true).map_or_else(|| is_confirmed(act), |yes| Ok(Some(yes)))? {
+        match is_confirmed(arguments.yes, act)? {
             Some(true) => {}
             answer => return Ok(answer.is_some()),
         }
