@@ -11,12 +11,25 @@ use crate::{Context, FetchError, FileClient};
 
 /// Returns the content of a file under `salt://`, of this host, or of a web server; `None` if it does not exist.
 pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+    content_from(context, url, saltenv, false)
+}
+
+/// Reads a file like [`content`]; with `trust_anyone`, without verifying the certificate of a web server.
+///
+/// # Errors
+/// As for [`content`].
+pub fn content_from(
+    context: &Context,
+    url: &str,
+    saltenv: &str,
+    trust_anyone: bool,
+) -> Result<Option<Vec<u8>>, String> {
     match url.split_once("://") {
         Some(("salt", path)) => {
             let (path, saltenv) = in_environment(path, saltenv);
             context.minion.files.read(path, saltenv).map_err(|error| error.to_string())
         }
-        Some(("http" | "https", _)) => brine_host::web::fetch(&context.web(), url).map(Some),
+        Some(("http" | "https", _)) => brine_host::web::fetch_from(&context.web(), url, trust_anyone).map(Some),
         Some(("file", path)) => Ok(std::fs::read(path).ok()),
         Some(_) => Err(format!("sources of this kind are not supported: {}", brine_host::web::redacted(url))),
         None => Ok(std::fs::read(url).ok()),

@@ -66,11 +66,7 @@ pub fn get_source_sum(
     if !source_hash.contains("://") && !source_hash.starts_with('/') {
         return Err(CallError::Execution(invalid_source_hash(&source_hash)));
     }
-    let content = if source_hash.starts_with("https://") {
-        web::fetch_from(&context.web(), &source_hash, !verify_ssl).map(Some)
-    } else {
-        brine_context::files::content(context, &source_hash, &saltenv)
-    };
+    let content = brine_context::files::content_from(context, &source_hash, &saltenv, !verify_ssl);
     let content = content.map_err(CallError::Execution)?;
     let content = content
         .ok_or_else(|| CallError::Execution(format!("Source hash file {} not found", web::redacted(&source_hash))))?;
