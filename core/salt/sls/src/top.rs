@@ -30,7 +30,7 @@ pub fn matches_target(expression: &str, kind: &str, facts: &impl Facts, nodegrou
     }
 }
 
-/// Returns what is wrong with a target of a top file that matches no minion whatever its facts are.
+/// Returns the error of a target of a top file that matches no minion whatever its facts are.
 pub fn senseless(expression: &str, kind: &str, nodegroups: &Map) -> Option<String> {
     let kind: TargetKind = kind.parse().ok()?;
     let target = Target::parse(kind, expression, ":", nodegroups).and_then(|target| target.sensible(":"));

@@ -8,7 +8,7 @@ use brine_value::{Map, Value};
 
 use super::states::{StateRun, highstate};
 
-/// The bounds of what is kept: older jobs, further minions and further states are not counted.
+/// The maximum numbers of jobs, minions and states that are counted.
 const MAX_JOBS: usize = 20_000;
 const MAX_MINIONS: usize = 100_000;
 const MAX_STATES: usize = 500;
@@ -102,7 +102,7 @@ impl Tally {
         &self.jobs
     }
 
-    /// Returns what is known of a minion.
+    /// Returns the last signs of a minion.
     pub fn minion(&self, id: &str) -> Option<&MinionActivity> {
         self.minions.get(id)
     }
@@ -189,7 +189,7 @@ impl Tally {
     fn count_return(&mut self, jid: &str, id: &str, time: u64, data: &Map) {
         let is_good = is_good(data);
         let function = data.get("fun").and_then(Value::as_str).unwrap_or_default();
-        // Minions run many jobs on their own: those that succeed must not displace others.
+        // Minions run many jobs on their own: successful ones must not displace others.
         let is_own = is_good && self.jobs.len() >= MAX_JOBS / 2 && !self.jobs.contains_key(jid);
         if !is_own {
             let job = self.job(jid, time, data);
@@ -260,7 +260,7 @@ impl Tally {
         (job.done, job.failed) = (u32::from(is_good), u32::from(!is_good));
     }
 
-    /// Removes what is older than this time.
+    /// Removes jobs, minutes and failed states before this time.
     pub(super) fn forget_before(&mut self, time: u64) {
         while self.jobs.first_key_value().is_some_and(|(_, job)| job.started.max(job.last) < time) {
             self.jobs.pop_first();
