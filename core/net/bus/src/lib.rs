@@ -24,6 +24,7 @@ mod sockets;
 pub mod store;
 mod subscription;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use brine_event::{Event, EventError};
@@ -272,6 +273,15 @@ impl Bus {
     /// Returns the lag of durable subscribers, by name.
     pub fn lags(&self) -> Vec<(String, u64)> {
         self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()
+    }
+
+    /// Writes the store of the journal as it is now to a new file: see [`store::BlockingStore::write_snapshot`].
+    ///
+    /// # Errors
+    /// The bus has no journal, or the file cannot be written.
+    pub fn write_snapshot(&self, thread: &MayBlock, path: &Path) -> Result<(), StoreError> {
+        let journal = self.inner.journal.as_ref().ok_or(StoreError::Closed)?;
+        journal.store().blocking(thread).write_snapshot(path)
     }
 
     /// Updates the gauges of the bus.

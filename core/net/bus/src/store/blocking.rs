@@ -1,11 +1,12 @@
 //! Blocking operations: reads, and writes that wait for room in the queue.
 
 use std::ops::{Bound, Deref, Range};
+use std::path::Path;
 
 use redb::ReadableTable;
 
 use super::engine::ReadTable;
-use super::{Batch, Pair, Store, StoreError, Table, Ticket};
+use super::{Batch, Pair, Store, StoreError, Table, Ticket, snapshot};
 
 /// A store with its blocking operations: see [`Store::blocking`].
 #[derive(Debug, Clone)]
@@ -123,6 +124,19 @@ impl BlockingStore {
             let pair = range.next_back().transpose()?;
             Ok(pair.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))
         })
+    }
+
+    /// Writes all rows of this moment to a new file of mode 0600, a store of its own. Reads and writes continue
+    /// meanwhile; the space of what they replace is free for others only afterwards.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written, or the store was reopened or compacted meanwhile: try again.
+    pub fn write_snapshot(&self, path: &Path) -> Result<(), StoreError> {
+        let failed = |reason: String| StoreError::Write { path: path.to_owned(), reason };
+        if path.symlink_metadata().is_ok() {
+            return Err(failed("the file exists".to_owned()));
+        }
+        snapshot::write(&self.inner.engine, path).map_err(|error| failed(error.to_string()))
     }
 
     fn read<T: Default>(

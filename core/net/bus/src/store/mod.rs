@@ -7,8 +7,8 @@
 //! Reads block on the disk: [`BlockingStore`] provides them to threads that may block.
 //!
 //! Modules: `batch` (changes), `blocking` (reads), `queue` (the bounded queue of the writer), `writer` (commits and
-//! recovery), `reclaim` and `copy` (free space), `pages` (the disk space of rows), `engine` (redb, with its errors and
-//! panics), `disk` (the file), `observers` (of committed changes).
+//! recovery), `reclaim` and `copy` (free space), `pages` (the disk space of rows), `snapshot` (backups), `engine` (redb,
+//! with its errors and panics), `disk` (the file), `observers` (of committed changes).
 
 mod batch;
 mod blocking;
@@ -19,6 +19,7 @@ mod observers;
 mod pages;
 mod queue;
 mod reclaim;
+mod snapshot;
 mod writer;
 
 #[cfg(test)]

@@ -465,3 +465,25 @@ fn an_invalid_write_is_refused_alone() {
     assert_eq!(keys(store.scan(THINGS, b"", 9).unwrap()), ["a", "b", "first"]);
     assert!(matches!(*store.health().borrow(), Health::Healthy));
 }
+
+#[test]
+fn a_snapshot_has_the_rows_of_its_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory.path().join("brine.redb"));
+    for group in 0..20 {
+        let pairs: Vec<(String, String)> =
+            (0..20).map(|number| (format!("{group:02}/{number:02}"), "x".repeat(50_000))).collect();
+        put(&store, &pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect::<Vec<_>>());
+    }
+    let copy = directory.path().join("copy.redb");
+    store.write_snapshot(&copy).unwrap();
+    put(&store, &[("later", "x")]);
+    assert_eq!(std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&copy).unwrap()) & 0o777, 0o600);
+    assert!(store.write_snapshot(&copy).unwrap_err().to_string().contains("the file exists"));
+    let before = keys(store.scan(THINGS, b"", usize::MAX).unwrap());
+    drop(store);
+    let (copied, opened) = open(&copy);
+    assert_eq!(opened, Opened::Clean);
+    assert_eq!(keys(copied.scan(THINGS, b"", usize::MAX).unwrap()), before[..400]);
+    assert_eq!(copied.get(THINGS, b"19/19").unwrap().unwrap().len(), 50_000);
+}
