@@ -84,7 +84,7 @@ impl MasterClient {
         let key = match files::read_if_exists(&path) {
             Ok(Some(key)) => key,
             // The master has never run, or this user has no key.
-            Ok(None) if config.cachedir.join("brine.redb").exists() => return Err(ClientError::NoKey(path)),
+            Ok(None) if config.store_path().exists() => return Err(ClientError::NoKey(path)),
             Ok(None) => return Err(ClientError::NoMaster(TransportError::Closed)),
             Err(_) => return Err(ClientError::NoKey(path)),
         };

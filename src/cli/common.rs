@@ -131,7 +131,7 @@ impl CommonOptions {
     /// Reads the master's configuration, starts logging, and reports probable mistakes in the configuration.
     /// `overrides` are options of the command line and take precedence over the files.
     pub fn start_with_master(&self, overrides: &Map) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(overrides))?;
+        let loaded = self.load_master(overrides)?;
         self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
@@ -146,7 +146,7 @@ impl CommonOptions {
     /// Works like [`CommonOptions::start_with_master`] for `salt-key`, which has its own log file and writes files of
     /// the master: root changes to the user of the configuration.
     pub fn start_with_keys(&self) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(&Map::new()))?;
+        let loaded = self.load_master(&Map::new())?;
         let config = &loaded.config;
         privileges::take_environment(config.user.as_deref())?;
         self.start(Role::Tool, &configured!(config, key_logfile, "var/log/salt/key"))?;
@@ -157,12 +157,20 @@ impl CommonOptions {
     /// Works like [`CommonOptions::start_with_master`] for tools that write files of the master: root changes to the
     /// user of the configuration.
     pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(&Map::new()))?;
+        let loaded = self.load_master(&Map::new())?;
         let config = &loaded.config;
         privileges::take_environment(config.user.as_deref())?;
         self.start(Role::Tool, &configured!(config, log_file, "var/log/salt/master"))?;
         self.take_user(config, &config.log_file)?;
         Ok(report(loaded, Role::Tool, |config| &config.opts))
+    }
+
+    /// Reads the master's configuration. Without the option `user`, root acts as the user of the service.
+    fn load_master(&self, overrides: &Map) -> anyhow::Result<Loaded<MasterConfig>> {
+        let mut loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(overrides))?;
+        let config = &mut loaded.config;
+        config.user = config.user.take().or_else(|| privileges::user_of_service(&config.store_path()));
+        Ok(loaded)
     }
 
     fn take_user(&self, config: &MasterConfig, log_file: &Path) -> anyhow::Result<()> {

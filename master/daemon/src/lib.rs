@@ -407,7 +407,7 @@ async fn open_bus(
     executors: &Executors,
     slot: &OnceLock<Store>,
 ) -> Result<(BlockingStore, Bus), StartError> {
-    let path = config.cachedir.join("brine.redb");
+    let path = config.store_path();
     let open = executors.disk.run(move |thread| {
         let (store, opened) = Store::open(&path, STORE_CACHE)?;
         Ok::<_, StoreError>((store.blocking(thread), opened))

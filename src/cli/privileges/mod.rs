@@ -25,6 +25,14 @@ const NO_USER: u8 = 67;
 /// The depth to which owners of directories are changed; the daemon creates no directories below it.
 const MAX_DEPTH: u32 = 64;
 
+/// Returns the user that a service such as systemd's unit has started the master as, which the configuration need not
+/// name: the owner of the master's store. `None` for root and without a store.
+pub fn user_of_service(store: &Path) -> Option<String> {
+    let owner = fs::symlink_metadata(store).ok().filter(|_| geteuid().is_root())?.uid();
+    let user = (owner != 0).then(|| User::from_uid(owner.into()).ok().flatten())?;
+    user.map(|user| user.name)
+}
+
 /// The errors of changing to the user of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {

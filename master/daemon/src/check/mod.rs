@@ -146,7 +146,7 @@ fn parts(config: &MasterConfig, modules: MasterModules) -> Vec<Finding> {
 /// Checks the directories, files and ports that the master needs.
 fn host(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
-    findings.extend(brine_check::file(&config.cachedir.join("brine.redb")));
+    findings.extend(brine_check::file(&config.store_path()));
     let mut ports = vec![
         ("publish_port", &config.interface, config.publish_port),
         ("ret_port", &config.interface, config.ret_port),
