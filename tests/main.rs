@@ -11,6 +11,7 @@ mod api_key;
 mod api_limits;
 mod api_load;
 mod api_webhooks;
+mod backup;
 mod batches;
 mod beacons;
 mod blackout;
@@ -58,6 +59,7 @@ mod mysql;
 mod netapi;
 mod orchestrate;
 mod output;
+
 mod pam;
 mod peers;
 mod pepper;

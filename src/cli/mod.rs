@@ -2,6 +2,7 @@
 //! was called by (a link `salt-key`), or the one that its first argument names (`brine key`, `brine salt-key`).
 
 mod api;
+mod backup;
 mod call;
 mod client;
 mod common;
@@ -167,6 +168,22 @@ const COMMANDS: &[Tool] = &[
         usage: swarm::USAGE,
         options: swarm::options,
         run: swarm::run,
+    },
+    Tool {
+        name: "brine backup",
+        command: "backup",
+        about: "write the keys, the store and the configuration of a master to a file",
+        usage: backup::USAGE,
+        options: backup::options,
+        run: backup::run,
+    },
+    Tool {
+        name: "brine restore",
+        command: "restore",
+        about: "restore a backup of a master",
+        usage: backup::RESTORE_USAGE,
+        options: backup::restore_options,
+        run: backup::restore,
     },
     Tool {
         name: "brine link",

@@ -4,6 +4,7 @@
 //! each runs on its own thread.
 
 mod auth;
+mod backup;
 mod batch;
 mod cache;
 mod config;
@@ -41,6 +42,7 @@ use brine_value::Map;
 /// All runner functions: one line for each module.
 pub static MODULES: &[&Functions<RunnerContext>] = &[
     &auth::FUNCTIONS,
+    &backup::FUNCTIONS,
     &batch::FUNCTIONS,
     &cache::FUNCTIONS,
     &config::FUNCTIONS,
