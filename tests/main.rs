@@ -59,7 +59,7 @@ mod mysql;
 mod netapi;
 mod orchestrate;
 mod output;
-
+mod packages;
 mod pam;
 mod peers;
 mod pepper;
