@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_check::Finding;
+use brine_config::MinionConfig;
 use brine_sandbox::Profile;
+use brine_upgrade::Daemon;
 use tokio::sync::oneshot;
 
-use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
+use super::daemon::{self, DaemonCommand, DaemonOptions, DaemonPaths, Signals};
 use super::privileges;
 use super::runtime;
 
@@ -52,6 +54,21 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(status);
     }
     daemon::log_panics();
+    let limit = config.upgrade_health_timeout.pause();
+    let upgrade = brine_upgrade::start(&config.cachedir, limit, std::env::args_os().collect());
+    let result = serve(config, &arguments.daemon, upgrade);
+    if let Err(error) = &result {
+        upgrade.fail(&format!("the new program ended: {error}"));
+    }
+    // Returns only if there is no program to execute, or that fails.
+    match upgrade.change() {
+        Some(error) => Err(error.into()),
+        None => result,
+    }
+}
+
+/// Runs the minion until it is stopped, or has to execute another program.
+fn serve(config: MinionConfig, options: &DaemonOptions, upgrade: &Daemon) -> anyhow::Result<ExitCode> {
     brine_agent::report(&config)?;
     // One thread serves the sockets; jobs run on an executor.
     let runtime = runtime::current_thread()?;
@@ -63,12 +80,20 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             .cancelling(|signal| tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited."));
         let (serving, served) = oneshot::channel();
         let mut minion = brine_agent::daemon::run(config, serving, shutdown);
-        let _pid_file = tokio::select! {
+        let pid_file = tokio::select! {
             biased;
-            Ok(()) = served => arguments.daemon.write_pid(&pid_file)?,
+            Ok(()) = served => options.write_pid(&pid_file)?,
             ended = &mut minion => return Ok(ended.map(|()| ExitCode::SUCCESS)?),
         };
-        minion.await?;
+        let ended = minion.await;
+        if ended.is_ok() {
+            upgrade.stop();
+        }
+        if upgrade.has_next() || upgrade.is_on_trial() {
+            // The process and its PID stay.
+            std::mem::forget(pid_file);
+        }
+        ended?;
         Ok(ExitCode::SUCCESS)
     });
     // A job that does not end must not block the exit, and one that waits on a dropped runtime would panic.

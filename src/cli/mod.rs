@@ -217,6 +217,9 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(status) = brine_host::process::launcher::intercept(&words) {
         return ExitCode::from(status);
     }
+    if let Some(status) = brine_upgrade::intercept(&words) {
+        return ExitCode::from(status);
+    }
     if let Some(status) = ssh::intercept(&words) {
         return status;
     }

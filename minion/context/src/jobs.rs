@@ -194,6 +194,16 @@ pub fn left_behind(minion: &Minion) -> Vec<Map> {
         .collect()
 }
 
+/// Whether jobs of this process run, or have ended and their returns are not queued yet.
+pub fn are_under_way(minion: &Minion) -> bool {
+    if !minion.jobs.lock().is_empty() {
+        return true;
+    }
+    let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
+    let pid = |path: PathBuf| u32::from_value(msgpack::unpack_map(&std::fs::read(path).ok()?).ok()?.get("pid")?);
+    files.filter_map(|file| pid(file.path())).any(|pid| pid == std::process::id())
+}
+
 /// Whether a process has ended, or its PID belongs to another program by now.
 fn has_ended(pid: u32) -> bool {
     let name = |pid: u32| std::fs::read(format!("/proc/{pid}/comm")).ok();

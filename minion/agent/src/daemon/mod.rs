@@ -2,8 +2,8 @@
 //! when the connection breaks.
 //!
 //! `connected` is the session with its queues, `intake` receives jobs, `catch_up` fetches missed ones (`received`
-//! records where to start), `failover` changes between several masters. A minion that is connected to several masters
-//! at once has a [`Connected`] for each of them.
+//! records where to start), `failover` changes between several masters, `upgrade` to another program. A minion that is
+//! connected to several masters at once has a [`Connected`] for each of them.
 
 pub mod catch_up;
 mod connected;
@@ -11,6 +11,7 @@ mod failover;
 mod intake;
 mod master_function;
 mod received;
+mod upgrade;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -150,6 +151,7 @@ async fn run_tasks(
         result = try_join_all(all.iter().map(|each| maintain_connection(each, &bus, &shutdown))) => result.map(|_| ()),
         () = shutdown.cancelled() => Ok(()),
         () = failed.cancelled() => Err(MinionError::TaskFailed),
+        () = upgrade::until_change(&all) => Ok(()),
     };
     stop(&all, first, tasks, &shutdown).await;
     result
@@ -360,6 +362,8 @@ async fn listen(
     // timeout.
     catch_up::run(connected, masters.current()).await;
     if progress.started_at.as_ref() != Some(masters.current()) {
+        // Before the event, which tells the outcome.
+        unless_master_silent(silence.as_mut(), upgrade::pass_trial(connected)).await?;
         unless_master_silent(silence.as_mut(), publish_start(connected)).await?;
         if was_started {
             metrics::MASTER_CHANGES.add(1);
@@ -418,6 +422,7 @@ async fn unless_master_silent<T>(
 async fn publish_start(connected: &Connected) -> Result<(), MinionError> {
     let now = brine_clock::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
     let (id, config) = (&connected.id, &connected.minion.config);
+    let outcome = upgrade::outcome(connected).await;
     let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());
     for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {
         let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
@@ -428,7 +433,13 @@ async fn publish_start(connected: &Connected) -> Result<(), MinionError> {
                 wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
             load.insert("grains".into(), reported.into());
         }
+        if let Some(outcome) = &outcome {
+            load.insert("upgrade".into(), outcome.clone());
+        }
         connected.channel.request(load).await?;
+    }
+    if outcome.is_some() {
+        upgrade::reported(connected).await;
     }
     Ok(())
 }

@@ -267,6 +267,11 @@ impl Outbox {
         self.changed.notify_one();
     }
 
+    /// Whether a load with this label is not accepted yet.
+    pub fn holds(&self, label: &str) -> bool {
+        self.queue.lock().entries.values().any(|entry| entry.label == label)
+    }
+
     /// Returns the number of loads.
     pub fn len(&self) -> usize {
         self.queue.lock().entries.len()

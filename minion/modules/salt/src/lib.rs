@@ -4,6 +4,7 @@
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod beacons;
+pub(crate) mod brine;
 pub(crate) mod config;
 pub(crate) mod data;
 pub(crate) mod defaults;
@@ -51,6 +52,7 @@ pub use saltutil::sync::sync_types;
 /// The modules of this crate. One that is missing here is dead code to the compiler.
 pub static MODULES: &[&Module] = &[
     &beacons::MODULE,
+    &brine::MODULE,
     &config::MODULE,
     &data::MODULE,
     &defaults::MODULE,

@@ -294,6 +294,7 @@ pub const OTHERS: &[Group] = &[
             "apache.*",
             "at.*",
             "beacons.*",
+            "brine.*",
             "config.*",
             "cp.cache_dest",
             "cp.cache_dir",

@@ -273,6 +273,13 @@ shared_options! {
     /// cancelled.
     reactor_deadline: u64 = 3600,
 
+    /// The file with the public key in PEM that must have signed a new program of the minion (`brine.upgrade`); by default
+    /// the master's word is enough.
+    upgrade_pubkey: Option<PathBuf> = None,
+    /// The number of seconds within which a new program of the minion (`brine.upgrade`) must connect to a master and show
+    /// that it works; otherwise the old one comes back.
+    upgrade_health_timeout: Number = Number::of(60),
+
     /// The default outputter of `salt-call`.
     output: Option<String> = None,
 }

@@ -37,7 +37,8 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         kill_job,
         kill_all_jobs,
         mmodule,
-        regen_keys
+        regen_keys,
+        update
     ]
 );
 
@@ -205,6 +206,20 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
     tracing::info!(jid = job.jid, %signal, groups, "sending a signal to a job");
     let pid = if job.is_held.load(Ordering::Relaxed) { 0 } else { job.pid };
     Ok(format!("Signal {sig} sent to job {} at pid {pid}", job.jid).into())
+}
+
+/// Refused: it upgrades Salt by esky. `brine.upgrade` upgrades Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.update
+#[function]
+pub fn update(_context: &Context, version: Option<String>) -> CallResult {
+    _ = version;
+    Err(CallError::execution(
+        "saltutil.update is not supported, as it upgrades Salt by esky: brine.upgrade upgrades the program of a minion, and \
+         the runner brine.upgrade those of a fleet",
+    ))
 }
 
 #[cfg(test)]
