@@ -6,6 +6,7 @@
 mod auth;
 mod backup;
 mod batch;
+mod brine;
 mod cache;
 mod config;
 mod doc;
@@ -44,6 +45,7 @@ pub static MODULES: &[&Functions<RunnerContext>] = &[
     &auth::FUNCTIONS,
     &backup::FUNCTIONS,
     &batch::FUNCTIONS,
+    &brine::FUNCTIONS,
     &cache::FUNCTIONS,
     &config::FUNCTIONS,
     &doc::FUNCTIONS,
