@@ -129,4 +129,5 @@ mod tcp;
 mod template_limits;
 mod tools;
 mod up;
+mod upgrade;
 mod x509;
