@@ -107,7 +107,10 @@ async fn minion_stops_in_time_despite_hanging_jobs() {
         ("saltutil.runner", vec!["test.sleep".into(), list![600]]),
     ];
     let mut system = System::start("").await;
-    system.start_minion("web1").await;
+    system.configure_minion("web1", "job_stop_timeout: 1\n");
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
     for (fun, arg) in &jobs {
         publish(&system, &Jid::new(), fun, arg.clone()).await;
     }

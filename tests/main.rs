@@ -32,6 +32,7 @@ mod cve;
 mod damaged_publishes;
 mod delivery;
 mod downgrade;
+mod drain;
 mod engines;
 mod event_sockets;
 mod event_tags;

@@ -325,6 +325,26 @@ impl Signals {
         shutdown
     }
 
+    /// Works like [`Signals::cancelling`] for a daemon that may take its time after SIGTERM: the second token is cancelled
+    /// by the next signal, and with the first one by others.
+    pub fn cancelling_twice(
+        mut self,
+        report: impl FnOnce(&'static str) + Send + 'static,
+    ) -> (CancellationToken, CancellationToken) {
+        let tokens = (CancellationToken::new(), CancellationToken::new());
+        let (begin, at_once) = tokens.clone();
+        tokio::spawn(async move {
+            let signal = self.ended().await;
+            report(signal);
+            begin.cancel();
+            if signal == "SIGTERM" {
+                self.ended().await;
+            }
+            at_once.cancel();
+        });
+        tokens
+    }
+
     /// Waits for a signal that stops the daemon and returns its name. SIGHUP, with which logrotate asks daemons to
     /// reopen their log files, stops only a daemon on a terminal: a moved log file is reopened without a signal.
     pub async fn ended(&mut self) -> &'static str {

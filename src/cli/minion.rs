@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use brine_agent::daemon::Shutdown;
 use brine_check::Finding;
 use brine_config::MinionConfig;
 use brine_sandbox::Profile;
@@ -76,8 +77,10 @@ fn serve(config: MinionConfig, options: &DaemonOptions, upgrade: &Daemon) -> any
         // Installed before the PID file exists: its readers may send signals at once.
         let signals = Signals::install()?;
         let pid_file = config.pidfile.clone();
-        let shutdown = signals
-            .cancelling(|signal| tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited."));
+        let (begin, at_once) = signals.cancelling_twice(|signal| {
+            tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
+        });
+        let shutdown = Shutdown { begin, at_once };
         let (serving, served) = oneshot::channel();
         let mut minion = brine_agent::daemon::run(config, serving, shutdown);
         let pid_file = tokio::select! {

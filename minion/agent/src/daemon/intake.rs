@@ -22,6 +22,11 @@ use crate::{jobs, metrics};
 
 /// Runs a published job if it targets this minion and is new.
 pub(super) async fn handle_job(connected: &Arc<Connected>, publication: Publication) {
+    if connected.pool.is_refusing() {
+        // It is not recorded, so that it is fetched after the restart.
+        tracing::info!(jid = %publication.jid, "job left for after the restart: the minion is stopping");
+        return;
+    }
     // The parts of a batch have different minions and one id: only the part for this minion is recorded.
     let (minion, jid) = (Arc::clone(&connected.minion), publication.jid.to_string());
     // A custom matcher blocks.

@@ -2,11 +2,13 @@
 //! when the connection breaks.
 //!
 //! `connected` is the session with its queues, `intake` receives jobs, `catch_up` fetches missed ones (`received`
-//! records where to start), `failover` changes between several masters, `upgrade` to another program. A minion that is
+//! records where to start), `failover` changes between several masters, `upgrade` to another program, `drain` waits for
+//! jobs before the stop. A minion that is
 //! connected to several masters at once has a [`Connected`] for each of them.
 
 pub mod catch_up;
 mod connected;
+mod drain;
 mod failover;
 mod intake;
 mod master_function;
@@ -105,21 +107,26 @@ impl MinionError {
     }
 }
 
+/// How a minion is asked to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Shutdown {
+    /// Stop; jobs that have begun may end (`job_stop_timeout`).
+    pub begin: CancellationToken,
+    /// Stop without waiting for jobs.
+    pub at_once: CancellationToken,
+}
+
 /// Runs a minion until `shutdown`. `serving` is sent when its sockets are open; it connects to its master later.
 pub fn run(
     config: MinionConfig,
     serving: oneshot::Sender<()>,
-    shutdown: CancellationToken,
+    shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), MinionError>> {
     // Boxed, because the code of a future is compiled by the crate that polls it.
     Box::pin(run_tasks(config, serving, shutdown))
 }
 
-async fn run_tasks(
-    config: MinionConfig,
-    serving: oneshot::Sender<()>,
-    shutdown: CancellationToken,
-) -> Result<(), MinionError> {
+async fn run_tasks(config: MinionConfig, serving: oneshot::Sender<()>, shutdown: Shutdown) -> Result<(), MinionError> {
     metrics::register();
     let delay = startup_delay(&config);
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
@@ -133,7 +140,7 @@ async fn run_tasks(
     _ = serving.send(());
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
-        () = shutdown.cancelled() => return Ok(()),
+        () = shutdown.begin.cancelled() => return Ok(()),
     }
     let mut tasks = Supervisor::new();
     let served = bus.clone();
@@ -147,13 +154,18 @@ async fn run_tasks(
         start_tasks(&mut tasks, connected, &bus);
     }
     let failed = tasks.failed();
+    let ending = CancellationToken::new();
     let result = tokio::select! {
-        result = try_join_all(all.iter().map(|each| maintain_connection(each, &bus, &shutdown))) => result.map(|_| ()),
-        () = shutdown.cancelled() => Ok(()),
+        result = try_join_all(all.iter().map(|each| maintain_connection(each, &bus, &ending))) => result.map(|_| ()),
+        // The connections stay meanwhile.
+        () = async {
+            shutdown.begin.cancelled().await;
+            drain::finish_jobs(&all, first, &shutdown).await;
+        } => Ok(()),
         () = failed.cancelled() => Err(MinionError::TaskFailed),
         () = upgrade::until_change(&all) => Ok(()),
     };
-    stop(&all, first, tasks, &shutdown).await;
+    stop(&all, first, tasks, &ending).await;
     result
 }
 

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_config::MinionConfig;
@@ -40,6 +41,7 @@ pub struct JobPool {
     control: Executor,
     limit: usize,
     tasks: TaskTracker,
+    is_refusing: AtomicBool,
 }
 
 /// A job that has a thread, or waits for one.
@@ -59,6 +61,7 @@ impl JobPool {
             control: Executor::new("control", CONTROL_THREADS, CONTROL_QUEUE),
             limit,
             tasks: TaskTracker::new(),
+            is_refusing: AtomicBool::new(false),
         }
     }
 
@@ -94,10 +97,21 @@ impl JobPool {
         }
     }
 
+    /// Refuses waiting and further jobs; those that have begun go on.
+    pub fn refuse(&self) {
+        self.is_refusing.store(true, Ordering::Relaxed);
+        self.executors.jobs.stop();
+    }
+
+    /// Whether jobs are refused because the minion is stopping.
+    pub fn is_refusing(&self) -> bool {
+        self.is_refusing.load(Ordering::Relaxed)
+    }
+
     /// Refuses waiting jobs, and waits up to `time` until all others have ended. Returns the number of jobs that are
     /// still running.
     pub async fn finish(&self, time: Duration) -> usize {
-        self.executors.jobs.stop();
+        self.refuse();
         self.control.stop();
         self.tasks.close();
         // Remaining tasks are counted.

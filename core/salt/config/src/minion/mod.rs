@@ -123,6 +123,9 @@ shared_options! {
     zmq_filtering: bool = false,
     /// The maximum number of concurrent jobs; -1 for Brine's own limit of 256. Further jobs wait.
     process_count_max: i64 = -1,
+    /// The number of seconds for which a minion that is stopped (SIGTERM) waits for its running jobs and their returns:
+    /// one of them may be what upgrades or restarts it. A second signal, SIGINT, or the end of this time end the jobs.
+    job_stop_timeout: Number = Number::of(900),
     /// The maximum number of bytes kept of each output stream of a command (`cmd.run` and others); the rest is dropped
     /// with a note at the end. Both streams must fit into `max_message_size`.
     cmd_output_limit: usize = 16 << 20,
