@@ -100,8 +100,12 @@ async fn debian_packages_install_upgrade_and_go() {
 
     // A job changes the program that it runs in, and its return arrives.
     let job = "apt-get install -y -q --allow-downgrades /packages/1/*.deb && echo the job ended";
-    let returned = machine.sh(&format!("salt -t 60 --out json web1 cmd.run '{job}' python_shell=True"));
-    assert!(returned.contains("the job ended"), "{returned}");
+    let published = machine.sh(&format!("salt --async web1 cmd.run '{job}' python_shell=True"));
+    let jid = published.split_whitespace().last().unwrap();
+    until("the job has returned", || {
+        machine.try_sh(&format!("salt-run jobs.lookup_jid {jid}")).is_ok_and(|text| text.contains("the job ended"))
+    })
+    .await;
     assert!(machine.sh("dpkg -s brine").contains("\nVersion: 0.1.0-1\n"));
     until("web1 is back", || machine.try_sh("salt -t 5 web1 test.ping").is_ok()).await;
 
