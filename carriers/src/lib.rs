@@ -155,6 +155,7 @@ pub fn called(function: &str, args: &Args) -> Vec<Called> {
             let place = Place::Minions { tgt: value(args, at(0, "tgt")).cloned().unwrap_or_default(), tgt_type };
             mine_functions(value(args, at(3, "mine_functions")), &place)
         }
+        "runner.brine.upgrade" => vec![upgrade(args)],
         "saltcheck.state_apply" => {
             let (function, args) = ("state.apply".to_owned(), args.clone());
             vec![Called { function, args, place: Place::Same, options: Map::new() }]
@@ -180,6 +181,21 @@ pub fn all_called(function: &str, args: &Args) -> Option<Vec<String>> {
         level = next;
     }
     level.is_empty().then_some(names)
+}
+
+/// Returns the execution function that the runner function of the same name calls.
+fn upgrade(args: &Args) -> Called {
+    const FORWARDED: [(usize, &str); 5] =
+        [(3, "source"), (4, "version"), (5, "saltenv"), (6, "allow_downgrade"), (7, "force")];
+    let forwarded = FORWARDED.iter().filter_map(|(position, name)| {
+        let given = value(args, at(*position, name))?;
+        Some((Value::from(*name), given.clone()))
+    });
+    let keyword = forwarded.collect();
+    let tgt_type = value(args, at(1, "tgt_type")).map_or_else(|| "glob".to_owned(), ToString::to_string);
+    let place = Place::Minions { tgt: value(args, at(0, "tgt")).cloned().unwrap_or_default(), tgt_type };
+    let args = Args { positional: Vec::new(), keyword };
+    Called { function: "brine.upgrade".to_owned(), args, place, options: Map::new() }
 }
 
 /// Returns the function of a test.

@@ -20,6 +20,11 @@ fn functions_are_found_in_the_arguments_of_others() {
     let minions = |tgt: &str, tgt_type: &str| Place::Minions { tgt: tgt.into(), tgt_type: tgt_type.to_owned() };
     for (function, arguments, expected) in [
         ("test.ping", list![], vec![]),
+        (
+            "runner.brine.upgrade",
+            list!["web*", "batch=2", "source=salt://brine/x", "max_failures=1"],
+            vec![of("brine.upgrade", list![], map! {"source" => "salt://brine/x"}, minions("web*", "glob"))],
+        ),
         ("schedule.add", list!["j"], vec![same("", list![], map! {})]),
         (
             "schedule.add",
