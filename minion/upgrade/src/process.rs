@@ -64,7 +64,7 @@ pub fn service() -> Option<String> {
     }
     let text = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let names = text.lines().filter_map(|line| line.rsplit('/').next());
-    names.filter(|name| name.ends_with(".service")).map(str::to_owned).next()
+    names.map(str::to_owned).find(|name| name.ends_with(".service"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::{files, processes};
-use brine_upgrade::{Claim, Counted, Daemon, Program, Release, UpgradeError, check, sha256_of, version_of};
+use brine_upgrade::{Claim, Counted, Daemon, Phase, Program, Release, UpgradeError, check, sha256_of, version_of};
 use brine_value::{Value, map};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
@@ -36,16 +36,15 @@ const OWNERS: &[&[&str]] =
 #[function]
 pub fn version(context: &Context) -> CallResult {
     _ = context;
-    let running = brine_config::VERSION;
-    let program = Program::running().map_err(CallError::execution)?;
+    let path = std::env::current_exe().map_err(CallError::execution)?;
     let state = brine_upgrade::daemon().map(Daemon::state).transpose().map_err(CallError::execution)?.flatten();
-    let previous = program.previous_path();
-    // Not run: the minion may not be root, and the file be another's.
-    let previous = state.as_ref().filter(|_| previous.is_file()).map(|state| state.from.version.clone());
+    // The file is not run: its version is known from the upgrade that has replaced it.
+    let is_known = Program::at(path.clone()).previous_path().is_file();
+    let previous = state.as_ref().filter(|state| is_known && state.phase == Phase::Done);
     Ok(map! {
-        "version" => running,
-        "program" => program.path().display().to_string(),
-        "previous" => previous,
+        "version" => brine_config::VERSION,
+        "program" => path.display().to_string(),
+        "previous" => previous.map(|state| state.from.version.clone()),
         "upgrade" => state.map(|state| state.report()),
     }
     .into())

@@ -1,6 +1,8 @@
 //! The upgrade of this minion: [`start`] completes or rolls back what an earlier process has begun, [`Claim`] is an upgrade
 //! that a job prepares, and [`Daemon::change`] executes the new program.
 
+mod claim;
+
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +15,12 @@ use nix::errno::Errno;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::check::compare;
-use crate::files::{Program, RUNNING, is_same_file, sha256_of};
+use crate::files::{Program, RUNNING, is_same_file};
 use crate::process::Identity;
-use crate::state::{Phase, Release, State, Store};
+use crate::state::{Phase, State, Store};
 use crate::{UpgradeError, watch as watcher};
+
+pub use claim::Claim;
 
 /// The time for which a program is not executed because a process that is just being spawned holds it open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,6 +45,8 @@ pub struct Daemon {
     trial: Option<Program>,
     /// Whether the trial is under way.
     on_trial: watch::Sender<bool>,
+    /// The job that prepares a new program, or has prepared one.
+    claimed: Mutex<Option<String>>,
     /// The job that has prepared a new program.
     staged: watch::Sender<Option<String>>,
     /// What this process executes when it has stopped.
@@ -76,6 +81,7 @@ pub fn start(cachedir: &Path, limit: Duration, words: Vec<OsString>) -> &'static
         start: Instant::now(),
         trial,
         on_trial,
+        claimed: Mutex::new(None),
         staged: watch::Sender::new(None),
         next: watch::Sender::new(None),
         outcome: Mutex::new(None),
@@ -143,38 +149,6 @@ impl Daemon {
         self.store.load()
     }
 
-    /// Begins an upgrade by a job. No other can begin until it is complete.
-    ///
-    /// # Errors
-    /// Another one is under way, or the program cannot be exchanged safely.
-    pub fn claim(&self, jid: &str) -> Result<Claim<'_>, UpgradeError> {
-        if *self.on_trial.borrow() || self.staged.borrow().is_some() {
-            let jid = self.state()?.map(|state| state.jid).unwrap_or_default();
-            return Err(UpgradeError::UnderWay(jid));
-        }
-        let program = Program::running()?;
-        program.check_trust()?;
-        let from = Release { version: env!("CARGO_PKG_VERSION").into(), sha256: sha256_of(program.path())? };
-        let before = self.store.update(|state| {
-            if let Some(under_way) = state.as_ref().filter(|state| !state.phase.is_final()) {
-                return Err(UpgradeError::UnderWay(under_way.jid.clone()));
-            }
-            let new = State {
-                phase: Phase::Fetching,
-                jid: jid.to_owned(),
-                program: program.path().to_owned(),
-                from: from.clone(),
-                to: Release::default(),
-                trial: None,
-                reason: String::new(),
-                is_settled: false,
-                is_reported: false,
-            };
-            Ok(state.replace(new))
-        })?;
-        Ok(Claim { daemon: self, program, from, before, is_staged: false })
-    }
-
     /// Waits for a job that has prepared a new program, and returns its id.
     pub async fn staged(&self) -> String {
         let mut staged = self.staged.subscribe();
@@ -198,6 +172,7 @@ impl Daemon {
             Ok(Some(state.report()))
         });
         self.staged.send_replace(None);
+        *self.claimed.lock() = None;
         outcome.unwrap_or_else(|error| {
             tracing::error!(%error, "recording the end of an upgrade failed");
             None
@@ -381,135 +356,5 @@ impl Daemon {
     }
 }
 
-/// An upgrade that a job prepares. Unless it is staged, nothing of it is left when it is dropped.
-#[derive(Debug)]
-pub struct Claim<'a> {
-    daemon: &'a Daemon,
-    /// The program.
-    pub program: Program,
-    /// What runs.
-    pub from: Release,
-    before: Option<State>,
-    is_staged: bool,
-}
-
-impl Claim<'_> {
-    /// Checks the order of versions: an older one needs `may_downgrade`, the same one `may_repeat`.
-    ///
-    /// # Errors
-    /// The order is not allowed.
-    pub fn check_order(&self, version: &str, may_downgrade: bool, may_repeat: bool) -> Result<(), UpgradeError> {
-        let own = &self.from.version;
-        match compare(version, own) {
-            std::cmp::Ordering::Less if !may_downgrade => Err(UpgradeError::Refused(format!(
-                "the new program is version {version}, older than {own}, which runs: allow_downgrade=True permits it"
-            ))),
-            std::cmp::Ordering::Equal if !may_repeat => Err(UpgradeError::Refused(format!(
-                "the new program is another build of version {version}, which runs: force=True permits it"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Hands the new program over: the minion tries it when the master has the job's return.
-    ///
-    /// # Errors
-    /// The state cannot be written.
-    pub fn stage(mut self, to: Release) -> Result<(), UpgradeError> {
-        let jid = self.daemon.store.update(|state| {
-            let Some(state) = state.as_mut().filter(|state| state.phase == Phase::Fetching) else {
-                return Err(UpgradeError::Refused("the upgrade was ended meanwhile".into()));
-            };
-            state.phase = Phase::Staged;
-            state.to = to;
-            Ok(state.jid.clone())
-        })?;
-        self.is_staged = true;
-        self.daemon.staged.send_replace(Some(jid));
-        Ok(())
-    }
-}
-
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        if self.is_staged {
-            return;
-        }
-        self.program.remove_new();
-        let before = self.before.take();
-        let removed = self.daemon.store.update(|state| {
-            *state = before;
-            Ok(())
-        });
-        if let Err(error) = removed {
-            tracing::warn!(%error, "removing the state of an upgrade failed: the next start of the minion does it");
-            // Without space the state cannot be replaced, but removed.
-            _ = self.daemon.store.update(|state| {
-                *state = None;
-                Ok(())
-            });
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn state(phase: Phase) -> State {
-        State {
-            phase,
-            jid: "1".into(),
-            program: "/usr/local/bin/brine".into(),
-            from: Release::default(),
-            to: Release::default(),
-            trial: None,
-            reason: String::new(),
-            is_settled: false,
-            is_reported: false,
-        }
-    }
-
-    #[test]
-    fn each_interrupted_phase_is_completed_or_rolled_back() {
-        for (phase, is_new_left, outcome) in [
-            (Phase::Fetching, false, Phase::RolledBack),
-            (Phase::Staged, true, Phase::RolledBack),
-            (Phase::Trial, true, Phase::RolledBack),
-            (Phase::Committing, true, Phase::RolledBack),
-            (Phase::Committing, false, Phase::Done),
-            (Phase::Done, false, Phase::Done),
-            (Phase::RolledBack, true, Phase::RolledBack),
-        ] {
-            let mut state = state(phase);
-            settle(&mut state, is_new_left);
-            assert_eq!((state.phase, state.is_settled), (outcome, true), "{phase:?}");
-        }
-    }
-
-    #[test]
-    fn a_start_rolls_back_what_was_interrupted() {
-        let directory = tempfile::tempdir().unwrap();
-        let program = Program::at(directory.path().join("brine"));
-        std::fs::write(program.path(), "old").unwrap();
-        std::fs::write(program.new_path(), "new").unwrap();
-        let store = Store::below(directory.path());
-        let staged = State { program: program.path().to_owned(), trial: Identity::own(), ..state(Phase::Staged) };
-        store.update(|state| Ok(*state = Some(staged.clone()))).unwrap();
-        assert_eq!(begin(&store).unwrap(), None);
-        assert_eq!(store.load().unwrap().unwrap().phase, Phase::RolledBack);
-        assert!(!program.new_path().exists());
-        // The process that tries the new program is another one.
-        std::fs::write(program.new_path(), "new").unwrap();
-        let mut other = Identity::own().unwrap();
-        other.start += 1;
-        let trial = State { trial: Some(other), ..State { phase: Phase::Trial, ..staged.clone() } };
-        store.update(|state| Ok(*state = Some(trial))).unwrap();
-        assert_eq!(begin(&store).unwrap(), None);
-        assert_eq!(store.load().unwrap().unwrap().phase, Phase::RolledBack);
-        // This one is on trial.
-        let trial = State { phase: Phase::Trial, ..staged };
-        store.update(|state| Ok(*state = Some(trial))).unwrap();
-        assert_eq!(begin(&store).unwrap(), Some(program));
-    }
-}
+mod tests;
