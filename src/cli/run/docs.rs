@@ -1,7 +1,9 @@
 //! The documentation of runner functions: `salt-run -d`, and in place of an unknown function.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use brine_config::MasterConfig;
 use brine_function::Args;
 use brine_value::{Map, Value};
 
@@ -42,10 +44,24 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns what to do if a configured directory has the module of an unknown function: the master reads the option at its
+/// start.
+fn restart_hint(config: &MasterConfig, fun: &str) -> Option<String> {
+    let (module, _) = fun.split_once('.')?;
+    let file = |directory: &String| Path::new(directory).join(format!("{module}.py"));
+    let path = config.runner_dirs.iter().map(file).find(|path| path.is_file())?;
+    Some(format!(
+        "{} has this module: the master reads the option 'runner_dirs' at its start, so restart it if the option is new; if \
+         not, the master's log has the error of the module",
+        path.display()
+    ))
+}
+
 /// Prints, as Salt does for an unknown function, the documentation of the functions with this prefix, or else the
 /// master's message. A suggestion goes to stderr.
 pub(super) async fn show_similar(
     client: &MasterClient,
+    config: &MasterConfig,
     fun: &str,
     sentence: &str,
     printer: Option<&mut ResultPrinter>,
@@ -65,7 +81,9 @@ pub(super) async fn show_similar(
             _ => printer.show(&sentence.into(), "nested")?,
         }
     }
-    if let Some(near) = nearest_name(client, fun).await {
+    if let Some(hint) = restart_hint(config, fun) {
+        print_plain_error(hint);
+    } else if let Some(near) = nearest_name(client, fun).await {
         print_plain_error(format_args!("unknown runner function '{fun}'{}", suggestion(Some(&near))));
     }
     Ok(())

@@ -185,7 +185,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         if is_unknown || keywords.is_some() {
             runtime::block_on(
                 &runtime,
-                docs::show_similar(&client, fun, &text, (!arguments.quiet).then_some(&mut printer)),
+                docs::show_similar(&client, &config, fun, &text, (!arguments.quiet).then_some(&mut printer)),
             )?;
             return Ok(statuses.of(FAILURE));
         }
