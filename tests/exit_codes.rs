@@ -89,14 +89,11 @@ const STATUSES: &[(i32, &[&str])] = &[
     (1, &["salt-run", "test.sleep", "0", "1", "2"]),
     (0, &["salt-run", "-d", "test.arg"]),
     (64, &["salt-run", "-d", "a", "b"]),
-    (0, &["salt-run", "jobs.lookup_jid", "20200101000000000000"]),
-    (0, &["salt-run", "jobs.list_job", "20200101000000000000"]),
     (1, &["salt-run", "jobs.lookup_jid"]),
     (0, &["salt-run", "state.orchestrate", "orch.good"]),
     (1, &["salt-run", "state.orch", "orch.bad"]),
     (1, &["salt-run", "state.orch", "orch.nosuch"]),
     (1, &["salt-run", "state.orch"]),
-    (0, &["salt-run", "batch.stop", "20200101000000000000"]),
     (0, &["salt-call", "--local", "test.ping"]),
     (0, &["salt-call", "--local", "test.false"]),
     (1, &["salt-call", "--local", "test.echo"]),
@@ -145,22 +142,51 @@ const UNLIKE_SALT: &[&[&str]] = &[
     &["salt-run", "manage.up", "badkw=1"],
     &["salt-run", "jobs.lookup_jid"],
     &["salt-run", "-d", "nosuch"],
+    &["salt-run", "jobs.lookup_jid", "20200101000000000000"],
+    &["salt-run", "jobs.lookup_jid", "20200101000000000000", "--out=json"],
+    &["salt-run", "jobs.lookup_jid", "nonsense"],
+    &["salt-run", "jobs.list_job", "20200101000000000000"],
+    &["salt-run", "jobs.list_job", "nonsense"],
+    &["salt-run", "jobs.print_job", "20200101000000000000"],
+    &["salt-run", "jobs.print_job", "nonsense"],
+    &["salt-run", "jobs.exit_success", "20200101000000000000"],
+    &["salt-run", "jobs.exit_success", "nonsense"],
+    &["salt-run", "batch.stop", "20200101000000000000"],
+    &["salt-run", "batch.status", "20200101000000000000"],
+    &["salt-run", "manage.up", "--auth", "nosuch", "--username", "a", "--password", "b"],
     &["salt-key", "-a", "nope"],
     &["salt-key", "-r", "nope", "-y"],
     &["salt-key", "-d", "nope", "-y"],
     &["salt-key", "-p", "nope"],
     &["salt-key", "-f", "nope"],
+    &["salt-key", "-d", "nope", "m1", "-y"],
+    &["salt-key", "-D", "m1"],
+    &["salt-key", "m1"],
+    &["salt-key", "-L", "--auth", "nosuch", "--username", "a", "--password", "b"],
+    &["salt-key", "-y", "-a", "m1", "--auth", "nosuch", "--username", "a", "--password", "b"],
     // The input ends at the question.
     &["salt-key", "-d", "m1"],
     &["salt-cp", "nope", "/etc/hostname", "/tmp/x"],
     &["salt-call", "--local", "test.ping", "--return", "nope"],
+    &["salt-call", "-d", "nosuch.function"],
+    &["salt-call", "--local", "pillar.items"],
+    &["salt-call", "--local", "pillar.data", "--out=json"],
+    &["salt-call", "--local", "pillar.ls"],
+    &["salt-call", "--local", "state.show_top"],
+    &["salt-call", "--local", "state.show_lowstate"],
+    &["salt-ssh", "--hosts", "nosuch"],
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_that_salt_reports_as_success_have_an_option() {
     let mut system = System::start("").await;
     system.start_minion("m1").await;
-    let minion = "id: local\nroot_dir: ROOT/local\nmaster: 127.0.0.1\n";
+    // The pillar cannot be rendered, nor can the top file.
+    system.write("local/srv/salt/top.sls", "base:\n  *:\n    - a\n");
+    system.write("local/srv/pillar/top.sls", "base:\n  '*': [nosuch]\n");
+    system.write("etc/roster", "web1: 127.0.0.1\n");
+    let minion = "id: local\nroot_dir: ROOT/local\nmaster: 127.0.0.1\nfile_roots: {base: [ROOT/local/srv/salt]}\n\
+                  pillar_roots: {base: [ROOT/local/srv/pillar]}\n";
     let master = std::fs::read_to_string(system.path("etc/master")).unwrap();
     let mut wrong = Vec::new();
     for option in ["", "salt_exit_status: True\n"] {

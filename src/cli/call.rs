@@ -116,7 +116,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         ([], true, _) => ("grains.items".to_owned(), Vec::new()),
         ([_, ..], true, _) => return mistake("-g/--grains does not accept any arguments"),
         ([_, _, ..], _, true) => return mistake("You can only get documentation for one method at one time"),
-        (words, _, true) => return Ok(show_docs(words.first().map_or("", String::as_str))),
+        (words, _, true) => return Ok(show_docs(&arguments, words.first().map_or("", String::as_str))),
         ([fun, rest @ ..], _, _) => (fun.clone(), rest.to_vec()),
         ([], false, false) => {
             print_plain(usage::help(NAME, USAGE, Arguments::command()));
@@ -196,7 +196,7 @@ enum CallOutcome {
 }
 
 /// Prints the documentation of the functions with this prefix. Returns a failure if there are none.
-fn show_docs(start: &str) -> ExitCode {
+fn show_docs(arguments: &Arguments, start: &str) -> ExitCode {
     let functions = Registry::new(&MODULES.functions());
     let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
     for function in &found {
@@ -206,7 +206,9 @@ fn show_docs(start: &str) -> ExitCode {
         let near = nearest(start, functions.iter().map(Function::full_name));
         let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
         print_plain_error(format_args!("ERROR: no documentation found for '{start}'{hint}"));
-        return ExitCode::from(FAILED);
+        // The documentation needs no configuration.
+        let config = arguments.call.common.start_with_minion(&overrides(arguments));
+        return FailureStatus::new(config.is_ok_and(|config| config.salt_exit_status)).of(FAILED);
     }
     ExitCode::SUCCESS
 }

@@ -22,6 +22,8 @@ pub struct Top {
     pub errors: Vec<String>,
     /// Why top files assign nothing, if there are any: one cannot be rendered, or no target matches this minion.
     pub nothing: Option<String>,
+    /// Whether it is because a top file cannot be rendered.
+    pub is_broken: bool,
 }
 
 /// Sections of top files: target and SLS files by environment.
@@ -61,7 +63,7 @@ impl Top {
                     tracing::error!(saltenv = environment, error = error_line, "Unable to render top file");
                     let reason =
                         format!("Rendering the top file '{state_top}' of saltenv '{environment}' failed: {error}");
-                    return Top { nothing: Some(reason), ..Top::default() };
+                    return Top { nothing: Some(reason), is_broken: true, ..Top::default() };
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! `salt-run`: calls runner functions in the master. Only `state.event` runs in the tool itself.
 
 mod docs;
+mod lookups;
 mod progress;
 mod state_event;
 
@@ -34,6 +35,8 @@ const STATES: &[&str] = &["state.orchestrate_single", "state.orchestrate_high"];
 /// Functions whose result lists the errors that the reactions to an event would have.
 const DRY_RUNS: &[&str] = &["reactor.test", "reactor.dry_run"];
 const FAILURE: u8 = 1;
+/// The end of the master's message about an invalid job id, before the form of one.
+const INVALID_JID: &str = " is not a job id: ";
 /// The beginnings of the master's messages about invalid arguments.
 const INVALID_KEYWORDS: &str = "The following keyword arguments are not valid";
 const INVALID_ARGUMENTS: &str = "\nPassed invalid arguments: ";
@@ -119,8 +122,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let runtime = runtime::current_thread()?;
     let client = match runtime::block_on(&runtime, arguments.credentials.client(&config)) {
         Ok(client) => client,
-        Err(error) => return failed(error.into()),
+        Err(error) => return failed(error.into(), statuses),
     };
+    let given = args.clone();
     let answer = runtime::block_on(&runtime, async {
         if fun == "state.event" {
             let colours = arguments.call.output.colours(&config.opts);
@@ -148,7 +152,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let answer = match answer {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(ExitCode::SUCCESS),
-        Err(error) => return failed(error),
+        Err(error) => return failed(error, statuses),
     };
     if arguments.asynchronous {
         let tag = answer.get("tag").map(ToString::to_string).unwrap_or_default();
@@ -192,7 +196,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         if !arguments.quiet {
             print_plain(&text);
         }
-        let is_invalid = text.starts_with(INVALID_ARGUMENTS);
+        let is_invalid = text.starts_with(INVALID_ARGUMENTS) || text.contains(INVALID_JID);
         return Ok(if is_invalid { statuses.of(FAILURE) } else { ExitCode::FAILURE });
     }
     if !arguments.quiet {
@@ -200,6 +204,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     if DRY_RUNS.contains(&fun.as_str()) && value.get("errors").is_some_and(Value::is_truthy) {
         return Ok(ExitCode::FAILURE);
+    }
+    if let Some(message) = runtime::block_on(&runtime, lookups::unknown(&client, fun, &given, &value)) {
+        print_plain_error(message);
+        return Ok(statuses.of(FAILURE));
     }
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }
@@ -220,8 +228,12 @@ fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Prints the error of a request to the master and returns the exit status.
-fn failed(error: anyhow::Error) -> anyhow::Result<ExitCode> {
+fn failed(error: anyhow::Error, statuses: FailureStatus) -> anyhow::Result<ExitCode> {
     Ok(match error.downcast::<ClientError>()? {
+        error @ ClientError::Denied(_) => {
+            print_plain_error(format_args!("ERROR: {error}"));
+            statuses.of(NO_CREDENTIALS)
+        }
         error @ ClientError::NoMaster(_) => {
             print_plain_error(&error);
             ExitCode::FAILURE

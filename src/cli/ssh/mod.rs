@@ -115,7 +115,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             IndexMap::from([(id, *host)])
         }
     };
-    if arguments.hosts {
+    if arguments.hosts && !hosts.is_empty() {
         hosts.keys().for_each(|id| print_plain(format_args!("{id}: {}", hosts[id].host)));
         return Ok(ExitCode::SUCCESS);
     }
@@ -124,7 +124,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             "No hosts found with target {target} of type {kind} in {}",
             options.file.display()
         ));
-        return Ok(ExitCode::FAILURE);
+        // Salt's `--hosts` succeeds.
+        let is_list = arguments.hosts && config.salt_exit_status;
+        return Ok(if is_list { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if arguments.rand_thin_dir {
         let directory = format!("/tmp/.brine-{:016x}", rand::random::<u64>());

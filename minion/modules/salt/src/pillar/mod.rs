@@ -291,7 +291,18 @@ fn recompile(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
             return Err(CallError::Invocation { function: "pillar.items".into(), message });
         }
     };
-    context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::execution)
+    let upstream = &context.minion.upstream;
+    let fresh = upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::execution)?;
+    // Salt reports success. A template that asks does not change the outcome of its job.
+    if fresh.contains_key("_errors") && is_asked_for(context) && !config.salt_exit_status {
+        context.set_retcode(1);
+    }
+    Ok(fresh)
+}
+
+/// Whether the job calls a function of `pillar`.
+fn is_asked_for(context: &Context) -> bool {
+    context.job.fun.split(',').any(|fun| fun.starts_with("pillar."))
 }
 
 /// Returns the argument `unmask`, if it is given.

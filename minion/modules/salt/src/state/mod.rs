@@ -356,7 +356,7 @@ enum TopData {
 
 /// Returns the high data of the highstate.
 fn of_top(run: &StateRun) -> Result<TopData, Vec<String>> {
-    let Top { matches, errors, nothing } = run.top();
+    let Top { matches, errors, nothing, .. } = run.top();
     if errors.is_empty() && matches.is_empty() {
         return Ok(TopData::Nothing(nothing));
     }

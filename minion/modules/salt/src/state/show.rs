@@ -61,6 +61,7 @@ pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[ke
 #[function]
 pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     shown(context, kwargs, |run| {
+        top_of(context, run)?;
         let high = match of_top(run)? {
             TopData::High(high) => high,
             TopData::Nothing(_) => HighData::default(),
@@ -80,8 +81,11 @@ pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult 
 ///     salt '*' state.show_lowstate
 #[function]
 pub fn show_lowstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
-    // As in Salt, errors are returned in place of chunks.
-    shown(context, kwargs, |run| Ok(low_of_top(run).map_or_else(Value::from, |low| low.to_value())))
+    shown(context, kwargs, |run| match top_of(context, run).and_then(|top| low_of(run, &top)) {
+        // Salt returns errors in place of chunks, as success.
+        Err(errors) if context.config().salt_exit_status => Ok(errors.into()),
+        low => low.map(|low| low.to_value()),
+    })
 }
 
 /// Return the SLS files that the top file assigns to this minion, by environment.
@@ -92,7 +96,7 @@ pub fn show_lowstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function]
 pub fn show_top(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     shown(context, kwargs, |run| {
-        let matches = matches_of(run.top())?;
+        let matches = matches_of(top_of(context, run)?)?;
         Ok(Value::Map(matches.into_iter().map(|(saltenv, names)| (saltenv.into(), names.into())).collect()))
     })
 }
@@ -105,7 +109,7 @@ pub fn show_top(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function]
 pub fn show_states(context: &Context, #[default(true)] sorted: bool, #[keywords] kwargs: Map) -> CallResult {
     shown(context, kwargs, |run| {
-        let low = low_of_top(run)?;
+        let low = low_of(run, &top_of(context, run)?)?;
         let mut chunks: Vec<&Chunk> = low.in_order().collect();
         if sorted {
             chunks.sort_by(|one, other| one.order.total_cmp(&other.order));
@@ -132,7 +136,7 @@ pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResul
     kwargs.shift_remove("saltenv");
     shown(context, kwargs, |run| {
         let mut usage = Map::new();
-        let matches = matches_of(run.top())?;
+        let matches = matches_of(top_of(context, run)?)?;
         for saltenv in context.minion.files.environments().map_err(|error| vec![error.to_string()])? {
             let assigned = matches.iter().find(|(name, _)| *name == saltenv).map_or(&[][..], |(_, sls)| sls);
             let available = run.available(&saltenv);
@@ -199,8 +203,22 @@ pub(super) fn shown(
 }
 
 pub(super) fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
-    let (high, errors) = run.high_and_errors(&run.top().matches);
+    low_of(run, &run.top())
+}
+
+fn low_of(run: &StateRun, top: &Top) -> Result<Low, Vec<String>> {
+    let (high, errors) = run.high_and_errors(&top.matches);
     run.compile_to_show(high, errors)
+}
+
+/// Returns what the top files assign, or why one cannot be rendered. Salt ignores such a file, and so does this with
+/// `salt_exit_status`.
+fn top_of(context: &Context, run: &StateRun) -> Result<Top, Vec<String>> {
+    let top = run.top();
+    match &top.nothing {
+        Some(reason) if top.is_broken && !context.config().salt_exit_status => Err(vec![reason.clone()]),
+        _ => Ok(top),
+    }
 }
 
 fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
