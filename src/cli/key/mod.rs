@@ -66,8 +66,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(task) => task,
         Err(message) => return mistake(&message),
     };
-    if arguments.actions.delete_all && !arguments.words.is_empty() {
-        return mistake("Delete all takes no arguments. Use -d to delete specified keys");
+    if let Some(message) = arguments.contradiction() {
+        return mistake(&message);
+    }
+    let superfluous = arguments.superfluous();
+    let is_making = arguments.making.gen_keys.is_some();
+    if let Some(message) = superfluous.as_ref().filter(|_| is_making) {
+        return mistake(message);
     }
     if let Some(name) = arguments.making.gen_keys.as_deref().filter(|name| !name.is_empty()) {
         arguments.common.start_without_config()?;
@@ -77,6 +82,14 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(error) => return privileges::report(NAME, error),
     };
+    match superfluous {
+        Some(message) if !config.salt_exit_status => return mistake(&message),
+        Some(message) if arguments.actions.delete_all => {
+            print_plain_error(message);
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
     if arguments.credentials.is_given() {
         return remote::run(&arguments, &config, task);
     }
@@ -159,7 +172,7 @@ impl<'run> Session<'run> {
         };
         self.printer.show(&shown, "key")?;
         if let Some(pattern) = asked.filter(|_| !shown.is_truthy()) {
-            print_plain_error(format_args!("The key glob '{pattern}' does not match any keys."));
+            no_keys(&pattern);
             return Ok(status(&self.config, false));
         }
         // Programs read other formats.
@@ -225,6 +238,10 @@ impl<'run> Session<'run> {
             }
         }
     }
+}
+
+fn no_keys(pattern: &str) {
+    print_plain_error(format_args!("The key glob '{pattern}' does not match any keys."));
 }
 
 fn no_match(pattern: &str, states: &[KeyState]) {

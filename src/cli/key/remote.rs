@@ -13,8 +13,8 @@ use super::super::client::{ClientError, MasterClient};
 use super::super::common::ResultPrinter;
 use super::super::runtime;
 use super::arguments::{Arguments, Task};
-use super::{ALL, advise_on_denied, announce, is_confirmed, no_match, status};
-use crate::ui::print_plain;
+use super::{ALL, NAME, advise_on_denied, announce, is_confirmed, no_keys, no_match, status};
+use crate::ui::{print_plain, print_plain_error};
 
 /// A run through a master.
 struct Remote {
@@ -25,9 +25,25 @@ struct Remote {
 
 /// Runs a task through the master, with the credentials of the command line.
 pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Result<ExitCode> {
+    match asked(arguments, config, task).map_err(anyhow::Error::downcast::<ClientError>) {
+        Err(Ok(error @ ClientError::Denied(_))) => {
+            print_plain_error(format_args!("{NAME}: {error}"));
+            Ok(status(config, false))
+        }
+        Err(Ok(error)) => Err(error.into()),
+        Err(Err(error)) => Err(error),
+        Ok(status) => Ok(status),
+    }
+}
+
+fn asked(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Result<ExitCode> {
     let runtime = runtime::current_thread()?;
     let client = runtime::block_on(&runtime, arguments.credentials.client(config))?;
     let mut remote = Remote { runtime, client, printer: arguments.output.printer(&config.opts)? };
+    let named = match &task {
+        Task::Print(pattern) | Task::Finger(pattern) if pattern != ALL => Some(pattern.clone()),
+        _ => None,
+    };
     let shown = match task {
         Task::List(states) => remote.list(states)?,
         Task::Print(pattern) => remote.ask("key.print", map! {"match" => pattern})?,
@@ -38,6 +54,10 @@ pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> a
         }
     };
     remote.printer.show(&shown, "key")?;
+    if let Some(pattern) = named.filter(|_| !shown.is_truthy()) {
+        no_keys(&pattern);
+        return Ok(status(config, false));
+    }
     if remote.printer.is_nested() {
         advise_on_denied(shown.get(KeyState::Denied.directory()));
     }

@@ -45,9 +45,32 @@ pub struct Arguments {
     pub making: KeyGeneration,
     #[command(flatten)]
     pub credentials: Credentials,
-    /// Ignored, as by Salt.
+    /// Refused: ignored by Salt.
     #[arg(hide = true)]
     pub words: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Returns what is wrong with the actions: there must be one at most. Salt runs one and drops the others.
+    pub fn contradiction(&self) -> Option<String> {
+        let makes = self.making.gen_keys.as_deref().is_some_and(|name| !name.is_empty());
+        let given: Vec<&str> = self.actions.given().chain(makes.then_some("--gen-keys")).collect();
+        let [first, second, ..] = given[..] else { return None };
+        Some(format!("{first} and {second} are different actions: run salt-key once for each"))
+    }
+
+    /// Returns what is wrong with words that belong to no option. Salt ignores them.
+    pub fn superfluous(&self) -> Option<String> {
+        let word = self.words.first()?.to_string_lossy();
+        let actions = &self.actions;
+        Some(if actions.delete_all {
+            "Delete all takes no arguments. Use -d to delete specified keys".to_owned()
+        } else if let Some((option, glob)) = actions.with_glob() {
+            format!("unexpected argument '{word}': several minions are one argument, such as {option} '{glob},{word}'")
+        } else {
+            format!("unexpected argument '{word}': name an action, such as -a {word}")
+        })
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -136,7 +159,39 @@ pub enum Task {
 }
 
 impl Actions {
-    /// Returns the task to run; of several, the one that takes precedence in Salt.
+    /// Returns the options of the given actions.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let named = |word: &Option<String>| word.as_deref().is_some_and(|word| !word.is_empty());
+        let all = [
+            ("-l", named(&self.list)),
+            ("-L", self.list_all),
+            ("-a", named(&self.accept)),
+            ("-A", self.accept_all),
+            ("-r", named(&self.reject)),
+            ("-R", self.reject_all),
+            ("-p", named(&self.print)),
+            ("-P", self.print_all),
+            ("-d", named(&self.delete)),
+            ("-D", self.delete_all),
+            ("-f", named(&self.finger)),
+            ("-F", self.finger_all),
+        ];
+        all.into_iter().filter_map(|(option, is_given)| is_given.then_some(option))
+    }
+
+    /// Returns the option of the action for some keys, and their glob.
+    fn with_glob(&self) -> Option<(&'static str, &str)> {
+        let all = [
+            ("-a", &self.accept),
+            ("-r", &self.reject),
+            ("-d", &self.delete),
+            ("-p", &self.print),
+            ("-f", &self.finger),
+        ];
+        all.into_iter().find_map(|(option, glob)| Some((option, glob.as_deref()?)))
+    }
+
+    /// Returns the task to run.
     pub fn task(&self) -> Result<Task, String> {
         let given = |one: &Option<String>, all: bool| {
             one.clone().filter(|pattern| !pattern.is_empty()).or_else(|| all.then(|| "*".to_owned()))
