@@ -30,7 +30,7 @@ use brine_value::Map;
 use fancy_regex::Regex;
 use indexmap::IndexMap;
 
-pub use git::{GitError, Gitfs};
+pub use git::{GitError, Gitfs, Unreachable, unreachable};
 pub use git::{RemoteOptions, Repository, Tree, named_with_options};
 pub use lists::FileLists;
 pub use mirror::Mirror;

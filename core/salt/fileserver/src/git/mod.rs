@@ -4,6 +4,7 @@
 //! commit into a directory of its own, which never changes again; the rest of the file server serves directories.
 
 mod access;
+mod probe;
 mod repository;
 
 use std::fs;
@@ -16,6 +17,7 @@ use brine_value::{Map, Value};
 use indexmap::{IndexMap, IndexSet};
 use parking_lot::RwLock;
 
+pub use probe::{Unreachable, unreachable};
 use repository::pairs;
 pub use repository::{GitError, RemoteOptions, Repository, Tree, named_with_options};
 
@@ -163,6 +165,12 @@ impl Gitfs {
             cache,
             served: RwLock::default(),
         }))
+    }
+
+    /// Tries to reach the remotes, except directories of this host that do not exist. Returns those that cannot be used.
+    pub fn unreachable(&self) -> Vec<Unreachable> {
+        let repositories = self.remotes.iter().map(|remote| &remote.repository);
+        unreachable(repositories.filter(|one| one.directory_of_host().is_none_or(Path::is_dir)))
     }
 
     /// Fetches all remotes. Logs the error of an unreachable one and continues to serve its last state. Returns whether

@@ -23,6 +23,9 @@ const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/ta
 /// The time that git may take for one command without `timeout`: a first fetch of a large repository is slow.
 const TIMEOUT: Duration = Duration::from_secs(1800);
 
+/// The time for one try to reach a remote.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// An error of a remote or its options.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -233,6 +236,11 @@ impl Repository {
         }
     }
 
+    /// Returns the remote if it is a directory of this host.
+    pub fn directory_of_host(&self) -> Option<&Path> {
+        Some(Path::new(self.url.strip_prefix("file://").unwrap_or(&self.url))).filter(|path| path.is_absolute())
+    }
+
     fn git(&self, words: &[&str]) -> Result<String, GitError> {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(self.bare()).stdin(Stdio::null());
@@ -266,6 +274,28 @@ impl Repository {
         let words: Vec<&str> =
             options.chain(["--", self.url.as_str()]).chain(self.refspecs.iter().map(String::as_str)).collect();
         self.git(&words).map(|_| ())
+    }
+
+    /// Tries to reach the remote with its credentials, and never prompts. Leaves nothing on this host.
+    ///
+    /// # Errors
+    /// What git says, or that nothing has answered within five seconds.
+    pub fn probe(&self) -> Result<(), GitError> {
+        let start = |source| GitError::Start { remote: self.describe(), source };
+        let place = tempfile::tempdir().map_err(start)?;
+        self.access.prepare(place.path()).map_err(|error| start(io::Error::other(error)))?;
+        let mut command = Command::new("git");
+        command.current_dir(place.path()).env("GIT_CEILING_DIRECTORIES", "/").stdin(Stdio::null());
+        self.access.apply(&mut command, place.path());
+        self.access.never_prompt(&mut command);
+        // One reference is enough; a repository without any answers, too.
+        command.args(["ls-remote", "--quiet", "--", self.url.as_str(), "HEAD"]);
+        let output = processes::output(&mut command, self.timeout.min(PROBE_TIMEOUT)).map_err(start)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.describe());
+        Err(GitError::Git { remote: self.describe(), output: stderr })
     }
 
     /// Returns the commits of branches and tags by name; a branch takes precedence over a tag.

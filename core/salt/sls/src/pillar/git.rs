@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brine_config::{ANY_ENVIRONMENT, Roots, opts};
-use brine_fileserver::{GitError, RemoteOptions, Repository, Tree, named_with_options};
+use brine_fileserver::{GitError, RemoteOptions, Repository, Tree, Unreachable, named_with_options};
 use brine_value::{FromValue, Map, Value};
 use parking_lot::Mutex;
 
@@ -68,29 +68,14 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
 /// # Errors
 /// A remote is malformed.
 pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Map, String> {
-    let entries = opts::shared::ext_pillar(opts);
-    let remotes = entries.as_list().unwrap_or_default().iter().filter_map(|entry| entry.get("git"));
-    let remotes = remotes.flat_map(|remotes| match remotes {
-        Value::List(remotes) => remotes.clone(),
-        one => vec![one.clone()],
-    });
-    let cache = opts::master::cachedir(opts).join("git_pillar");
     let kinds = ["branch", "tag"].map(str::to_owned);
     let mut updated = Map::new();
-    for item in remotes {
-        let (written, own) = named_with_options(&item).ok_or("a remote of ext_pillar git has no URL")?;
-        let options = RemoteOptions { own, all: opts, prefix: "git_pillar_" };
-        let base = || options.text("base").unwrap_or_else(|| "master".into());
-        let (of_branch, url) = match written.split_whitespace().collect::<Vec<_>>()[..] {
-            [url] => (options.text("branch").unwrap_or_else(base), url.to_owned()),
-            [of_branch, url] => (of_branch.to_owned(), url.to_owned()),
-            _ => return Err(format!("'{written}' is not a branch and a URL")),
-        };
-        let is_named = |repo: &str| repo == url || options.text("name").is_some_and(|name| name == repo);
+    for item in items(opts) {
+        let Configured { written, branch: of_branch, url, name, repository } = Configured::read(&item, opts)?;
+        let is_named = |repo: &str| repo == url || name.as_deref() == Some(repo);
         if branch.is_some_and(|branch| branch != of_branch) || repo.is_some_and(|repo| !is_named(repo)) {
             continue;
         }
-        let repository = Repository::new(&url, &options, &cache).map_err(|error| error.to_string())?;
         let before = repository.references(&kinds).unwrap_or_default();
         let changed = repository.fetch().and_then(|()| Ok(repository.references(&kinds)? != before));
         let changed = changed.unwrap_or_else(|error| {
@@ -100,6 +85,52 @@ pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Ma
         updated.insert(written.as_str().into(), changed.into());
     }
     Ok(updated)
+}
+
+/// Tries to reach the repositories of all entries `git`, and returns those that cannot be used.
+///
+/// # Errors
+/// A remote is malformed.
+pub fn unreachable(opts: &Map) -> Result<Vec<Unreachable>, String> {
+    let repositories = items(opts).into_iter().map(|item| Ok(Configured::read(&item, opts)?.repository));
+    let repositories = repositories.collect::<Result<Vec<_>, String>>()?;
+    Ok(brine_fileserver::unreachable(&repositories))
+}
+
+/// Returns the remotes of all entries `git`, as written.
+fn items(opts: &Map) -> Vec<Value> {
+    let entries = opts::shared::ext_pillar(opts);
+    let remotes = entries.as_list().unwrap_or_default().iter().filter_map(|entry| entry.get("git"));
+    let remotes = remotes.flat_map(|remotes| match remotes {
+        Value::List(remotes) => remotes.clone(),
+        one => vec![one.clone()],
+    });
+    remotes.collect()
+}
+
+/// One remote of the configuration.
+struct Configured {
+    written: String,
+    branch: String,
+    url: String,
+    name: Option<String>,
+    repository: Repository,
+}
+
+impl Configured {
+    fn read(item: &Value, opts: &Map) -> Result<Self, String> {
+        let (written, own) = named_with_options(item).ok_or("a remote of ext_pillar git has no URL")?;
+        let options = RemoteOptions { own, all: opts, prefix: "git_pillar_" };
+        let base = || options.text("base").unwrap_or_else(|| "master".into());
+        let (branch, url) = match written.split_whitespace().collect::<Vec<_>>()[..] {
+            [url] => (options.text("branch").unwrap_or_else(base), url.to_owned()),
+            [branch, url] => (branch.to_owned(), url.to_owned()),
+            _ => return Err(format!("'{written}' is not a branch and a URL")),
+        };
+        let cache = opts::master::cachedir(opts).join("git_pillar");
+        let repository = Repository::new(&url, &options, &cache).map_err(|error| error.to_string())?;
+        Ok(Configured { branch, url, name: options.text("name"), repository, written })
+    }
 }
 
 impl Remote {

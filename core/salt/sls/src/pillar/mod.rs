@@ -40,7 +40,7 @@ use super::gpg::Gpg;
 use super::render::AllowedRenderers;
 
 pub use external::check;
-pub use git::update as update_repositories;
+pub use git::{unreachable as unreachable_repositories, update as update_repositories};
 pub use merge::Merging;
 use tree::Tree;
 

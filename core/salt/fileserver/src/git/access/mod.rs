@@ -134,6 +134,17 @@ impl Access {
             command.env("GIT_SSH_COMMAND", format!("ssh {prompts}{only} -i {}", shell::quote(file)));
         }
     }
+
+    /// Adds the environment that keeps git and ssh from asking whoever sits at the terminal.
+    pub(super) fn never_prompt(&self, command: &mut Command) {
+        if !self.needs_askpass() {
+            command.env("GIT_ASKPASS", "false").env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
+        }
+        let is_chosen = ["GIT_SSH_COMMAND", "GIT_SSH"].iter().any(|name| std::env::var_os(name).is_some());
+        if self.ssh.is_none() && !is_chosen {
+            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+        }
+    }
 }
 
 #[cfg(test)]
