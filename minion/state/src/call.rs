@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brine_config::UnknownArguments;
 use brine_context::redact::Redactor;
 use brine_context::{Context, StateContext, suggest};
 use brine_function::{Args, CallError, Function, Param};
@@ -19,7 +20,7 @@ use crate::own_args::OWN_ARGS;
 use crate::result_fields::{Clock, sls_of, text};
 use crate::retry::{Retry, attempt_text};
 use crate::sub_states::{self, SUB_STATES};
-use crate::unknown::{self, Handling};
+use crate::unknown;
 use crate::{advice, conditions, slots};
 
 /// The replacement of a hidden value.
@@ -161,7 +162,11 @@ impl Caller<'_> {
     /// Adds warnings about unknown arguments to the result of a state, and logs them.
     pub(crate) fn warn(&self, chunk: &Chunk, result: &mut Map) {
         let function = self.context.minion.states.get(&full_name(chunk));
-        let Some(function) = function.filter(|_| Handling::of(self.context) == Handling::Warn) else { return };
+        let Some(function) =
+            function.filter(|_| self.context.config().state_unknown_arguments == UnknownArguments::Warn)
+        else {
+            return;
+        };
         let messages = unknown::messages(self.context, function, chunk);
         if messages.is_empty() {
             return;
@@ -328,7 +333,7 @@ pub fn call_errors(context: &Context, chunk: &Chunk) -> Option<String> {
                 let required = function.params().iter().filter(|param| param.is_required());
                 let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
                 wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
-                if Handling::of(context) == Handling::Fail {
+                if context.config().state_unknown_arguments == UnknownArguments::Fail {
                     wrong.extend(unknown::messages(context, function, chunk));
                 }
             }

@@ -20,6 +20,7 @@ mod rest;
 mod shared;
 mod template_opts;
 mod transport;
+mod unknown_arguments;
 
 pub use known::{Status, ignored_options};
 pub use load::{ConfigError, Loaded, Warning};
@@ -31,6 +32,7 @@ pub use options::{ANY_ENVIRONMENT, BadOption, InvalidOption, OptionDoc, Roots, i
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;
 pub use transport::Transport;
+pub use unknown_arguments::UnknownArguments;
 
 /// Functions that read single options from `opts`: the options by name that templates see and masters send to minions.
 /// An option that is not set, or whose value has another type, has its default.

@@ -18,6 +18,9 @@ pub fn in_environment(directories: &[PathBuf], name: &str) -> Vec<PathBuf> {
     directories.iter().map(named).collect()
 }
 
+/// What an option has got that expects one of some words: errors show it.
+pub(super) const ANOTHER_WORD: &str = "another word";
+
 /// The documentation of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionDoc {

@@ -2,6 +2,8 @@
 
 use brine_value::{FromValue, Map, Value, WrongType};
 
+use super::options::ANOTHER_WORD;
+
 /// The transport of the request port and the publish port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
@@ -35,7 +37,7 @@ impl FromValue for Transport {
             expected: Self::EXPECTED,
             got: match value.as_str() {
                 Some("ws") => "ws, which Brine does not support",
-                Some(_) => "another name",
+                Some(_) => ANOTHER_WORD,
                 None => value.type_name(),
             },
         })

@@ -16,24 +16,6 @@ use brine_value::Value;
 use crate::own_args::OWN_ARGS;
 use crate::source::written;
 
-/// The handling of unknown arguments: the option `state_unknown_arguments`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Handling {
-    Warn,
-    Fail,
-    Ignore,
-}
-
-impl Handling {
-    pub fn of(context: &Context) -> Self {
-        match context.config().state_unknown_arguments.as_str() {
-            "ignore" => Handling::Ignore,
-            "fail" => Handling::Fail,
-            _ => Handling::Warn,
-        }
-    }
-}
-
 /// Returns a message about each argument of a state that its function accepts without knowing it.
 pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chunk: &Chunk) -> Vec<String> {
     let full = format!("{}.{}", chunk.state, chunk.fun);

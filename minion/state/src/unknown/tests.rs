@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use brine_config::MinionConfig;
+use brine_config::{MinionConfig, UnknownArguments};
 use brine_context::Context;
 use brine_function::Args;
-use brine_value::{Map, Value, list};
+use brine_value::{FromValue, Map, Value, list};
 
 use super::known;
 use crate::testing;
@@ -11,7 +11,10 @@ use crate::testing;
 /// A minion with one SLS file `t` and this handling of unknown arguments.
 fn with(sls: &str, handling: &str) -> Context {
     let mut minion = testing::minion(&[("t.sls", sls)]);
-    let config = MinionConfig { state_unknown_arguments: handling.to_owned(), ..(*minion.config).clone() };
+    let config = MinionConfig {
+        state_unknown_arguments: UnknownArguments::from_value(&handling.into()).unwrap(),
+        ..(*minion.config).clone()
+    };
     Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
     testing::context_of(minion)
 }

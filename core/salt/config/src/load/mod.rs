@@ -8,7 +8,7 @@ use brine_value::{FromValue, Map, Value};
 use brine_yaml::{Located, YamlError};
 
 use super::known;
-use super::options::{BadOption, Options};
+use super::options::{ANOTHER_WORD, BadOption, Options};
 use super::{MasterConfig, MinionConfig, Status, transport};
 
 /// The options that drop-ins extend instead of replace, so that each drop-in can add its own reactions.
@@ -181,7 +181,11 @@ fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, 
             line: source.map_or(0, |file| line_of(&file.located, bad.name)),
             name: bad.name,
             expected: bad.error.expected,
-            got: number.map_or_else(|| bad.error.got.to_owned(), ToString::to_string),
+            got: match (number, given.get(bad.name)) {
+                (Some(number), _) => number.to_string(),
+                (None, Some(word)) if bad.error.got == ANOTHER_WORD => format!("'{word}'"),
+                _ => bad.error.got.to_owned(),
+            },
         }
     };
     let mut config = T::from_given(&given).map_err(|all| {

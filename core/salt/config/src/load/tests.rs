@@ -113,6 +113,7 @@ fn errors_name_file_and_line() {
             &[("master", "transport: ws\n")],
             "/master:1: option 'transport': expected zeromq or tcp, got ws, which Brine does not support",
         ),
+        (&[("master", "transport: zmq\n")], "/master:1: option 'transport': expected zeromq or tcp, got 'zmq'"),
         (
             &[("master", "worker_threads: -1\n")],
             "/master:1: option 'worker_threads': expected a non-negative integer, got -1",

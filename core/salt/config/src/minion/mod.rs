@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 
 use super::options::{below_root, log_below_root};
 use super::shared::shared_options;
-use super::{Number, Roots, Transport};
+use super::{Number, Roots, Transport, UnknownArguments};
 
 shared_options! {
     /// The minion's configuration, read from `/etc/salt/minion` and `minion.d/*.conf`.
@@ -242,7 +242,7 @@ shared_options! {
     state_events: bool = false,
     /// The handling of arguments that a state function accepts, but does not know, such as `contens`: `warn` in the
     /// result of the state and in the log; `fail` the state, which is recommended; or `ignore` them, as Salt does.
-    state_unknown_arguments: String = "warn".into(),
+    state_unknown_arguments: UnknownArguments = UnknownArguments::default(),
     /// Whether `minion_start` is published in addition to `salt/minion/<id>/start`.
     enable_legacy_startup_events: bool = true,
     /// The grains that the start events include.
