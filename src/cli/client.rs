@@ -31,9 +31,15 @@ pub enum ClientError {
     NoKey(PathBuf),
     /// The user may not read the master's events.
     #[error(
-        "reading the master's events failed: {0}: following a job is only possible for the master's user and its group; with --async, salt publishes the job without following it"
+        "reading the master's events failed: {cause}: following a job is only possible for {readers}; with --async, salt publishes the job without following it"
     )]
-    NoEvents(#[source] TransportError),
+    NoEvents {
+        /// The system's error.
+        #[source]
+        cause: TransportError,
+        /// Who may read them, and how the user becomes one of them.
+        readers: String,
+    },
     /// The master refuses the key.
     #[error("Authentication failed")]
     Unauthorised,
@@ -66,6 +72,20 @@ pub struct MasterClient {
     master: brine_client::MasterClient,
     key: Option<String>,
     proof: Option<Proof>,
+    /// Who may read the master's events.
+    readers: String,
+}
+
+/// Returns who may read the master's events, and how the user becomes one of them.
+fn readers(config: &MasterConfig) -> String {
+    match config.sock_group.as_deref().filter(|name| !name.is_empty()) {
+        Some(group) => format!(
+            "the master's user and the members of the group '{group}': `usermod --append --groups {group} {}` as root adds \
+             this user, from the next login on",
+            privileges::user_name().unwrap_or_else(|| "USER".to_owned())
+        ),
+        None => "the master's user and its group: the option 'sock_group' of the master names another group".to_owned(),
+    }
 }
 
 /// Returns the name of the caller for jobs, as Salt forms it.
@@ -102,7 +122,7 @@ impl MasterClient {
     }
 
     fn of(config: &MasterConfig, key: Option<String>, proof: Option<Proof>) -> Self {
-        MasterClient { master: brine_client::MasterClient::new(config), key, proof }
+        MasterClient { master: brine_client::MasterClient::new(config), key, proof, readers: readers(config) }
     }
 
     /// Publishes a job.
@@ -168,7 +188,7 @@ impl MasterClient {
         };
         match self.master.events(prefixes).await {
             Err(brine_client::ClientError::Unreachable(error)) if is_denied(&error) => {
-                Err(ClientError::NoEvents(error))
+                Err(ClientError::NoEvents { cause: error, readers: self.readers.clone() })
             }
             events => Ok(Events(events?)),
         }

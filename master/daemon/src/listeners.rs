@@ -28,12 +28,13 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// Binds all sockets, and sets the ports in the configuration.
     pub(crate) async fn bind(config: &mut MasterConfig) -> Result<Self, StartError> {
+        let group = access::socket_group(config)?;
         let endpoint = |port| Endpoint::Tcp(config.interface.clone(), port);
         let options = port_options(config);
         let publish = Listener::bind_port(&endpoint(config.publish_port), options).await?;
         let request = Listener::bind_port(&endpoint(config.ret_port), options).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
-        access::open_to_users(config)?;
+        access::open_to_users(config, group)?;
         salt_clients::create_worker_socket_marker(&config.sock_dir);
         let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
         let metrics = metrics_listener(config).await?;

@@ -112,7 +112,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             print_plain(&error);
             Ok(statuses.of(FAILURE))
         }
-        Err(Ok(error @ ClientError::NoEvents(_))) => {
+        Err(Ok(error @ ClientError::NoEvents { .. })) => {
             print_plain_error(format_args!("ERROR: {error}"));
             Ok(statuses.of(FAILURE))
         }

@@ -278,6 +278,9 @@ shared_options! {
     external_auth: Map = Map::new(),
     /// Users of this machine who may publish jobs, each with entries.
     publisher_acl: Map = Map::new(),
+    /// The group whose members may follow events on this host, and so see the returns of their jobs, if `publisher_acl`,
+    /// `external_auth` or `api_user` is set; by default the group of the master's user, or that of `api_user`. Brine's own.
+    sock_group: Option<String> = None,
     /// Users who may publish nothing (`users`), and functions that nobody may call (`modules`).
     publisher_acl_blacklist: Map = Map::new(),
     /// Whether the entries of `*` hold for users who have entries of their own, too.

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use brine_bus::SocketNames;
-use brine_config::MasterConfig;
+use brine_config::{InvalidOption, MasterConfig};
 use brine_crypt::token;
 use brine_system::files::{self, FileError, Links};
 use brine_system::user_files;
 use brine_value::Value;
 use brine_zmtp::Endpoint;
-use nix::unistd::User;
+use nix::unistd::{Group, User};
 
 /// The keys of the master's own programs.
 pub struct LocalKeys {
@@ -102,28 +102,73 @@ fn chown_key(path: &Path, user: &User) {
     }
 }
 
+/// Whether users other than the master's own have rights on this host.
+fn has_users(config: &MasterConfig) -> bool {
+    !config.publisher_acl.is_empty() || !config.external_auth.is_empty() || config.api_user.is_some()
+}
+
+/// Returns the group of the option `sock_group`, if users other than the master's own have rights.
+///
+/// # Errors
+/// The group does not exist, or the user of the REST API is not in it.
+pub fn socket_group(config: &MasterConfig) -> Result<Option<u32>, InvalidOption> {
+    let named = config.sock_group.as_deref().filter(|name| !name.is_empty() && has_users(config));
+    let Some(name) = named else { return Ok(None) };
+    let invalid = |reason: String| InvalidOption { option: "sock_group", reason };
+    let group = match Group::from_name(name) {
+        Ok(Some(group)) => group,
+        Ok(None) => {
+            let advice = format!("create it by `groupadd --system {name}`, or name another one");
+            return Err(invalid(format!("the group '{name}' does not exist on this host: {advice}")));
+        }
+        Err(error) => return Err(invalid(format!("looking up the group '{name}' failed: {error}"))),
+    };
+    let api = config.api_user.as_deref().and_then(|user| User::from_name(user).ok().flatten());
+    let is_outside = |user: &User| !user.uid.is_root() && user.gid != group.gid && !group.mem.contains(&user.name);
+    if let Some(user) = api.filter(|user| user.name != process_user() && is_outside(user)) {
+        let user = user.name;
+        return Err(invalid(format!(
+            "the user '{user}' of the option 'api_user' is not in the group '{name}', and salt-api would receive no \
+             events: add it by `usermod --append --groups {name} {user}`"
+        )));
+    }
+    Ok(Some(group.gid.as_raw()))
+}
+
 /// Grants the users of `publisher_acl` and the REST API access to their keys and the event socket. As in Salt, they may
 /// traverse the directories but not list them, and the group of the master's user may subscribe to events; with
-/// `api_user` it is the group of that user.
-pub fn open_to_users(config: &MasterConfig) -> Result<(), FileError> {
-    if config.publisher_acl.is_empty() && config.external_auth.is_empty() && config.api_user.is_none() {
+/// `api_user` it is the group of that user. With `group`, that of [`socket_group`], only its members may enter the
+/// directory of the sockets. The socket is to be bound already, in a private directory.
+pub fn open_to_users(config: &MasterConfig, group: Option<u32>) -> Result<(), FileError> {
+    if !has_users(config) {
         return Ok(());
     }
-    let events = SocketNames::master().publish_endpoint(&config.sock_dir);
-    let mut modes = vec![(config.cachedir.clone(), 0o711), (config.sock_dir.clone(), 0o711)];
-    if let Endpoint::Ipc(path) = events {
-        if let Some(name) = config.api_user.as_deref() {
-            let group = api_user(name).map(|user| user.map(|user| user.gid.as_raw()));
-            log_not_given(
-                &path,
-                name,
-                group.and_then(|group| {
-                    group.map_or(Ok(()), |group| user_files::set_owner(&path, None, Some(group), Links::Keep))
-                }),
-            );
+    let directory_mode = if group.is_some() { 0o710 } else { 0o711 };
+    let mut modes = Vec::new();
+    if let Endpoint::Ipc(path) = SocketNames::master().publish_endpoint(&config.sock_dir) {
+        match (group, config.api_user.as_deref()) {
+            (Some(group), _) => {
+                for path in [&path, &config.sock_dir] {
+                    user_files::set_owner(path, None, Some(group), Links::Follow)
+                        .map_err(FileError::at("give to the group of the option 'sock_group'", path))?;
+                }
+            }
+            (None, Some(name)) => {
+                let group = api_user(name).map(|user| user.map(|user| user.gid.as_raw()));
+                log_not_given(
+                    &path,
+                    name,
+                    group.and_then(|group| {
+                        group.map_or(Ok(()), |group| user_files::set_owner(&path, None, Some(group), Links::Keep))
+                    }),
+                );
+            }
+            (None, None) => {}
         }
         modes.push((path, 0o660));
     }
+    // The directories are opened last: nobody meets a socket of the wrong group.
+    modes.extend([(config.cachedir.clone(), 0o711), (config.sock_dir.clone(), directory_mode)]);
     for (path, mode) in modes {
         user_files::set_mode(&path, mode, Links::Follow).map_err(FileError::at("change the mode of", &path))?;
     }
@@ -146,4 +191,49 @@ pub fn api_key_path(cachedir: &Path) -> PathBuf {
 pub fn process_user() -> String {
     let user = User::from_uid(nix::unistd::geteuid()).ok().flatten();
     user.map_or_else(|| "root".to_owned(), |user| user.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::net::UnixListener;
+
+    use brine_value::{Map, list, map};
+
+    use super::*;
+
+    #[test]
+    fn sockets_belong_to_the_configured_group() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        let rights = map! {"fred" => list!["test.ping"]};
+        let config = |group: Option<&str>, publisher_acl: Map| MasterConfig {
+            cachedir: at.join("cache"),
+            sock_dir: at.join("run"),
+            sock_group: group.map(str::to_owned),
+            publisher_acl,
+            ..MasterConfig::default()
+        };
+        let unknown = socket_group(&config(Some("nosuch-group"), rights.clone())).unwrap_err().to_string();
+        assert!(unknown.starts_with("option 'sock_group': the group 'nosuch-group' does not exist"), "{unknown}");
+        assert!(unknown.contains("groupadd --system nosuch-group"), "{unknown}");
+        // Without users it has no effect.
+        assert_eq!(socket_group(&config(Some("nosuch-group"), Map::new())).unwrap(), None);
+        let with = config(Some("daemon"), rights.clone());
+        let group = socket_group(&with).unwrap().unwrap();
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        for path in [&with.cachedir, &with.sock_dir] {
+            files::create_private_dir(path).unwrap();
+        }
+        let Endpoint::Ipc(socket) = SocketNames::master().publish_endpoint(&with.sock_dir) else { unreachable!() };
+        let _bound = UnixListener::bind(&socket).unwrap();
+        let of = |path: &Path| std::fs::metadata(path).map(|found| (found.gid(), found.mode() & 0o777)).unwrap();
+        open_to_users(&with, Some(group)).unwrap();
+        assert_eq!((of(&socket), of(&with.sock_dir)), ((group, 0o660), (group, 0o710)));
+        assert_eq!(of(&with.cachedir).1, 0o711);
+        open_to_users(&config(None, rights), None).unwrap();
+        assert_eq!((of(&socket).1, of(&with.sock_dir).1), (0o660, 0o711));
+    }
 }

@@ -36,7 +36,7 @@ use called::{AskedCall, calls_of};
 use custom_auth::CustomAuth;
 use denials::Denials;
 pub use explain::PermissionQuery;
-pub use keys::{LocalKeys, api_key_path, open_to_users, process_user, root_key_path};
+pub use keys::{LocalKeys, api_key_path, open_to_users, process_user, root_key_path, socket_group};
 use login::Logins;
 use options::OptionRefused;
 pub use options::{SOURCE, permit_returners, permit_source};
