@@ -10,8 +10,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use brine_config::{ANY_ENVIRONMENT, Roots};
+use brine_fileserver::Unreachable;
 use brine_sls::render::{self, RenderError};
 use brine_system::processes;
+use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 use nix::unistd::{AccessFlags, access};
 
@@ -237,7 +239,30 @@ pub fn file_server(opts: &Map, is_own: impl Fn(&str) -> bool) -> Vec<Finding> {
     findings
 }
 
-/// Reports a repository of this host that does not exist. Others are asked for when they are fetched.
+/// Tries to reach the repositories of gitfs and of git_pillar, each within five seconds, and reports those that cannot
+/// be used. Malformed remotes are reported elsewhere.
+pub fn repositories(opts: &Map, cachedir: &Path) -> Vec<Finding> {
+    if processes::find(Path::new("git")).is_none() {
+        return Vec::new();
+    }
+    let gitfs = brine_fileserver::Gitfs::of(opts, cachedir).ok().flatten();
+    let of_gitfs = gitfs.map(|gitfs| gitfs.unreachable()).unwrap_or_default();
+    let of_pillar = brine_sls::pillar::unreachable_repositories(opts).unwrap_or_default();
+    let effects = [
+        ("gitfs_remotes", of_gitfs, "nothing new of it is served"),
+        ("ext_pillar': 'git", of_pillar, "pillars have nothing new of it, or fail"),
+    ];
+    let mut findings = Vec::new();
+    for (option, found, effect) in effects {
+        findings.extend(found.into_iter().map(|one| {
+            let Unreachable { remote, cause, advice } = one;
+            Finding::broken(format!("option '{option}': reaching {remote} failed: {cause}: {effect}; {advice}"))
+        }));
+    }
+    findings
+}
+
+/// Reports a repository of this host that does not exist; [`repositories`] tries the others.
 fn missing_repository(remote: &Value) -> Option<Finding> {
     let url = match remote {
         Value::Map(with_options) => with_options.keys().next()?.to_string(),
@@ -250,6 +275,42 @@ fn missing_repository(remote: &Value) -> Option<Finding> {
             path.display()
         ))
     })
+}
+
+/// Options of both daemons whose values are words, with these words, and what another one has as effect.
+const WORDS: &[(&str, &[&str], &str)] = &[
+    ("state_output", &["full", "terse", "mixed", "changes", "filter"], "full"),
+    ("top_file_merging_strategy", &["merge", "same", "merge_all"], "merge"),
+    ("pillar_source_merging_strategy", &["smart", "recurse", "overwrite", "aggregate", "none"], "recurse"),
+    ("backup_mode", &["minion", "master", "both"], "none"),
+    ("hash_type", &["md5", "sha1", "sha224", "sha256", "sha384", "sha512"], "sha256"),
+];
+
+/// Checks options whose values are words: others silently mean a default, as in Salt.
+pub fn words(opts: &Map) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (option, words, instead) in WORDS {
+        let Some(got) = opts.get(*option).and_then(Value::as_str).filter(|got| !got.is_empty()) else { continue };
+        let word = got.to_ascii_lowercase();
+        let word = if *option == "state_output" { word.strip_suffix("_id").unwrap_or(&word) } else { got };
+        if !words.contains(&word) {
+            let near = nearest(word, words.iter().map(|word| (*word).to_owned()));
+            let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+            findings.push(Finding::broken(format!(
+                "option '{option}' is invalid: expected {}, got '{got}'{hint}; it counts as {instead}",
+                alternatives(words)
+            )));
+        }
+    }
+    findings
+}
+
+/// Lists words, such as `a, b or c`.
+fn alternatives(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        words => words.concat(),
+    }
 }
 
 /// Checks a schedule. `known` returns whether a function exists.

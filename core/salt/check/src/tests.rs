@@ -27,6 +27,27 @@ fn addresses_of_other_hosts_are_refused_and_used_ports_are_not() {
 }
 
 #[test]
+fn words_that_an_option_does_not_know_are_reported() {
+    for (option, word, expected) in [
+        ("state_output", "mixed", None),
+        ("state_output", "Changes_ID", None),
+        ("state_output", "tersee", Some("got 'tersee': did you mean 'terse'?; it counts as full")),
+        ("top_file_merging_strategy", "merge-all", Some("expected merge, same or merge_all, got 'merge-all'")),
+        ("pillar_source_merging_strategy", "recursive", Some("it counts as recurse")),
+        ("backup_mode", "", None),
+        ("backup_mode", "minon", Some("did you mean 'minion'?")),
+        ("hash_type", "sha512", None),
+        ("hash_type", "sha-256", Some("got 'sha-256'")),
+    ] {
+        let found = words(&map! {option => word});
+        match expected {
+            None => assert_eq!(found, [], "{option}: {word}"),
+            Some(part) => assert!(found[0].message.contains(part), "{option}: {word}: {found:?}"),
+        }
+    }
+}
+
+#[test]
 fn misspelt_schedule_options_are_reported() {
     let jobs = map! {
         "good" => map! {"function" => "test.ping", "seconds" => 5},

@@ -29,6 +29,7 @@ pub fn check(config: &MasterConfig, modules: MasterModules) -> Vec<Finding> {
     findings.extend(parts(config, modules));
     findings.extend(host(config));
     findings.extend(keys(config));
+    findings.extend(brine_check::repositories(&config.opts, &config.cachedir));
     findings
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(brine_master_access::admission::ciphers(&config.ciphers).err().map(Finding::refused));
     findings.extend(crate::tasks::event_return_filters(config).err().map(Finding::refused));
+    findings.extend(brine_master_access::access::socket_group(config).err().map(Finding::refused));
     findings.extend(Identity::check(config).err().map(Finding::refused));
     findings.extend(crate::cluster::settings(config).err().map(Finding::refused));
     match brine_master_store::storage::file_roots(config) {
@@ -73,6 +75,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::refused(crate::reactions::invalid_entries(&error))),
     }
+    findings.extend(brine_check::words(&config.opts));
     findings.extend(brine_check::renderer(&config.renderer, |name| custom::may_have(config, "renderers", name)));
     findings.extend(
         brine_sls::pillar::check(&config.opts, |name| custom::may_have(config, "pillar", name))
@@ -86,6 +89,12 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         findings.extend(target.err().map(|error| Finding::warning(format!("option 'nodegroups': '{name}': {error}"))));
     }
     findings.extend(rights(config).into_iter().map(Finding::warning));
+    let has_users = !config.publisher_acl.is_empty() || !config.external_auth.is_empty() || config.api_user.is_some();
+    if config.sock_group.as_deref().is_some_and(|name| !name.is_empty()) && !has_users {
+        findings.push(Finding::warning(
+            "option 'sock_group' has no effect: no users have rights by 'publisher_acl', 'external_auth' or 'api_user'",
+        ));
+    }
     findings
 }
 

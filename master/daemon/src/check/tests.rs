@@ -65,6 +65,12 @@ fn invalid_configurations_are_reported() {
         (map! {"sock_dir" => "x".repeat(120)}, Some("the path has more than 107 bytes")),
         (map! {"ciphers" => list!["rot13"]}, Some("option 'ciphers': ")),
         (map! {"keys.cache_driver" => "redis"}, Some("option 'keys.cache_driver': ")),
+        (map! {"sock_group" => "nosuch"}, None),
+        (
+            map! {"sock_group" => "nosuch", "publisher_acl" => map! {"fred" => list!["test.ping"]}},
+            Some("option 'sock_group': the group 'nosuch' does not exist on this host: create it by `groupadd"),
+        ),
+        (map! {"state_output" => "tersee"}, Some("option 'state_output' is invalid: expected full, ")),
         (map! {"key_pass" => "sdb://x"}, Some("option 'key_pass': ")),
     ] {
         let found = failures(options.clone());

@@ -27,6 +27,9 @@ pub fn check(config: &MinionConfig) -> Vec<Finding> {
     findings.extend(configuration(config));
     findings.extend(parts(config));
     findings.extend(host(config));
+    if config.is_local() {
+        findings.extend(brine_check::repositories(&config.opts, &config.cachedir));
+    }
     findings
 }
 
@@ -60,6 +63,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::refused(error)),
     }
+    findings.extend(brine_check::words(&config.opts));
     findings.extend(brine_check::renderer(&config.renderer, |name| {
         brine_context::custom::may_have(config, "renderers", name)
     }));
