@@ -74,6 +74,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn glued_parentheses_in_targets_are_refused() {
+        for (target, word) in [
+            ("( web* or db* )", None),
+            ("G@os:Debian and not ( web1 or web2 )", None),
+            ("E@(web|db)1", None),
+            ("( E@(web|db)1 or N@webs )", None),
+            ("(web*)", Some("(web*)")),
+            ("(web1 or web2)", Some("(web1")),
+            ("( web1 or web2)", Some("web2)")),
+            ("G@os:Debian and not (web1)", Some("(web1)")),
+            ("not(web1)", Some("not(web1)")),
+            ("web* and (N@webs)", Some("(N@webs)")),
+            ("( web* or G@os:Debian)", Some("G@os:Debian)")),
+            ("N@glued", Some("(web1")),
+        ] {
+            let groups = map! {"webs" => "web*", "glued" => "(web1 or web2)"};
+            let reasons = ineffective(&list![map! {target => list!["test.ping"]}], &groups);
+            match word {
+                None => assert_eq!(reasons, Vec::<String>::new(), "{target}"),
+                Some(word) => {
+                    assert_eq!(reasons.len(), 1, "{target}: {reasons:?}");
+                    for part in [word, "a parenthesis needs a blank before and after it"] {
+                        assert!(reasons[0].contains(part), "{target}: {reasons:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn entries_that_permit_nothing_are_named() {
         for (entries, expected) in [
             (list!["test.*", "@runner", "@jobs", "@options"], ""),
