@@ -127,6 +127,18 @@ async fn minions_are_selected_and_commands_confirmed() {
     enter(&browser, "Function", "cmd.run");
     enter(&browser, "Arguments", "'echo same'");
     wait_for_text(&browser, "Run a command, a string");
+    // Offers have a line of documentation.
+    let offers = |value: &str, line: &str| {
+        browser.until(&format!(
+            "[...document.querySelectorAll('datalist option')].some((one) => one.value === '{value}' && one.label.includes('{line}'))"
+        ));
+    };
+    enter(&browser, "Function", "cmd.ru");
+    offers("cmd.run", "Run a command, a string");
+    enter(&browser, "Function", "cmd.run");
+    enter(&browser, "Arguments", "cw");
+    offers("cwd=", "Working directory");
+    enter(&browser, "Arguments", "'echo same'");
     click(&browser, "form button", "Run");
     wait_for_text(&browser, "2 done, 0 failed, 0 waiting of 2 minions");
     // Equal returns are one row.

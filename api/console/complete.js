@@ -28,20 +28,30 @@ export function slsNames(paths) {
 }
 
 let lists = 0;
+/** Firefox shows the label of an offer in place of its value, others beside it. */
+const IN_PLACE = /firefox/i.test(navigator.userAgent);
 
-/** Offers names for an input: `names()` returns all, `part` the part of the text that is completed. */
-export function offer(input, names, part = (text) => ['', text]) {
+/** Returns the first sentence of a documentation. */
+const sentence = (text) => clip(String(text ?? '').split(/\n\s*\n|\.\s/, 1)[0].trim(), 120);
+
+/**
+ * Offers names for an input: `names()` returns all, `part` the part of the text that is completed, `notes()` their
+ * documentation by name.
+ */
+export function offer(input, names, part = (text) => ['', text], notes = () => null) {
   const options = h('datalist', { id: `offer-${++lists}` });
   input.setAttribute('list', options.id);
   input.setAttribute('autocomplete', 'off');
   const update = async () => {
     const [before, word] = part(input.value);
     // Names that hide characters are not what they seem.
-    const found = ((await names()) ?? []).filter((name) => shown(name) === name);
+    const [all, lines] = await Promise.all([names(), notes()]);
+    const label = (name) => (lines?.[name] ? (IN_PLACE ? `${name} – ` : '') + shown(sentence(lines[name])) : null);
+    const found = (all ?? []).filter((name) => shown(name) === name);
     const needle = word.toLowerCase();
     const first = found.filter((name) => name.toLowerCase().startsWith(needle));
-    const rest = needle ? found.filter((name) => !name.toLowerCase().startsWith(needle) && name.toLowerCase().includes(needle)) : [];
-    fill(options, [...first, ...rest].slice(0, SHOWN).map((name) => h('option', { value: before + name })));
+    const rest = found.filter((name) => name.toLowerCase().indexOf(needle) > 0);
+    fill(options, [...first, ...rest].slice(0, SHOWN).map((name) => h('option', { value: before + name, label: label(name) })));
   };
   input.addEventListener('input', update);
   input.addEventListener('focus', update);
@@ -53,18 +63,27 @@ export class Completion {
   constructor({ fun, args, minion, signal }) {
     Object.assign(this, { fun, args, minion, signal });
     this.help = h('details', { class: 'card help', hidden: true });
-    this.options = [offer(fun, () => this.functions()),
+    this.options = [offer(fun, () => this.functions(), undefined, () => this.lines()),
       // The last word of the arguments is completed.
       offer(args, () => this.words(), (text) => {
         const at = text.lastIndexOf(' ') + 1;
         return [text.slice(0, at), text.slice(at)];
-      })];
+      }, () => this.notes)];
     this.parameters = [];
+    this.notes = {};
   }
 
   functions() {
     const id = this.minion();
     return id ? once(`functions ${id}`, () => call(id, 'sys.list_functions', [], this.signal)) : [];
+  }
+
+  /** Returns the documentation of the functions of the module that is typed. */
+  lines() {
+    const [module, name] = this.fun.value.trim().split('.');
+    const id = this.minion();
+    if (!id || name === undefined) return null;
+    return once(`docs ${module}`, () => call(id, 'sys.doc', [module], this.signal));
   }
 
   async words() {
@@ -86,16 +105,19 @@ export class Completion {
     if (this.fun.value.trim() !== name) return;
     const { args = [], defaults = [] } = spec?.[name] ?? {};
     const names = args ?? [];
+    const text = String(doc?.[name] ?? '').trim();
+    // A paragraph below the name of the argument, or a sentence after it.
+    const note = (parameter) => new RegExp(`(?:^|\\n) *${parameter}\\n +(\\S[^]*)|(?:^|\\s)${parameter}: (\\S[^]*)`).exec(text)?.slice(1).find(Boolean);
     const required = names.length - (defaults?.length ?? 0);
     this.parameters = names.map(String);
+    this.notes = Object.fromEntries(this.parameters.map((parameter) => [`${parameter}=`, note(parameter)]));
     const insert = (parameter) => {
       this.args.value = `${this.args.value.trimEnd()} ${parameter}=`.trimStart();
       this.args.focus();
     };
-    const chips = names.map((parameter, i) => h('button', { type: 'button', class: 'chip', title: i < required ? 'required' : 'optional', onclick: () => insert(parameter) },
+    const chips = names.map((parameter, i) => h('button', { type: 'button', class: 'chip', title: `${i < required ? 'required' : 'optional'}. ${sentence(this.notes[`${parameter}=`])}`, onclick: () => insert(parameter) },
       clip(parameter, 60), i >= required && h('span', { class: 'dim' }, `=${clip(typeof defaults[i - required] === 'string' ? JSON.stringify(defaults[i - required]) : python(defaults[i - required]), 40)}`)));
-    const text = String(doc?.[name] ?? '').trim();
-    fill(this.help, h('summary', null, h('strong', null, name), ' ', h('span', { class: 'dim' }, clip(text.split(/\n\s*\n/, 1)[0], 200))),
+    fill(this.help, h('summary', null, h('strong', null, name), ' ', h('span', { class: 'dim' }, sentence(text))),
       chips.length > 0 && h('p', { class: 'chips' }, chips), text && block(text, 6000));
     this.help.hidden = false;
   }

@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 100;
 pub struct System {
     /// The operating system and its release.
     pub os: String,
-    /// The version of the minion.
+    /// The version of Salt, or of Brine with that of Salt which it stands for.
     pub version: String,
     /// The first address that is not the host's own.
     pub address: String,
@@ -57,8 +57,29 @@ impl System {
         let address = addresses.map(ToString::to_string).find(|one| !one.starts_with("127."));
         System {
             os: format!("{} {}", text("os"), text("osrelease")).trim().to_owned(),
-            version: text("saltversion"),
+            version: match (text("brineversion"), text("saltversion")) {
+                (own, salt) if own.is_empty() => salt,
+                (own, salt) => format!("Brine {own} (Salt {salt})"),
+            },
             address: address.unwrap_or_default().chars().take(MAX_TEXT).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    #[test]
+    fn minions_of_brine_have_both_versions() {
+        for (grains, expected) in [
+            (map! {"saltversion" => "3006.9"}, "3006.9"),
+            (map! {"saltversion" => "3008.3", "brineversion" => "0.1.0"}, "Brine 0.1.0 (Salt 3008.3)"),
+            (map! {"brineversion" => Value::Nil}, ""),
+        ] {
+            assert_eq!(System::of(&grains).version, expected, "{grains:?}");
         }
     }
 }
