@@ -380,7 +380,7 @@ fn missing_and_invalid_configurations_are_reported() {
     ");
     fs::write(master.path("master"), "max_minions: many\n").unwrap();
     assert_snapshot!(master.key("-l acc", "").replace(&directory, "ETC/"), @r"
-    ! salt-key: ETC/master:1: option 'max_minions': expected a non-negative integer, got str
+    ! salt-key: ETC/master:1: option 'max_minions': expected a non-negative integer, got 'many'
     -> 1
     ");
     fs::write(master.path("file"), "").unwrap();

@@ -18,7 +18,7 @@ async fn startup_errors_of_a_master_are_reported_in_one_sentence() {
     assert!(report.contains(&system.path("cache").display().to_string()), "{report}");
 
     for (text, expected) in [
-        ("worker_threads: many\n", "master:1: option 'worker_threads': expected a non-negative integer, got str"),
+        ("worker_threads: many\n", "master:1: option 'worker_threads': expected a non-negative integer, got 'many'"),
         ("a: b: c\n", "master:1: mapping values are not allowed in this context"),
         (
             "root_dir: ROOT\nreactor: 5\n",

@@ -53,6 +53,9 @@ impl YamlError {
                 if self.context.as_ref().is_some_and(|context| context.what.contains("anchor")) { '&' } else { '*' };
             return Some(format!("text that begins with '{sign}' must be quoted, as in '*':"));
         }
+        if is("found conflicting ID") {
+            return Some("a mapping has this key twice: remove one, or merge what is below them".to_owned());
+        }
         if is("mapping values are not allowed") {
             return Some(self.no_mapping(&lines));
         }

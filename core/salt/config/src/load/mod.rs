@@ -81,12 +81,14 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// A file is not YAML.
-    #[error("{path}:{}: {}\n{}", .error.line, .error.message, .error.snippet())]
+    #[error("{path}:{}: {}\n{}{hint}", .error.line, .error.message, .error.snippet())]
     Yaml {
         /// The path of the file.
         path: PathBuf,
         /// The position and the message.
         error: Box<YamlError>,
+        /// A line with the usual cause; empty if it is unknown.
+        hint: String,
     },
     /// A file is YAML, but not a mapping.
     #[error("{path}: the configuration is invalid: expected a mapping of option to value, got {got}")]
@@ -170,6 +172,11 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
 }
 
 /// Builds a configuration from the given options; `files` are their sources, for error messages.
+/// Whether an option is a number or a boolean, by the description of its type.
+fn is_number(expected: &str) -> bool {
+    ["number", "integer", "boolean", "seconds", "port"].iter().any(|word| expected.contains(word))
+}
+
 fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let wrong = |bad: &BadOption| {
         // The last file with the option takes precedence.
@@ -183,7 +190,10 @@ fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, 
             expected: bad.error.expected,
             got: match (number, given.get(bad.name)) {
                 (Some(number), _) => number.to_string(),
-                (None, Some(word)) if bad.error.got == ANOTHER_WORD => format!("'{word}'"),
+                // Words and numbers are no secrets.
+                (None, Some(Value::Str(word))) if bad.error.got == ANOTHER_WORD || is_number(bad.error.expected) => {
+                    format!("'{word}'")
+                }
                 _ => bad.error.got.to_owned(),
             },
         }
@@ -224,8 +234,10 @@ fn files(directory: &Path, name: &str) -> Result<Vec<File>, ConfigError> {
 
 fn read(path: PathBuf) -> Result<File, ConfigError> {
     let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
-    let located = brine_yaml::load_located(&text)
-        .map_err(|error| ConfigError::Yaml { path: path.clone(), error: Box::new(error) })?;
+    let located = brine_yaml::load_located(&text).map_err(|error| {
+        let hint = error.hint(&text).map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+        ConfigError::Yaml { path: path.clone(), error: Box::new(error), hint }
+    })?;
     match &located.value {
         Value::Map(_) | Value::Nil => Ok(File { path, located }),
         other => Err(ConfigError::NotAMapping { path, got: other.type_name() }),

@@ -99,7 +99,7 @@ fn errors_name_file_and_line() {
     for (files, message) in [
         (
             &[("master", "a.b: 1\nworker_threads: many\n")][..],
-            "/master:2: option 'worker_threads': expected a non-negative integer, got str",
+            "/master:2: option 'worker_threads': expected a non-negative integer, got 'many'",
         ),
         (
             &[("master", ""), ("master.d/x.conf", "\nfile_roots: /srv\n")],
@@ -118,7 +118,16 @@ fn errors_name_file_and_line() {
             &[("master", "worker_threads: -1\n")],
             "/master:1: option 'worker_threads': expected a non-negative integer, got -1",
         ),
-        (&[("master", "a: b: c\n")], "/master:1: mapping values are not allowed in this context\na: b: c\n    ^"),
+        (
+            &[("master", "a: b: c\n")],
+            "/master:1: mapping values are not allowed in this context\na: b: c\n    ^\n  hint: a value that contains a colon \
+             and a space must be quoted",
+        ),
+        (
+            &[("master", "a: 1\na: 2\n")],
+            "/master:2: found conflicting ID 'a'\na: 2\n^\n  hint: a mapping has this key twice: remove one, or merge what is \
+             below them",
+        ),
     ] {
         let (loaded, path) = master(files);
         let text = loaded.unwrap_err().to_string();
