@@ -1,8 +1,10 @@
 //! What people need beside Salt's messages about SLS files and failed states: the line, and what to write.
 
 use brine_context::Context;
+use brine_function::Function;
 use brine_sls::compile::Chunk;
 use brine_sls::lines;
+use brine_target::TargetKind;
 use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 
@@ -10,7 +12,7 @@ use crate::result_fields::text;
 use crate::source::written;
 
 /// Parts of messages about the structure of SLS files, and what to write.
-const STRUCTURE: [(&str, &str); 10] = [
+const STRUCTURE: [(&str, &str); 15] = [
     ("is not formed as a list", "the arguments of a state are a list: write a dash before each, as in '- name: value'"),
     ("Include Declaration in SLS", "the names of included SLS files are a list: write a dash before each"),
     ("needs to be formed as a list", "write a list below it, each item with a dash, as in '- require: [{pkg: nginx}]'"),
@@ -23,6 +25,20 @@ const STRUCTURE: [(&str, &str); 10] = [
     ("has whitespace, a function with whitespace", "write a colon and a space after the name of an argument"),
     ("contains a short declaration", "remove the colon, or write arguments below it"),
     ("is not formed as a string", "quote it"),
+    ("are not formed as a list (got ", "write the SLS files below the target, a dash before each, as in '- webserver'"),
+    (
+        "are not formatted as a dict",
+        "the order is environment, target, SLS files: 'base:', then \"  'web*':\", then '    - webserver'",
+    ),
+    ("not to a dict", "a top file begins with an environment, such as 'base:'"),
+    (
+        "Recursive requisites were found",
+        "each of these states waits for another one of them: remove one of the requisites",
+    ),
+    (
+        "does not render to a dictionary",
+        "an SLS file is a mapping: 'id:', then '  file.managed:', then a list of arguments",
+    ),
     ("is not formatted as a dictionary", "a state is an id with a function below it: 'id:', then '  file.managed:'"),
 ];
 
@@ -33,8 +49,9 @@ pub(crate) fn of_structure(context: &Context, saltenv: &str, errors: Vec<String>
             return error;
         }
         let place = place(context, saltenv, &error).unwrap_or_default();
-        let hint = STRUCTURE.iter().rev().find(|(part, _)| error.contains(part));
-        let hint = hint.map(|(_, hint)| format!("\n  hint: {hint}")).unwrap_or_default();
+        let hint = STRUCTURE.iter().rev().find(|(part, _)| error.contains(part)).map(|(_, hint)| (*hint).to_owned());
+        let hint = hint.or_else(|| of_names(context, &error));
+        let hint = hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
         match error.split_once("\n  hint: ") {
             Some((message, own)) => format!("{message}{place}\n  hint: {own}"),
             None if hint.is_empty() => error,
@@ -42,6 +59,19 @@ pub(crate) fn of_structure(context: &Context, saltenv: &str, errors: Vec<String>
         }
     };
     errors.into_iter().map(advised).collect()
+}
+
+/// Returns the names that an error is about: of environments and kinds of targets.
+fn of_names(context: &Context, error: &str) -> Option<String> {
+    if error.starts_with("No matching salt environment for environment '") {
+        let known = context.minion.files.environments().ok().filter(|known| !known.is_empty())?;
+        return Some(format!("the file server has the environments {}", known.join(", ")));
+    }
+    let (before, _) = error.split_once("' is not a target type")?;
+    let kinds: Vec<&str> = TargetKind::ALL.iter().map(|kind| kind.name()).collect();
+    let near =
+        nearest(before.rsplit('\'').next()?, kinds.iter().copied()).map(|near| format!("did you mean '{near}'? "));
+    Some(format!("{}the kinds of targets are {}", near.unwrap_or_default(), kinds.join(", ")))
 }
 
 /// Returns the line with the place that an error names: the id and the SLS.
@@ -77,9 +107,11 @@ fn referenced(text: &str, id: &str, error: &str) -> Option<usize> {
 /// What to do about a missing directory.
 const MAKE_DIRECTORIES: &str = "write 'makedirs: True', or create the directory by another state and require it";
 /// Parts of the comments of failed states, the arguments that the state must have, and what to do.
-const FAILURES: [(&str, &str, &str); 5] = [
+const FAILURES: [(&str, &str, &str); 7] = [
     ("Parent directory not present", "makedirs", MAKE_DIRECTORIES),
     ("No directory to create", "makedirs", MAKE_DIRECTORIES),
+    ("Invalid mode: ", "mode", "a mode has octal digits, from 0 to 7; quote it, as in '0644'"),
+    ("Specified template format ", "template", "write a renderer of templates, such as jinja, or leave out 'template'"),
     ("for symlink is not present", "makedirs", MAKE_DIRECTORIES),
     ("is not available", "user", "a state that creates it, user.present or group.present, must be required"),
     ("The named service ", "enable", "a state that installs it, such as pkg.installed, must be required"),
@@ -99,11 +131,19 @@ pub(crate) fn to_comment(context: &Context, chunk: &Chunk, takes: impl Fn(&str) 
         .find(|(part, argument, _)| comment.contains(part) && takes(argument) && is_of_owner(part));
     let hint = match known {
         Some((.., hint)) => Some((*hint).to_owned()),
-        None => missing_source(context, chunk, &comment),
+        None => missing_source(context, chunk, &comment).or_else(|| unknown_function(context, &comment)),
     };
     if let Some(hint) = hint.filter(|_| result.get("comment").is_some_and(|comment| comment.as_str().is_some())) {
         result.insert("comment".into(), format!("{}\n  hint: {hint}", comment.trim_end_matches('\n')).into());
     }
+}
+
+/// Returns the function that is meant by an unknown one of `module.run`.
+fn unknown_function(context: &Context, comment: &str) -> Option<String> {
+    let (_, names) = comment.split_once("Unavailable function")?;
+    let name = names.trim_start_matches('s').trim_start_matches(": ").split([',', ' ']).next()?.trim_end_matches('.');
+    let near = nearest(name, context.minion.functions.iter().map(Function::full_name))?;
+    Some(format!("did you mean '{near}'?"))
 }
 
 /// Returns what to do about a source that is not on the file server.

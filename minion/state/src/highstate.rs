@@ -133,6 +133,7 @@ impl StateRun {
         if top.errors.is_empty() {
             top.add(self.master_tops(), of_minion::master_tops_first(&self.context.opts()));
         }
+        top.errors = self.advised(top.errors);
         top
     }
 

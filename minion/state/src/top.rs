@@ -184,7 +184,13 @@ fn unmatched(state_top: &str, sections: &Sections, id: &str, nodegroups: &Map) -
     let wrong = sections.values().flatten().filter_map(|(target, items)| {
         let items = items.as_list().unwrap_or_default();
         let kind = items.iter().rev().find_map(|item| item.get("match")).map(ToString::to_string);
-        senseless(&target.to_string(), kind.as_deref().unwrap_or("compound"), nodegroups)
+        let target = target.to_string();
+        senseless(&target, kind.as_deref().unwrap_or("compound"), nodegroups).or_else(|| {
+            // Without a kind it is a compound target, of which this is a glob of ids.
+            let is_pair = kind.is_none() && target.contains(':') && !target.contains(['@', ' ', '/']);
+            is_pair
+                .then(|| format!("'{target}' is taken for ids: below it write '- match: grain', or write 'G@{target}'"))
+        })
     });
     let mut message = format!("No target of the top file '{state_top}' matches the minion '{id}': {shown}{more}");
     for wrong in wrong.take(SHOWN) {

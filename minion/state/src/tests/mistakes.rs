@@ -92,6 +92,25 @@ fn mistakes_in_sls_files_are_answered_with_place_and_remedy() {
             &["Invalid requisite type 'test.nop'", "did you mean 'test'?"],
         ),
         ("include: x\na: test.nop\n", &["Include Declaration in SLS t", "--> t.sls:1", "write a dash before each"]),
+        ("- a\n- b\n", &["does not render to a dictionary", "an SLS file is a mapping"]),
+        (
+            "a:\n  test.nop:\n    - require:\n      - test: b\nb:\n  test.nop:\n    - require:\n      - test: a\n",
+            &["Recursive requisites were found", "remove one of the requisites"],
+        ),
+        (
+            "b: test.nop\na:\n  test.nop:\n    - requires:\n      - test: b\n",
+            &["unknown argument 'requires' of test.nop (t.sls:4): did you mean 'require'?"],
+        ),
+        ("b: test.nop\na:\n  test.nop:\n    - onchange:\n      - test: b\n", &["(t.sls:4): did you mean 'onchanges'?"]),
+        (
+            "/nonexistent/y:\n  file.managed:\n    - mode: 999\n    - contents: a\n",
+            &["Invalid mode: 999", "octal digits"],
+        ),
+        (
+            "/tmp/nonexistent-y:\n  file.managed:\n    - contents: a\n    - template: jinjaa\n",
+            &["Specified template format jinjaa", "a renderer of templates, such as jinja"],
+        ),
+        ("a:\n  module.run:\n    - test.png: []\n", &["Unavailable function: test.png.", "did you mean 'test.ping'?"]),
         // Names.
         (
             "include:\n  - helo\na: test.nop\n",
@@ -145,7 +164,18 @@ fn mistakes_in_top_files_are_answered() {
         ("base:\n  *:\n    - hello\n", &["Rendering the top file 'top.sls'", "--> top.sls:2", "as in '*':"][..]),
         ("base:\n\t'*':\n    - hello\n", &["--> top.sls:2", "line 2 is indented with a tab"]),
         ("base:\n  '*'\n    - hello\n", &["Rendering the top file", "--> top.sls:", "hint: "]),
-        ("base:\n  '*': hello\n", &["not formed as a list"]),
+        ("base:\n  '*': hello\n", &["not formed as a list", "a dash before each"]),
+        ("base:\n  - '*': [hello]\n", &["not formatted as a dict", "the order is environment, target, SLS files"]),
+        ("- base\n", &["not to a dict", "begins with an environment, such as 'base:'"]),
+        (
+            "base:\n  'os:Debian':\n    - match: grian\n    - hello\n",
+            &["'grian' is not a target type", "did you mean 'grain'? the kinds of targets are glob, "],
+        ),
+        (
+            "base:\n  'os:NoSuch':\n    - hello\n",
+            &["No target of the top file", "below it write '- match: grain', or write 'G@os:NoSuch'"],
+        ),
+        ("prod:\n  '*':\n    - hello\n", &["environment 'prod'", "the file server has the environments base"]),
         ("base:\n  'web*':\n    - hello\n", &["No target of the top file 'top.sls' matches the minion", "'web*'"]),
         ("base:\n  '*':\n    - helo\n", &["No matching sls found for 'helo'", "did you mean 'hello'?"]),
         (
@@ -155,7 +185,7 @@ fn mistakes_in_top_files_are_answered() {
         ("base:\n  'G@osDebian':\n    - hello\n", &["No target", "expected a key and a value with ':' between them"]),
         ("base:\n  'g@os:Debian':\n    - hello\n", &["No target", "did you mean 'G@'?"]),
         ("base:\n  'osDebian':\n    - match: grain\n    - hello\n", &["No target", "expected a key and a value"]),
-        ("'*':\n  - hello\n", &["not formatted as a dict"]),
+        ("'*':\n  - hello\n", &["not formatted as a dict", "the order is environment"]),
         ("base:\n  '{{ nope }}':\n    - hello\n", &["Rendering the top file", "'nope' is undefined", "--> top.sls:2"]),
     ] {
         let found = returned(&[("top.sls", top), ("hello.sls", "h: test.nop")], "state.highstate", &[]);

@@ -10,7 +10,7 @@ use brine_context::{Context, StateContext};
 use brine_function::{Function, Param};
 use brine_sls::compile::{Chunk, RequisiteKind};
 use brine_sls::lines;
-use brine_text::nearest::nearest;
+use brine_text::nearest::{nearest, nearest_within};
 use brine_value::Value;
 
 use crate::own_args::OWN_ARGS;
@@ -22,7 +22,7 @@ pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chu
     if !function.takes_keywords() || context.minion.custom.has("states", &full) {
         return Vec::new();
     }
-    let Some(further) = known::further(&full) else { return Vec::new() };
+    let Some(further) = known::further(&full) else { return misspelt_requisites(context, &full, chunk) };
     let watching = context.minion.states.get(&format!("{}.mod_watch", chunk.state));
     let named = |function: &Function<StateContext>| {
         function.params().iter().filter(|param| param.is_named()).map(|param| param.name)
@@ -45,6 +45,23 @@ pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chu
         found.push(format!("unknown argument '{name}' of {full}{place}: {hint}"));
     }
     found
+}
+
+/// Returns a message about each argument that can only be a misspelt requisite, of a function that accepts any argument.
+fn misspelt_requisites(context: &Context, full: &str, chunk: &Chunk) -> Vec<String> {
+    let meant = |name: &str| {
+        let kinds = RequisiteKind::ALL.into_iter().map(RequisiteKind::name).filter(|kind| kind.len() > 5);
+        nearest_within(name, kinds, 1).filter(|_| !is_of_engine(name))
+    };
+    // The value of a requisite is a list of mappings.
+    let is_requisite = |value: &Value| value.as_list().is_some_and(|all| all.iter().any(|one| one.as_map().is_some()));
+    let found = chunk.args.iter().filter(|(_, value)| is_requisite(value)).filter_map(|(name, _)| {
+        let name = name.as_str()?;
+        let near = meant(name)?;
+        let place = place(context, chunk, name).map(|place| format!(" ({place})")).unwrap_or_default();
+        Some(format!("unknown argument '{name}' of {full}{place}: did you mean '{near}'?"))
+    });
+    found.collect()
 }
 
 /// Whether neither a state function nor the state engine knows an argument. Functions that accept any know all.

@@ -202,7 +202,8 @@ const ENVIRONMENTS: &[(&str, &str)] = &[
 
 #[test]
 fn all_environments_are_merged_unless_one_is_requested() {
-    let missing = "Specified SLS 'gone*' in environment 'base' is not available on the salt master";
+    let missing = "Specified SLS 'gone*' in environment 'base' is not available on the salt master\n  hint: neither gone*.sls \
+                   nor gone*/init.sls is below the pillar_roots of this environment";
     let base = map! {"from" => map! {"base" => 1}, "list" => list![1], "_errors" => list![missing]};
     for (opts, pillarenv, id, expected) in [
         (
@@ -261,7 +262,8 @@ fn include_errors_repeat_as_in_salt() {
         ("base/b.sls", "top: 1\n"),
     ];
     let bad = "Rendering SLS 'a.bad' failed. Please see master log for details.\n  --> a/bad.sls:1";
-    let nope = "Specified SLS 'nope' in environment 'base' is not available on the salt master";
+    let nope = "Specified SLS 'nope' in environment 'base' is not available on the salt master\n  hint: neither nope.sls nor \
+                nope/init.sls is below the pillar_roots of this environment";
     let expected = map! {"top" => 1, "b" => 1, "c" => 1, "_errors" => list![bad, bad, nope]};
     assert_eq!(Master::new(&files, map! {}).of("m"), expected);
 }

@@ -101,8 +101,10 @@ impl<'a> Tree<'a> {
             let has_directories =
                 self.source.roots.get(environment.name).is_some_and(|directories| !directories.is_empty());
             if has_directories && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
+                let [file, directory] = top::candidates(sls);
                 self.errors.push(format!(
-                    "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
+                    "Specified SLS '{sls}' in environment '{}' is not available on the salt master\n  hint: neither {file} nor \
+                     {directory} is below the pillar_roots of this environment",
                     environment.name
                 ));
             }
@@ -112,7 +114,9 @@ impl<'a> Tree<'a> {
             Ok(Some(Value::Map(data))) => data,
             Ok(None | Some(Value::Nil)) => return Map::new(),
             Ok(Some(_)) => {
-                self.errors.push(format!("SLS '{sls}' does not render to a dictionary"));
+                self.errors.push(format!(
+                    "SLS '{sls}' does not render to a dictionary\n  hint: a pillar file is a mapping, as 'key: value'"
+                ));
                 return Map::new();
             }
             Err(error) => {

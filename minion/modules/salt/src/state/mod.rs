@@ -323,6 +323,10 @@ fn run_low(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallEr
     ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
 }
 
+/// The comment on a highstate that nothing assigns states to.
+const WITHOUT_TOP: &str = "No Top file or master_tops data matches found. Please see master log for details.\n  hint: no \
+                           top file assigns SLS files: write top.sls in file_roots, or name SLS files, as in state.apply webserver";
+
 /// Applies the states of a top file for this minion.
 fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
     let options = Options { state_top, ..options(context, kwargs)? };
@@ -334,8 +338,7 @@ fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Res
     match of_top(&run) {
         Ok(TopData::Nothing(reason)) => {
             context.set_retcode(2);
-            let without = "No Top file or master_tops data matches found. Please see master log for details.";
-            Ok(no_states(reason.as_deref().unwrap_or(without)).into())
+            Ok(no_states(reason.as_deref().unwrap_or(WITHOUT_TOP)).into())
         }
         Ok(TopData::High(high)) if high.states.is_empty() && high.extend.is_empty() && high.exclude.is_empty() => {
             context.set_retcode(2);
