@@ -4,6 +4,8 @@
 //! below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) are items of the same list.
 
 use brine_function::Args;
+use brine_target::TargetKind;
+use brine_text::nearest::nearest;
 use brine_value::{FromValue, Map, Value};
 use brine_yaml::Located;
 use brine_yaml::untrusted::Placeholders;
@@ -241,6 +243,12 @@ fn local(
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
     let tgt_type = take(name, named, "tgt_type")?;
     let tgt_type = tgt_type.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
+    let is_word = tgt_type.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    if let Some(error) = tgt_type.parse::<TargetKind>().err().filter(|_| is_word) {
+        let near = nearest(&tgt_type, TargetKind::ALL.iter().map(|kind| kind.name()));
+        let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+        return Err(format!("'tgt_type' of '{name}' is invalid: {error}{near}"));
+    }
     let ret = take::<Vec<String>>(name, named, "ret")?.unwrap_or_default().join(",");
     let metadata = named.shift_remove("metadata");
     // As the reactor does not wait for returns, the timeouts of a waiting client are ignored.

@@ -159,7 +159,7 @@ impl Arguments {
     fn count(&self, name: &str, value: &Value) -> Result<usize, String> {
         usize::from_value(value)
             .filter(|count| *count > 0)
-            .ok_or_else(|| self.invalid(name, "expected an integer above 0"))
+            .ok_or_else(|| self.invalid(name, format!("expected an integer above 0, got '{value}'")))
     }
 
     fn by(&mut self) -> Result<GroupBy, String> {

@@ -285,7 +285,7 @@ fn invalid_rules_are_reported_and_the_others_are_used() {
         ("x: {rule.count: [{tag: a}, {count: 2}, {react: /x}]}", "1: 'x' needs 'within'"),
         (
             "x: {rule.count: [{tag: a}, {count: 0}, {within: 1}, {react: /x}]}",
-            "1: 'count' of 'x': expected an integer above 0",
+            "1: 'count' of 'x': expected an integer above 0, got '0'",
         ),
         (
             "x: {rule.count: [{tag: 5}, {count: 1}, {within: 1}, {react: /x}]}",

@@ -88,6 +88,11 @@ fn errors_name_file_and_line() {
         ("- a", 1, "the rendered SLS is invalid: expected a mapping of ids to reactions, got list"),
         ("\na:\n  local.test.ping: []", 3, "'local.test.ping' needs a target: add `- tgt: '*'` or another one"),
         (
+            "a:\n  local.test.ping:\n    - tgt: 'os:x'\n    - tgt_type: grian",
+            2,
+            "'tgt_type' of 'local.test.ping' is invalid: 'grian' is not a target type: did you mean 'grain'?",
+        ),
+        (
             "a:\n  remote.test.ping: []",
             2,
             "'remote' in 'remote.test.ping' is not a type of reaction: expected local, runner, wheel or caller",

@@ -178,6 +178,14 @@ impl RunnerCalls {
             })
     }
 
+    /// Returns the function with the name most similar to an unknown one.
+    pub fn nearest(&self, kind: Kind, function: &str) -> Option<String> {
+        may_block(|| match kind {
+            Kind::Runner => self.runners.nearest(function),
+            Kind::Wheel => self.wheels.nearest(function),
+        })
+    }
+
     /// Returns an argument of a call by its name, also if it is given by position to a built-in function.
     pub fn argument<'a>(&self, kind: Kind, function: &str, args: &'a Args, name: &str) -> Option<&'a Value> {
         let position = || match kind {

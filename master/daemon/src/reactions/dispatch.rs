@@ -34,10 +34,12 @@ impl Dispatch for MasterDispatch {
         if known {
             Ok(())
         } else {
+            let (fun, is_wheel) = (reaction.fun(), matches!(reaction, Reaction::Wheel { .. }));
+            let near = self.calls.nearest(if is_wheel { Kind::Wheel } else { Kind::Runner }, fun);
+            let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
             Err(DispatchError::permanent(format!(
-                "'{}' is not available: `salt-run doc.{}` lists the available functions",
-                reaction.fun(),
-                if matches!(reaction, Reaction::Wheel { .. }) { "wheel" } else { "runner" }
+                "'{fun}' is not available: `salt-run doc.{}` lists the available functions{near}",
+                if is_wheel { "wheel" } else { "runner" }
             )))
         }
     }

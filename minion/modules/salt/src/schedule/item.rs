@@ -70,7 +70,9 @@ pub(super) fn build(name: &str, kwargs: &Map, names_time: impl Fn(&str) -> bool)
     for when in whens {
         let when = when.to_string();
         if !names_time(&when) && dates::parse(&when, brine_clock::now().date()).is_none() {
-            return Err(format!("Schedule item {when} for \"when\" in invalid."));
+            return Err(format!(
+                "Schedule item {when} for \"when\" in invalid. Write a time, such as 5:00pm, Monday 5:00pm or 2026-11-20 17:00."
+            ));
         }
     }
     for option in COPIED_OPTIONS {
@@ -97,7 +99,10 @@ mod tests {
                 map! {"function" => "f", "job_kwargs" => list![]},
                 "job_kwargs is not a dict. please correct and try again.",
             ),
-            (map! {"function" => "f", "when" => list!["5pm", "soon"]}, "Schedule item soon for \"when\" in invalid."),
+            (
+                map! {"function" => "f", "when" => list!["5pm", "soon"]},
+                "Schedule item soon for \"when\" in invalid. Write a time, such as 5:00pm, Monday 5:00pm or 2026-11-20 17:00.",
+            ),
             (
                 map! {"function" => "f", "when" => "5pm", "cron" => "x"},
                 "Unable to use \"when\" and \"cron\" options together.  Ignoring.",
