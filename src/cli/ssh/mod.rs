@@ -22,6 +22,7 @@ use brine_ssh::roster::direct::{self, Found};
 use brine_ssh::roster::{Host, RosterOptions};
 use brine_ssh::{Call, Caller, MasterData, MasterMine, Mine, Multiplexing, Programs, Reply};
 use brine_target::TargetKind;
+use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
 use indexmap::IndexMap;
@@ -124,6 +125,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             "No hosts found with target {target} of type {kind} in {}",
             options.file.display()
         ));
+        if kind == TargetKind::Glob.name() {
+            let all = direct::hosts(&options, &Value::from("*"), TargetKind::Glob, &functions);
+            let ids: Vec<String> = match all {
+                Ok(Found::Known(hosts)) => hosts.into_keys().map(|id| id.to_string()).collect(),
+                _ => Vec::new(),
+            };
+            if let Some(near) = nearest(&target, ids) {
+                print_plain_error(format_args!("'{target}' matches no host: did you mean '{near}'?"));
+            }
+        }
         // Salt's `--hosts` succeeds.
         let is_list = arguments.hosts && config.salt_exit_status;
         return Ok(if is_list { ExitCode::SUCCESS } else { ExitCode::FAILURE });

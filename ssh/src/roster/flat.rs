@@ -43,6 +43,9 @@ pub(super) fn render_source(
     let renderer = brine_config::opts::shared::renderer(&options.opts);
     let context =
         RenderContext { name: &name, saltenv: "base", renderer: &renderer, variables: &variables, host: functions };
-    render_sls(source, &context)
-        .map_err(|error| RosterError::Invalid { path: path.to_owned(), reason: error.to_string() })
+    render_sls(source, &context).map_err(|error| {
+        // Errors of Jinja show the lines around.
+        let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
+        RosterError::Invalid { path: path.to_owned(), reason: format!("{line}{}", error.message()) }
+    })
 }

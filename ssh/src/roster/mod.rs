@@ -293,7 +293,15 @@ fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> 
     }
     let mut all = options.defaults.clone();
     all.extend(fields);
-    let wrong = |name: &str, value: &Value| format!("'{name}' of {id}: unexpected {}", value.type_name());
+    let wrong = |name: &str, value: &Value| {
+        let expected = match name {
+            "port" | "timeout" => "a number",
+            "minion_opts" | "grains" => "a mapping",
+            "ssh_options" => "a list",
+            _ => "a text",
+        };
+        format!("'{name}' of {id}: expected {expected}, got {}", brine_value::python::repr(value))
+    };
     let text = |name: &str| match all.get(name) {
         None | Some(Value::Nil) => Ok(None),
         Some(Value::Str(text)) => Ok(Some(text.clone())),
