@@ -172,8 +172,8 @@ const UNLIKE_SALT: &[&[&str]] = &[
     &["salt-call", "--local", "pillar.items"],
     &["salt-call", "--local", "pillar.data", "--out=json"],
     &["salt-call", "--local", "pillar.ls"],
-    &["salt-call", "--local", "state.show_top"],
-    &["salt-call", "--local", "state.show_lowstate"],
+    &["salt-call", "--local", "--pillar-root", "/nonexistent", "state.show_top"],
+    &["salt-call", "--local", "--pillar-root", "/nonexistent", "state.show_lowstate"],
     &["salt-ssh", "--hosts", "nosuch"],
 ];
 
@@ -206,6 +206,13 @@ async fn failures_that_salt_reports_as_success_have_an_option() {
     system.write("etc/master", &master);
     let down = system.tool_async("salt", &["m1", "test.ping"]).await;
     assert_eq!(down.status.code(), Some(1), "{}", stderr(&down));
+    for tool in ["salt", "salt-run"] {
+        let words: &[&str] = if tool == "salt" { &["m1", "test.ping"] } else { &["manage.up"] };
+        let said = stderr(&system.tool_async(tool, words).await);
+        for part in ["its requests arrive at port", "`salt-master --check` say why"] {
+            assert!(said.contains(part), "{tool}: {said}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

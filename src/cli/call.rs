@@ -17,6 +17,7 @@ use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
 
+use super::broken_values;
 use super::common::CallOptions;
 use super::exit_status::FailureStatus;
 use super::runtime;
@@ -125,6 +126,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let config = arguments.call.common.start_with_minion(&overrides(&arguments))?;
     let no_parse = arguments.call.no_parse();
+    broken_values::report(&rest);
     let args = arguments::parse(&rest, &no_parse);
     let mut opts = config.opts.clone();
     if arguments.output_diff {

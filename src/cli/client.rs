@@ -88,6 +88,21 @@ fn readers(config: &MasterConfig) -> String {
     }
 }
 
+/// Returns what to do if the master does not answer.
+pub fn without_master(config: &MasterConfig) -> String {
+    let log = match config.log_file.as_os_str().is_empty() {
+        true => "its log".to_owned(),
+        false => format!("its log {}", config.log_file.display()),
+    };
+    format!(
+        "hint: its configuration is {}, its sockets are in {}, and its requests arrive at port {}. If it should run, {log} and \
+         `salt-master --check` say why it does not",
+        config.config_dir.display(),
+        config.sock_dir.display(),
+        config.ret_port
+    )
+}
+
 /// Returns the name of the caller for jobs, as Salt forms it.
 pub fn user() -> String {
     let name = privileges::user_name().unwrap_or_else(|| "root".to_owned());

@@ -3,6 +3,7 @@
 
 mod api;
 mod backup;
+mod broken_values;
 mod call;
 mod client;
 mod common;

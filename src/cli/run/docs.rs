@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     });
     let (docs, near) = match asked {
         Ok(asked) => asked,
-        Err(error) => return failed(error, FailureStatus::new(config.salt_exit_status)),
+        Err(error) => return failed(error, &config),
     };
     let Some(docs) = docs.as_map().filter(|docs| !docs.is_empty()) else {
         let name = wanted.map_or("", String::as_str);

@@ -8,6 +8,7 @@ mod state_event;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use brine_config::MasterConfig;
 use brine_function::CallError;
 use brine_function::arguments::parse;
 use brine_ids::Jid;
@@ -15,7 +16,8 @@ use brine_value::{FromValue, Value};
 use brine_wire::Call;
 use clap::{CommandFactory, Parser};
 
-use super::client::{ClientError, user};
+use super::broken_values;
+use super::client::{ClientError, user, without_master};
 use super::common::CallOptions;
 use super::credentials::Credentials;
 use super::exit_status::FailureStatus;
@@ -110,6 +112,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let statuses = FailureStatus::new(config.salt_exit_status);
     let no_parse = arguments.call.no_parse();
+    broken_values::report(rest);
     let mut args = parse(rest, &no_parse);
     let follows = arguments.follow.as_deref() == Some("");
     let since = arguments.since.or(arguments.follow.filter(|point| !point.is_empty()));
@@ -122,7 +125,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let runtime = runtime::current_thread()?;
     let client = match runtime::block_on(&runtime, arguments.credentials.client(&config)) {
         Ok(client) => client,
-        Err(error) => return failed(error.into(), statuses),
+        Err(error) => return failed(error.into(), &config),
     };
     let given = args.clone();
     let answer = runtime::block_on(&runtime, async {
@@ -152,7 +155,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let answer = match answer {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(ExitCode::SUCCESS),
-        Err(error) => return failed(error, statuses),
+        Err(error) => return failed(error, &config),
     };
     if arguments.asynchronous {
         let tag = answer.get("tag").map(ToString::to_string).unwrap_or_default();
@@ -228,7 +231,8 @@ fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Prints the error of a request to the master and returns the exit status.
-fn failed(error: anyhow::Error, statuses: FailureStatus) -> anyhow::Result<ExitCode> {
+fn failed(error: anyhow::Error, config: &MasterConfig) -> anyhow::Result<ExitCode> {
+    let statuses = FailureStatus::new(config.salt_exit_status);
     Ok(match error.downcast::<ClientError>()? {
         error @ ClientError::Denied(_) => {
             print_plain_error(format_args!("ERROR: {error}"));
@@ -236,6 +240,7 @@ fn failed(error: anyhow::Error, statuses: FailureStatus) -> anyhow::Result<ExitC
         }
         error @ ClientError::NoMaster(_) => {
             print_plain_error(&error);
+            print_plain_error(without_master(config));
             ExitCode::FAILURE
         }
         error => {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use brine_function::Args;
 use brine_target::TargetKind;
 use brine_text::nearest::nearest;
+use brine_value::Value;
 use brine_wire::PublishRequest;
 
 use super::super::common::ResultPrinter;
@@ -47,11 +48,47 @@ pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize)
 
 /// Prints a similar target on stderr for a target without matches. Failures are ignored.
 pub(super) async fn hint(job: &Job<'_>, request: &PublishRequest) {
-    let Some(target) = request.tgt.as_str().filter(|_| request.tgt_type == TargetKind::Glob.name()) else { return };
+    let Some(target) = request.tgt.as_str() else { return };
+    if request.tgt_type == TargetKind::Grain.name() {
+        return grain_hint(job, target).await;
+    }
+    if request.tgt_type != TargetKind::Glob.name() {
+        return;
+    }
+    if target.contains(',') {
+        return print_plain_error(format_args!("a glob names no list of minions: write -L '{target}'"));
+    }
     let everybody = PublishRequest::new("*", "test.ping", "");
     if let Ok(ids) = matched(job, &everybody).await
         && let Some(id) = nearest(target, ids)
     {
         print_plain_error(format_args!("'{target}' matches no minion: did you mean '{id}'?"));
+    }
+}
+
+/// Prints what is meant by a target of a grain that no minion has, or of another value.
+async fn grain_hint(job: &Job<'_>, target: &str) {
+    let Some((name, _)) = target.split_once(':') else { return };
+    let of = |tgt: &str, kind: TargetKind| PublishRequest {
+        tgt_type: kind.name().to_owned(),
+        ..PublishRequest::new(tgt, "", "")
+    };
+    let with_grain = matched(job, &of(&format!("{name}:*"), TargetKind::Grain)).await;
+    let Ok(everybody) = matched(job, &of("*", TargetKind::Glob)).await else { return };
+    let Some(one) = with_grain.unwrap_or_default().first().or(everybody.first()).cloned() else { return };
+    let asked = job.client.ask_runner("cache.grains", Args::positional([one.as_str().into(), "glob".into()])).await;
+    let Ok(grains) = asked else { return };
+    let grains = grains.get(one.as_str()).and_then(Value::as_map).cloned().unwrap_or_default();
+    match grains.get(name) {
+        Some(value) => {
+            print_plain_error(format_args!(
+                "no minion has this value of the grain '{name}'; that of '{one}' is: {value}"
+            ));
+        }
+        None => {
+            let near = nearest(name, grains.keys().filter_map(Value::as_str));
+            let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+            print_plain_error(format_args!("no known minion has a grain '{name}'{near}"));
+        }
     }
 }

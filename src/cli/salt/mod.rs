@@ -31,7 +31,8 @@ use clap::CommandFactory;
 use job::Job;
 use return_display::ReturnDisplay;
 
-use super::client::{ClientError, user};
+use super::broken_values;
+use super::client::{ClientError, user, without_master};
 use super::common::{ResultPrinter, mask};
 use super::exit_status::FailureStatus;
 use super::runtime;
@@ -105,6 +106,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(Ok(error @ ClientError::NoMaster(_))) => {
             tracing::error!("{}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
             print_plain(&error);
+            print_plain_error(without_master(&config));
             // Salt's exit status with --async is 1.
             Ok(if is_followed { statuses.of(FAILURE) } else { ExitCode::FAILURE })
         }
@@ -299,5 +301,6 @@ fn interrupted(jid: &Jid) -> ExitCode {
 
 /// Returns positional and keyword arguments in their wire format.
 pub(super) fn wire_args(words: &[String], no_parse: &[String]) -> Vec<Value> {
+    broken_values::report(words);
     parse(words, no_parse).to_wire()
 }

@@ -159,7 +159,8 @@ impl<'a> ReturnDisplay<'a> {
             return Ok(self.arguments.statuses.of(FAILURE));
         }
         let is_missing = |(fun, doc): (&Value, &Value)| {
-            doc.as_str() == Some(CallError::NotAvailable(fun.to_string()).to_string().as_str())
+            // A suggestion may follow.
+            doc.as_str().is_some_and(|doc| doc.starts_with(&CallError::NotAvailable(fun.to_string()).to_string()))
         };
         let all_missing = self.gathered.iter().all(is_missing);
         docs::show(&self.gathered, &mut self.printer)?;
