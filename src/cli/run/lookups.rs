@@ -25,6 +25,18 @@ pub(super) async fn unknown(client: &MasterClient, fun: &str, args: &Args, resul
             // Users without a permission for the question have their answer already.
             client.ask_runner(LIST_JOB, question).await.is_ok_and(|job| has_error(&job))
         }
+        // As in Salt, an unknown profile leaves the URL.
+        "sdb.get" if argument("uri", 0) == *result && result.to_string().starts_with("sdb://") => {
+            return Some(format!(
+                "{result} names no value: its profile is an option of the master's configuration, with a 'driver'"
+            ));
+        }
+        "salt.execute" | "survey.hash" | "survey.diff" if !result.is_truthy() => {
+            return Some(format!("no minion returned: '{}' matches none that is connected", argument("tgt", 0)));
+        }
+        "reactor.add" | "reactor.delete" if result.get("status") == Some(&Value::Bool(false)) => {
+            return Some("nothing is changed: `salt-run reactor.list` shows the entries".to_owned());
+        }
         "batch.stop" | "batch.status" if !result.is_truthy() => {
             return Some(format!(
                 "no batch with the job id {jid} is known: `salt-run batch.list_active` lists the running ones"

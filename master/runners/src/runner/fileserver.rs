@@ -23,6 +23,9 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     ]
 );
 
+/// The names of the built-in backends.
+const BACKENDS: [&str; 4] = ["roots", "gitfs", "git", "minionfs"];
+
 /// Return the environments. `backend` and `sources` are without effect: they are those of all backends.
 ///
 /// CLI Example:
@@ -41,6 +44,18 @@ pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)
 ///     salt-run fileserver.update
 #[function]
 pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _kwargs: Map) -> CallResult {
+    let files = &context.storage().files;
+    let is_served = |name: &str| {
+        let name = name.trim_start_matches('-');
+        name.is_empty() || BACKENDS.contains(&name) || files.mirrors().any(|mirror| mirror.name() == name)
+    };
+    let unknown = listed(&backend).into_iter().find(|name| !is_served(name));
+    if let Some(name) = unknown.filter(|_| !context.master.config.salt_exit_status) {
+        return Err(CallError::execution(format!(
+            "the file server has no backend '{name}': expected roots, gitfs, minionfs or a module of yours in \
+             fileserver_backend"
+        )));
+    }
     if names_git(&backend) {
         context.storage().files.update();
     }
@@ -169,11 +184,16 @@ fn names_git(backends: &Value) -> bool {
     names(backends, &["git", "gitfs"])
 }
 
-/// Whether an argument with a list of backends contains one of these names. An empty list means all backends.
-fn names(backends: &Value, wanted: &[&str]) -> bool {
-    let names: Vec<String> = match backends {
+/// Returns the names in an argument with a list of backends.
+fn listed(backends: &Value) -> Vec<String> {
+    match backends {
         Value::Str(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         other => Vec::from_value(other).unwrap_or_default(),
-    };
+    }
+}
+
+/// Whether an argument with a list of backends contains one of these names. An empty list means all backends.
+fn names(backends: &Value, wanted: &[&str]) -> bool {
+    let names = listed(backends);
     names.is_empty() || names.iter().any(|name| wanted.contains(&name.as_str()))
 }
