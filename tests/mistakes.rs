@@ -92,6 +92,33 @@ const COMMANDS: &[Mistake] = &[
     (&["salt", "-N", "wbes", "test.ping"], 2, &["Node group wbes unavailable in ", "did you mean 'webs'?"]),
     (&["salt", "-C", "G@os:Debian and", "test.ping"], 2, &["invalid"]),
     (&["salt", "-E", "web[", "test.ping"], 2, &["invalid"]),
+    (&["salt", "-E", "*", "test.ping"], 2, &["the pattern '*' is invalid"]),
+    (&["salt", "-C", "( web1 or db1)", "test.ping"], 2, &["at word 4 'db1)'", "needs a blank before and after it"]),
+    (&["salt", "-C", "N@wbes", "test.ping"], 2, &["node group 'wbes' is not defined"]),
+    (&["salt", "-C", "X@os:Debian", "test.ping"], 2, &["the term 'X@os:Debian' is invalid: expected G, P, I, "]),
+    (&["salt", "-S", "10.0.0.0/33", "test.ping"], 2, &["'10.0.0.0/33' is neither an IP address nor a network"]),
+    (&["salt", "-G", "oss:Debian", "test.ping"], 2, &["no known minion has a grain 'oss': did you mean 'os'?"]),
+    (
+        &["salt", "-G", "kernel:Lunix", "test.ping"],
+        2,
+        &["no minion has this value of the grain 'kernel'; that of 'web1' is: Linux"],
+    ),
+    (&["salt", "web1,db1", "test.ping"], 2, &["a glob names no list of minions: write -L 'web1,db1'"]),
+    (&["salt", "web1", "test.echo", "{a: 1"], 0, &["'{a: 1' begins like a mapping", "a '}' is missing"]),
+    (&["salt", "web1", "test.echo"], 1, &["missing 1 required positional argument: 'text'", "Usage: test.echo(text)"]),
+    (&["salt", "web1", "sys.doc", "test.pnig"], 1, &["'test.pnig' is not available. Did you mean 'test.ping'?"]),
+    (
+        &["salt", "web1", "state.apply", "x", "tset=True"],
+        1,
+        &["the argument 'tset' is unknown", "did you mean 'test'?"],
+    ),
+    (&["salt", "web1", "state.apply", "x", "test=Ture"], 1, &["argument 'test': expected True or False"]),
+    (
+        &["salt", "web1", "state.apply", "x", "saltenv=prod"],
+        1,
+        &["environment 'prod'", "the file server has the environments base"],
+    ),
+    (&["salt", "web1", "state.single", "pkg.instaled", "vim"], 1, &["did you mean 'pkg.installed'?"]),
     (&["salt", "web1"], 42, &["Incomplete options passed."]),
     (&["salt", "-T", "web1", "test.ping"], 64, &["required arguments were not provided: ", "--auth"]),
     (&["salt", "web1", "test.ping", "-t", "5s"], 64, &["option -t: invalid integer value: '5s'"]),
@@ -128,8 +155,61 @@ const COMMANDS: &[Mistake] = &[
         &["unknown option 'emitatstart': expected one of "],
     ),
     (&["salt-run", "jobs.actve"], 1, &["'jobs.actve' is not available.", "did you mean 'jobs.active'?"]),
+    (&["salt-run", "shop.open"], 1, &["own/shop.py has this module", "'runner_dirs' at its start, so restart it"]),
     (&["salt-run", "jobs.lookup_jid"], 1, &["missing 1 required positional argument: 'jid'"]),
+    (&["salt-run", "sdb.get", "sdb://nosuch/key"], 1, &["its profile is an option of the master's configuration"]),
+    (&["salt-run", "salt.execute", "nosuch", "test.ping"], 1, &["'nosuch' matches none that is connected"]),
+    (&["salt-run", "reactor.delete", "nosuch"], 1, &["`salt-run reactor.list` shows the entries"]),
+    (
+        &["salt-run", "fileserver.update", "backend=nosuch"],
+        1,
+        &["no backend 'nosuch': expected roots, gitfs, minionfs"],
+    ),
+    (&["salt-run", "batch.stop", "20200101000000000000"], 1, &["`salt-run batch.list_active` lists the running ones"]),
+    (&["salt-run", "jobs.rerun", "20200101000000000000"], 1, &["is not in the job cache: it cannot run again"]),
+    (&["salt-run", "jobs.list_jobs", "start_time=gestern"], 1, &["expected a form such as 2026-11-20 23:58:52"]),
+    (&["salt-run", "event.send", "my/tag", "{a: 1"], 1, &["a '}' is missing", "expected a mapping"]),
+    (&["salt-run", "reactor.explain", "999999999"], 1, &["the journal has no event 999999999: it holds "]),
+    (
+        &["salt-run", "reactor.dry_run", "salt://react/local.sls", "tag=x"],
+        1,
+        &["local.sls:2", "'grian' is not a target type", "'grain'"],
+    ),
+    (
+        &["salt-run", "reactor.dry_run", "salt://react/kind.sls", "tag=x"],
+        1,
+        &["'locl' in 'locl.test.ping' is not a type of reaction"],
+    ),
+    (&["salt-run", "reactor.dry_run", "salt://react/tgt.sls", "tag=x"], 1, &["needs a target: add `- tgt: '*'`"]),
+    (
+        &["salt-run", "reactor.dry_run", "salt://react/fun.sls", "tag=x"],
+        1,
+        &["'manage.upp' is not available", "did you mean 'manage.up'?"],
+    ),
+    (&["salt-run", "reactor.dry_run", "salt://react/key.sls", "tag=x"], 1, &["key.sls:3", "data has no key 'id'"]),
+    (&["salt-run", "state.orchestrate", "orch.tgt"], 1, &["Missing parameter tgt for state salt.function"]),
+    (&["salt-run", "state.orchestrate", "orch.kind"], 1, &["'lst' is not a target type"]),
+    (&["salt-run", "state.orchestrate", "orch.stat"], 1, &["Did you mean 'salt.state'?"]),
+    (&["salt-run", "state.orchestrate", "orch.typo"], 0, &["unknown argument 'tgt_typ' of salt.function (orch/typo.sls:5)"]),
+    (&["salt-ssh", "wbe1", "test.ping"], 1, &["No hosts found", "'wbe1' matches no host: did you mean 'web1'?"]),
+    (
+        &["salt-ssh", "--roster-file", "ROOT/bad", "web1", "test.ping"],
+        1,
+        &["'port' of web1: expected a number, got 'abc'"],
+    ),
+    (&["salt-ssh", "--roster-file", "ROOT/tab", "web1", "test.ping"], 1, &["line 2: found character"]),
+    (&["salt-ssh", "--roster=flatt", "web1", "test.ping"], 1, &["the roster 'flatt' is not supported: use flat, "]),
+    (
+        &["salt-ssh", "--roster-file=/nosuch", "web1", "test.ping"],
+        1,
+        &["reading the roster /nosuch failed", "--roster-file"],
+    ),
     (&["salt-run", "manage.down", "extra=1"], 1, &["not valid: extra=1"]),
+    (
+        &["salt-run", "jobs.list_job", "20200101000000000000"],
+        1,
+        &["no job 20200101000000000000 is in the job cache: `salt-run jobs.list_jobs` lists"],
+    ),
     (&["salt-run", "jobs.list_job", "123"], 1, &["'123' is not a job id: expected 20 digits"]),
     (&["salt-run", "reactor.test", "typo"], 1, &["runner.nosuch.fun"]),
     (&["salt-run", "reactor.dry_run", "salt://nosuch.sls", "tag=x"], 1, &["nosuch.sls"]),
@@ -142,6 +222,9 @@ const COMMANDS: &[Mistake] = &[
     (&["salt-key", "-d", "nosuch"], 1, &["The key glob 'nosuch' does not match"]),
     (&["salt-key", "-d", "web1"], 1, &["EOF when reading a line: nothing is changed"]),
     (&["salt-key", "-f", "nosuch"], 1, &["The key glob 'nosuch' does not match any keys."]),
+    (&["salt-key", "-a", "web2", "-d", "web1"], 64, &["-a and -d are different actions: run salt-key once for each"]),
+    (&["salt-key", "-d", "web1", "web2"], 64, &["unexpected argument 'web2'", "such as -d 'web1,web2'"]),
+    (&["salt-key", "web1"], 64, &["unexpected argument 'web1': name an action, such as -a web1"]),
     (&["salt-key", "-l", "bogus"], 64, &["'bogus' is not a valid argument to '--list'"]),
     (&["salt-key", "-D", "web1"], 64, &["Use -d to delete specified keys"]),
     (&["salt-key", "--gen-keys=x", "--keysize=100"], 64, &["The minimum value for keysize is 2048"]),
@@ -184,11 +267,35 @@ async fn mistakes_on_the_command_line_are_answered_with_what_to_do() {
     system.write("typo.sls", "a:\n  runner.nosuch.fun: []\n");
     system.start_minion("web1").await;
     system.write("etc/minion", "id: local\nroot_dir: ROOT/local\nmaster: 127.0.0.1\n");
+    for (name, text) in [
+        ("react/local", "a:\n  local.test.ping:\n    - tgt: 'os:x'\n    - tgt_type: grian\n"),
+        ("react/kind", "a:\n  locl.test.ping: []\n"),
+        ("react/tgt", "a:\n  local.test.ping: []\n"),
+        ("react/fun", "a:\n  runner.manage.upp: []\n"),
+        ("react/key", "a:\n  runner.test.arg:\n    - arg: ['{{ data.id }}']\n"),
+        ("orch/tgt", "a:\n  salt.function:\n    - name: test.ping\n"),
+        ("orch/kind", "a:\n  salt.function:\n    - name: test.ping\n    - tgt: web1\n    - tgt_type: lst\n"),
+        ("orch/stat", "a:\n  salt.stat:\n    - tgt: web1\n"),
+        ("orch/typo", "a:\n  salt.function:\n    - name: test.ping\n    - tgt: web1\n    - tgt_typ: list\n"),
+    ] {
+        system.write(&format!("srv/salt/{name}.sls"), text);
+    }
+    system.write("etc/roster", "web1: 127.0.0.1\n");
+    system.write("bad", "web1:\n  host: 127.0.0.1\n  port: abc\n");
+    system.write("tab", "web1:\n\thost: 127.0.0.1\n");
+    // A directory that the running master does not know.
+    system.write("own/shop.py", "def open():\n    return True\n");
+    let master = std::fs::read_to_string(system.path("etc/master")).unwrap();
+    system.write("etc/master", &format!("{master}runner_dirs: [ROOT/own]\n"));
     let kept = ["web1", "schedule.add", "kept", "function=test.ping", "seconds=3600"];
     assert!(system.tool_async("salt", &kept).await.status.success());
     let mut wrong = Vec::new();
     for mistake in COMMANDS {
-        verify(&mut wrong, mistake, &system.tool_async(mistake.0[0], &mistake.0[1..]).await);
+        let root = system.path("").display().to_string();
+        let words: Vec<String> =
+            mistake.0.iter().map(|word| word.replace("ROOT/", &format!("{}/", root.trim_end_matches('/')))).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        verify(&mut wrong, mistake, &system.tool_async(words[0], &words[1..]).await);
     }
     for mistake in OF_BRINE {
         let output = within_limit(BRINE).args(mistake.0).stdin(Stdio::null()).output().unwrap();
@@ -200,13 +307,44 @@ async fn mistakes_on_the_command_line_are_answered_with_what_to_do() {
 /// Configurations of a master with mistakes, and parts of what `--check` reports.
 const OF_MASTERS: &[(&str, i32, &[&str])] = &[
     ("worker_threads: -1\n", 1, &["option 'worker_threads': expected a non-negative integer, got -1"]),
-    ("worker_threads: 5s\n", 1, &["option 'worker_threads': expected a non-negative integer, got str"]),
+    ("worker_threads: 5s\n", 1, &["option 'worker_threads': expected a non-negative integer, got '5s'"]),
     ("worker_threads: -1\ntimeout: soon\n", 1, &["option 'worker_threads'", "option 'timeout'"]),
+    ("keep_jobs: 24h\n", 1, &["option 'keep_jobs': expected a non-negative number, got '24h'"]),
+    ("timeout: 5\ntimeout: 6\n", 1, &["found conflicting ID 'timeout'", "remove one"]),
+    ("\tx: 1\n", 1, &["is indented with a tab"]),
+    (
+        "reactor_rules: [ROOT/rule.yml]\n",
+        1,
+        &["rule.yml:2", "'rule.cout' in 'a' is not a rule: expected one of rule.count"],
+    ),
+    ("log_level: loud\n", 1, &["option 'log_level': invalid choice: 'loud' (choose from 'all', "]),
+    (
+        "publisher_acl: {fred: [{'(web1)': [test.ping]}]}\n",
+        0,
+        &["permits nothing", "needs a blank before and after it"],
+    ),
     ("auto_acept: True\n", 0, &["unknown option 'auto_acept': did you mean 'auto_accept'?"]),
     ("reactor_rate_limit: {'a/*': 10/1m}\n", 0, &["no entry of 'reactor' has this pattern"]),
     ("reactor: [{a: [/nosuch.sls]}]\nreactor_cooldown: {a: soon}\n", 1, &["/nosuch.sls", "soon"]),
     ("fileserver_backend: [gitfs]\ngitfs_remotes: [/nosuch.git]\n", 1, &["/nosuch.git is not a directory"]),
     ("fileserver_backend: [gitfs]\ngitfs_remotes: ['file:///nosuch.git': [{root: x}]]\n", 1, &["/nosuch.git is not"]),
+    (
+        "fileserver_backend: [gitfs]\ngitfs_remotes: ['http://127.0.0.1:1/x.git', 'git://127.0.0.1:1/y.git']\n",
+        1,
+        &[
+            "reaching http://127.0.0.1:1/x.git failed: ",
+            "reaching git://127.0.0.1:1/y.git failed: ",
+            "see whether its host runs",
+        ],
+    ),
+    (
+        "ext_pillar: [{git: ['master ssh://git@127.0.0.1:1/x.git', {'dev file:///nosuch.git': [{env: base}]}]}]\n",
+        1,
+        &[
+            "option 'ext_pillar': 'git': reaching ssh://127.0.0.1:1/x.git failed: ",
+            "reaching file:///nosuch.git failed: ",
+        ],
+    ),
     ("publisher_acl: {fred: {web1: test.ping}}\n", 0, &["an entry of 'fred' permits nothing"]),
     ("engines: [{thorium: {}}]\n", 1, &["write `reactor_rules`"]),
     ("engines: [{test: {}}]\n", 1, &["salt-run state.event"]),
@@ -214,6 +352,7 @@ const OF_MASTERS: &[(&str, i32, &[&str])] = &[
     ("schedule: {a: {function: manage.upp, seconds: 5}}\n", 1, &["there is no function 'manage.upp'"]),
     ("ext_pillar: [{cmd_yamll: ls}]\n", 1, &["'cmd_yamll'"]),
     ("event_return: sqlite\n", 1, &["unknown returner 'sqlite'", "did you mean 'sqlite3'?"]),
+    ("state_output: tersee\n", 1, &["option 'state_output' is invalid", "did you mean 'terse'?"]),
     ("nodegroups: {a: 'G@os:Debian and'}\n", 0, &["option 'nodegroups': 'a'"]),
 ];
 
@@ -223,6 +362,8 @@ const OF_MINIONS: &[(&str, i32, &[&str])] = &[
     ("master: nosuch.invalid\n", 1, &["resolving the name 'nosuch.invalid' failed"]),
     ("master_type: failovr\n", 1, &["option 'master_type' is invalid", "failovr"]),
     ("startup_states: highstat\n", 1, &["option 'startup_states' is invalid"]),
+    ("state_unknown_arguments: wran\n", 1, &["option 'state_unknown_arguments': expected warn, fail or ignore"]),
+    ("top_file_merging_strategy: merge-all\n", 1, &["expected merge, same or merge_all, got 'merge-all'"]),
     ("ciphers: [rot13]\n", 1, &["option 'ciphers'"]),
     ("engines: [{thorium: {}}]\n", 1, &["reactor_rules"]),
     ("return_queue_count: -3\n", 1, &["got -3"]),
@@ -239,6 +380,7 @@ async fn mistakes_in_configurations_are_found_by_the_check() {
         let system = System::new("");
         system.write("srv/salt/x", "");
         system.write("srv/pillar/x", "");
+        system.write("rule.yml", "a:\n  rule.cout:\n    - tag: x\n");
         let name = options.split(':').next().unwrap();
         let text = std::fs::read_to_string(system.path("etc/master")).unwrap();
         let others =
