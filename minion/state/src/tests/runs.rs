@@ -125,10 +125,14 @@ fn errors_of_a_run_are_returned_as_a_list() {
     for (top, expected) in [
         (
             "base: {'*': a}",
-            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\", \"No matching sls found for 'a' in env 'base'\\n  hint: neither a.sls nor a/init.sls is in the files of the master\"]",
+            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\\n  hint: write the SLS files below the target, a dash before each, as in '- webserver'\", \"No matching sls found for 'a' in env 'base'\\n  hint: neither a.sls nor a/init.sls is in the files of the master\"]",
         ),
         ("base: {'nobody': [a]}", "No target of the top file 'top.sls' matches the minion 'test-minion': 'nobody'"),
-        ("{}", "No Top file or master_tops data matches found. Please see master log for details."),
+        (
+            "{}",
+            "No Top file or master_tops data matches found. Please see master log for details.\n  hint: no top file assigns \
+             SLS files: write top.sls in file_roots, or name SLS files, as in state.apply webserver",
+        ),
         (
             "base:\n  *:\n    - a\n",
             "Rendering the top file 'top.sls' of saltenv 'base' failed: did not find expected alphabetic or numeric \
