@@ -4,12 +4,14 @@ use crate::support;
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Output, Stdio};
 
 use crate::support::{BRINE, System, stderr, stdout, text, within_limit};
 use brine_value::Value;
 use brine_wire::{Envelope, Proof, PublishRequest, TokenRequest};
 use brine_zmtp::{Limits, RequestClient};
+use nix::unistd::{Group, User};
 
 const CONFIG: &str = "token_file: ROOT/token
 external_auth:
@@ -293,5 +295,26 @@ async fn users_of_sudo_may_do_what_their_entries_permit_if_that_is_configured() 
         ] {
             assert_eq!(ask(user, words), expected, "sudo_acl: {limited}, {user} {words}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_users_follow_events_by_a_group_of_their_own() {
+    let (Ok(Some(user)), true) = (User::from_name("nobody"), nix::unistd::geteuid().is_root()) else { return };
+    let own = Group::from_gid(user.gid).unwrap().unwrap().name;
+    for (group, may_follow) in [(own.as_str(), true), ("daemon", false)] {
+        let options = format!("publisher_acl: {{nobody: [test.ping]}}\nsock_group: {group}\n");
+        // Without a minion, which would make the directory of the sockets, that of both here, private again.
+        let system = System::start(&options).await;
+        // The directory of the test is private.
+        std::fs::set_permissions(system.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = within_limit(BRINE);
+        command.args(["salt", "-c", &system.etc(), "m1", "test.ping"]).env("HOME", "/nonexistent");
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw()).stdin(Stdio::null());
+        let (said, code) = output_of(&command.output().unwrap());
+        let (expected, status) =
+            if may_follow { ("No minions matched", 2) } else { ("`usermod --append --groups daemon nobody`", 1) };
+        assert!(said.contains(expected), "{group}: {said}");
+        assert_eq!(code, Some(status), "{group}: {said}");
     }
 }
