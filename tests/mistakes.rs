@@ -190,7 +190,11 @@ const COMMANDS: &[Mistake] = &[
     (&["salt-run", "state.orchestrate", "orch.tgt"], 1, &["Missing parameter tgt for state salt.function"]),
     (&["salt-run", "state.orchestrate", "orch.kind"], 1, &["'lst' is not a target type"]),
     (&["salt-run", "state.orchestrate", "orch.stat"], 1, &["Did you mean 'salt.state'?"]),
-    (&["salt-run", "state.orchestrate", "orch.typo"], 0, &["unknown argument 'tgt_typ' of salt.function (orch/typo.sls:5)"]),
+    (
+        &["salt-run", "state.orchestrate", "orch.typo"],
+        0,
+        &["unknown argument 'tgt_typ' of salt.function (orch/typo.sls:5)"],
+    ),
     (&["salt-ssh", "wbe1", "test.ping"], 1, &["No hosts found", "'wbe1' matches no host: did you mean 'web1'?"]),
     (
         &["salt-ssh", "--roster-file", "ROOT/bad", "web1", "test.ping"],
