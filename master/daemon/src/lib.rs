@@ -70,7 +70,7 @@ use brine_zmtp::{Bounds, Framing, Limits, Publisher, Router, TransportError};
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-pub use check::check;
+pub use check::{check, check_options};
 use cluster::Membership;
 use listeners::Listeners;
 pub use maintenance::ROTATE_FILE;

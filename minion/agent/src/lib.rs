@@ -45,7 +45,7 @@ mod schedule;
 pub mod seen_jobs;
 mod spool;
 
-pub use check::{check, check_masters, report};
+pub use check::{Answer, Try, check, check_masters, check_options, report, try_masters};
 
 #[cfg(test)]
 mod testing;

@@ -33,6 +33,14 @@ pub fn check(config: &MasterConfig, modules: MasterModules) -> Vec<Finding> {
     findings
 }
 
+/// Checks the options and the files that they name, as [`check`], and nothing that only the user of the master may see.
+pub fn check_options(config: &MasterConfig, modules: MasterModules) -> Vec<Finding> {
+    let mut findings = configuration(config);
+    findings.extend(parts(config, modules));
+    findings.extend(sockets(config));
+    findings
+}
+
 /// Checks the configuration and the files that it names. At startup each of these findings is reported once.
 pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -164,12 +172,17 @@ fn host(config: &MasterConfig) -> Vec<Finding> {
         ports.push(("metrics_port", &config.metrics_interface, config.metrics_port));
     }
     findings.extend(ports.into_iter().filter_map(|(option, host, port)| brine_check::port(option, host, port)));
+    findings.extend(sockets(config));
+    findings
+}
+
+/// Checks the paths of the local sockets.
+fn sockets(config: &MasterConfig) -> Option<Finding> {
     let sockets = [
         SocketNames::master().publish_endpoint(&config.sock_dir),
         Endpoint::Ipc(config.sock_dir.join(crate::listeners::PUBLISH_PULL)),
     ];
-    findings.extend(sockets.iter().find_map(|socket| Listener::check(socket).err()).map(Finding::refused));
-    findings
+    sockets.iter().find_map(|socket| Listener::check(socket).err()).map(Finding::refused)
 }
 
 /// Checks that the keys can be read, and reports the number of minion keys.

@@ -16,7 +16,7 @@ use brine_system::files;
 use crate::beacons;
 use crate::daemon::MinionError;
 
-pub use master::check_masters;
+pub use master::{Answer, Try, check_masters, try_masters};
 
 /// The number of hexadecimal digits of the shortest fingerprint, one of MD5.
 const MIN_FINGERPRINT: usize = 32;
@@ -30,6 +30,14 @@ pub fn check(config: &MinionConfig) -> Vec<Finding> {
     if config.is_local() {
         findings.extend(brine_check::repositories(&config.opts, &config.cachedir));
     }
+    findings
+}
+
+/// Checks the options and the files that they name, as [`check`], and nothing that only the user of the minion may see.
+pub fn check_options(config: &MinionConfig) -> Vec<Finding> {
+    let mut findings = configuration(config);
+    findings.extend(parts(config));
+    findings.extend(socket(config));
     findings
 }
 
@@ -142,11 +150,15 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
 /// Checks the directories that the start needs.
 fn host(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
-    if let Ok(id) = minion_id(config) {
-        let socket = SocketNames::minion(id.as_str()).publish_endpoint(&config.sock_dir);
-        findings.extend(brine_zmtp::Listener::check(&socket).err().map(Finding::refused));
-    }
+    findings.extend(socket(config));
     findings
+}
+
+/// Checks the path of the minion's own socket.
+fn socket(config: &MinionConfig) -> Option<Finding> {
+    let id = minion_id(config).ok()?;
+    let socket = SocketNames::minion(id.as_str()).publish_endpoint(&config.sock_dir);
+    brine_zmtp::Listener::check(&socket).err().map(Finding::refused)
 }
 
 /// Checks the minion's id and the master that it would trust.
