@@ -1,6 +1,8 @@
 //! `brine`: the program of this minion: its version, its upgrade, and the way back. `brine_upgrade` exchanges the program;
 //! this module fetches and checks it.
 
+mod doctor;
+
 use std::path::Path;
 
 use brine_context::programs::run;
@@ -13,7 +15,7 @@ use brine_value::{Value, map};
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `brine`.
-pub static FUNCTIONS: Functions<Context> = registry!("brine", [version, upgrade, rollback]);
+pub static FUNCTIONS: Functions<Context> = registry!("brine", [version, upgrade, rollback, doctor::doctor]);
 
 /// The directory of the file server that needs no signature.
 const DIRECTORY: &str = "brine/";

@@ -1,0 +1,210 @@
+//! The ports of a master and who holds them; the names and ports of a minion's masters.
+
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::daemon::Daemon;
+use crate::finding::{Finding, Role};
+use crate::installation::{Installation, Port};
+use crate::kinds;
+use crate::places::user_name;
+use crate::processes::{self, Listening};
+
+/// The timeout of a connection.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The timeout of names and the connections to their addresses.
+const NAME_TIMEOUT: Duration = Duration::from_secs(5);
+/// The number of addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 2;
+/// The maximum number of masters that are tried.
+const MAX_MASTERS: usize = 16;
+
+/// Whether a listening socket serves, or takes, an address.
+fn overlaps(listening: &Listening, port: &Port) -> bool {
+    let wanted: Option<IpAddr> = port.host.trim_matches(['[', ']']).parse().ok();
+    listening.port == port.port
+        && (listening.address.is_unspecified()
+            || wanted.is_none_or(|wanted| wanted.is_unspecified() || wanted == listening.address))
+}
+
+/// Examines the ports on which the daemon listens, or would listen.
+pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
+    let role = installation.role;
+    let open = processes::listening();
+    let mut found = Vec::new();
+    for port in &installation.ports {
+        let place = format!("{}:{} ({})", port.host, port.port, port.option);
+        let taking: Vec<&Listening> = open.iter().filter(|one| overlaps(one, port)).collect();
+        let Some(first) = taking.first() else {
+            if let Some(process) = &daemon.process {
+                found.push(
+                    Finding::new(
+                        &kinds::PORT_CLOSED,
+                        role,
+                        format!("the master does not listen on port {}", port.port),
+                    )
+                    .at(place)
+                    .because(format!(
+                        "process {} runs, and nobody listens there: the option was changed since",
+                        process.pid
+                    ))
+                    .mended_by(daemon.restart_command(installation)),
+                );
+            }
+            continue;
+        };
+        let holder = processes::holders(&[first.inode]).remove(&first.inode);
+        let is_own = match (&holder, &daemon.process) {
+            (Some(holder), Some(process)) => {
+                holder.pid == process.pid || holder.is_daemon(&installation.tool()) && holder.owner == process.owner
+            }
+            // Not visible to this user: the owner of the socket tells as much.
+            (None, Some(process)) => first.uid == process.owner.0,
+            (_, None) => false,
+        };
+        if is_own {
+            found.extend(blocked(installation, port, &place));
+            continue;
+        }
+        let (who, mend) = match &holder {
+            Some(holder) => (
+                format!("process {} of {}: {}", holder.pid, user_name(holder.owner.0), holder.name()),
+                format!("kill {}   # or set {} to a free port", holder.pid, port.option),
+            ),
+            None => (
+                format!("a process of {}", user_name(first.uid)),
+                format!("sudo ss -ltnp sport = :{}   # shows it; or set {} to a free port", port.port, port.option),
+            ),
+        };
+        found.push(
+            Finding::new(&kinds::PORT_TAKEN, role, format!("port {} is taken", port.port))
+                .at(place)
+                .because(format!("{who} listens there"))
+                .mended_by(mend),
+        );
+    }
+    found
+}
+
+/// Connects to a port of this master, as a minion would from this host.
+fn blocked(installation: &Installation, port: &Port, place: &str) -> Option<Finding> {
+    let host = match port.host.as_str() {
+        "0.0.0.0" => "127.0.0.1",
+        "::" => "::1",
+        host => host,
+    };
+    let address = (host, port.port).to_socket_addrs().ok()?.next()?;
+    let error = TcpStream::connect_timeout(&address, TIMEOUT).err()?;
+    Some(
+        Finding::new(
+            &kinds::PORT_BLOCKED,
+            installation.role,
+            format!("port {} cannot be reached from this host", port.port),
+        )
+        .at(place)
+        .because(format!("the master listens there, and connecting fails: {error}"))
+        .mended_by(format!(
+            "nft list ruleset; iptables -S   # look for a rule about port {}, also for minions",
+            port.port
+        )),
+    )
+}
+
+/// Examines whether the names of a minion's masters have addresses, and with `connect` whether their request port
+/// answers.
+pub fn masters(installation: &Installation, connect: bool) -> Vec<Finding> {
+    let (sender, receiver) = mpsc::channel();
+    let mut waiting: Vec<(String, u16)> = installation.masters.iter().take(MAX_MASTERS).cloned().collect();
+    for master in waiting.clone() {
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            let found = try_master(&master.0, master.1, connect);
+            _ = sender.send((master, found));
+        });
+    }
+    let end = Instant::now() + NAME_TIMEOUT;
+    let mut found = Vec::new();
+    while !waiting.is_empty() {
+        let Ok((master, one)) = receiver.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
+        waiting.retain(|known| *known != master);
+        found.extend(one);
+    }
+    let why = format!("the name servers have not answered within {} s", NAME_TIMEOUT.as_secs());
+    found.extend(waiting.iter().map(|(host, _)| unresolved(host).because(&why)));
+    found
+}
+
+fn try_master(host: &str, port: u16, connect: bool) -> Option<Finding> {
+    let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        Err(error) => return Some(unresolved(host).because(error)),
+    };
+    if addresses.is_empty() {
+        return Some(unresolved(host).because("the name has no address"));
+    }
+    if !connect {
+        return None;
+    }
+    let tried = addresses.iter().take(MAX_ADDRESSES).map(|address| TcpStream::connect_timeout(address, TIMEOUT));
+    let mut last = None;
+    for one in tried {
+        match one {
+            Ok(_) => return None,
+            Err(error) => last = Some(error),
+        }
+    }
+    Some(unreachable(&format!("{host}:{port}"), &last.map_or_else(String::new, |error| error.to_string())))
+}
+
+fn unresolved(host: &str) -> Finding {
+    Finding::new(&kinds::NAME_UNRESOLVED, Role::Minion, format!("the name '{host}' of the master has no address"))
+        .at("option 'master'")
+        .mended_by(format!("getent hosts {}   # correct 'master', the name server or /etc/hosts", word(host)))
+}
+
+/// Returns the finding about a master whose request port does not answer.
+pub fn unreachable(place: &str, why: &str) -> Finding {
+    let (host, port) = place.rsplit_once(':').unwrap_or((place, "4506"));
+    Finding::new(&kinds::MASTER_UNREACHABLE, Role::Minion, format!("the master {place} does not answer"))
+        .at(place)
+        .because(why)
+        .mended_by(format!(
+            "ssh {} brine doctor   # is the master up, and its port {port} open to this host? compare 'master' and 'master_port'",
+            word(host)
+        ))
+}
+
+fn word(text: &str) -> String {
+    crate::finding::quoted(std::path::Path::new(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_take_an_address_or_all() {
+        let listening = |address: &str| Listening { address: address.parse().unwrap(), port: 1, uid: 0, inode: 1 };
+        let port = |host: &str| Port { option: "ret_port", host: host.to_owned(), port: 1 };
+        for (socket, host, expected) in [
+            ("0.0.0.0", "10.0.0.1", true),
+            ("10.0.0.1", "0.0.0.0", true),
+            ("10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.2", "10.0.0.1", false),
+            ("::", "::", true),
+        ] {
+            assert_eq!(overlaps(&listening(socket), &port(host)), expected, "{socket} {host}");
+        }
+    }
+
+    #[test]
+    fn names_without_an_address_are_found() {
+        let config = brine_config::MinionConfig {
+            master: vec!["no-such-host.invalid".into()],
+            ..brine_config::MinionConfig::default()
+        };
+        let found = masters(&Installation::minion(&config, &[]), true);
+        assert_eq!(found[0].kind.name, "name-unresolved");
+    }
+}
