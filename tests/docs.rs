@@ -11,6 +11,8 @@ mod arguments;
 mod command_line;
 #[path = "docs/core_names.rs"]
 mod core_names;
+#[path = "docs/doctor.rs"]
+mod doctor;
 #[path = "docs/events.rs"]
 mod events;
 #[path = "docs/links.rs"]

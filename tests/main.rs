@@ -31,6 +31,8 @@ mod custom_modules;
 mod cve;
 mod damaged_publishes;
 mod delivery;
+mod doctor;
+mod doctor_safety;
 mod downgrade;
 mod drain;
 mod engines;

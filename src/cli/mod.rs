@@ -12,6 +12,7 @@ mod cp;
 mod credentials;
 mod custom_outputters;
 mod daemon;
+mod doctor;
 mod event_line;
 mod exit_status;
 mod host;
@@ -187,6 +188,14 @@ const COMMANDS: &[Tool] = &[
         run: backup::restore,
     },
     Tool {
+        name: "brine doctor",
+        command: "doctor",
+        about: "find out what is wrong with this host, and what mends it",
+        usage: doctor::USAGE,
+        options: doctor::options,
+        run: doctor::run,
+    },
+    Tool {
         name: "brine link",
         command: "link",
         about: "create links with the names of Salt's tools in a directory",
@@ -227,6 +236,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     brine_context::runners::declare(|| {
         brine_master_runners::runner::MODULES.iter().map(|functions| functions.declaration()).collect()
     });
+    brine_doctor::declared::declare(brine_agent::check_options);
     let called = words.first().map(|program| Path::new(program).file_name().unwrap_or(program).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));
     if let Some(tool) = linked {

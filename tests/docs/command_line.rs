@@ -18,6 +18,7 @@ const TOOLS: &[&[&str]] = &[
     &["syndic"],
     &["up"],
     &["swarm"],
+    &["doctor"],
     &["link"],
     &["completion"],
     &["man"],
