@@ -132,6 +132,12 @@ const OF_MASTER: &[Case] = &[
     fixed_by_root("key-owner", "master.pem", |system| chown(&system.path("pki/master.pem"), NOBODY)),
     fixed_by_root("key-owner", "pki/minions/m1", |system| chown(&system.path("pki/minions/m1"), NOBODY)),
     case(
+        "directory-untrusted",
+        "the directory above",
+        |system| chmod(&system.path(""), 0o777),
+        |system| chmod(&system.path(""), 0o700),
+    ),
+    case(
         "keys-pending",
         "pki/minions_pre",
         |system| _ = fs::copy(system.path("pki/master.pub"), system.path("pki/minions_pre/new")).unwrap(),

@@ -32,6 +32,7 @@ mod cve;
 mod damaged_publishes;
 mod delivery;
 mod doctor;
+mod doctor_disks;
 mod doctor_safety;
 mod downgrade;
 mod drain;

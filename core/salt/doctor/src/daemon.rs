@@ -43,16 +43,18 @@ impl Daemon {
         let unit = unit::find(installation.role.name(), &installation.config_dir);
         let named = pid_in(&installation.pidfile);
         let configured = configured(installation, unit.as_ref());
-        // Another user can start a process that looks like a daemon.
         let keys = std::fs::metadata(&installation.pki_dir).ok().map(|status| status.uid());
         let trusted = [Some(0), Some(Uid::effective().as_raw()), configured.flatten().map(|owner| owner.0), keys];
-        let by_pid = |pid: u32| Process::of_pid(pid).filter(|process| is_ours(process, installation));
+        let is_trusted = |uid: u32| trusted.contains(&Some(uid));
+        let by_pid = |pid: u32| {
+            let process = Process::of_pid(pid).filter(|process| is_trusted(process.owner.0));
+            process.filter(|process| is_ours(process, installation))
+        };
+        let of_unit = || unit.as_ref().and_then(|unit| unit.pid).and_then(Process::of_pid);
         let process = named
             .and_then(by_pid)
-            .or_else(|| unit.as_ref().and_then(|unit| unit.pid).and_then(Process::of_pid))
-            .into_iter()
-            .chain(processes::daemons(&tool, &installation.config_dir))
-            .find(|process| trusted.contains(&Some(process.owner.0)));
+            .or_else(of_unit)
+            .or_else(|| processes::daemons(&tool, &installation.config_dir, is_trusted).into_iter().next());
         let stale = named.filter(|pid| by_pid(*pid).is_none());
         let running = process.as_ref().map(|process| process.owner);
         let (owner, is_owner_sure) = match (configured, running) {
@@ -148,6 +150,7 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
                 .mended_by(format!("kill -CONT {}", process.pid)),
         ),
         Some(process) => found.extend(descriptors(installation, daemon, process)),
+        None if !installation.needs_daemon => {}
         None => {
             let last = logs::last_error(&installation.log_file);
             let last = last.map_or_else(String::new, |last| format!("; its last error: {last}"));

@@ -58,6 +58,8 @@ pub struct Installation {
     pub role: Role,
     /// The directory of the configuration.
     pub config_dir: PathBuf,
+    /// Whether its daemon has to run: a masterless minion can do without.
+    pub needs_daemon: bool,
     /// The directories that the daemon writes.
     pub directories: Vec<Directory>,
     /// The directory of its keys.
@@ -118,6 +120,7 @@ impl Installation {
         }
         Installation {
             role: Role::Master,
+            needs_daemon: true,
             config_dir: absolute(&config.config_dir),
             directories: vec![
                 Directory { option: "pki_dir", path: pki_dir.clone(), forbidden: private },
@@ -156,6 +159,7 @@ impl Installation {
         let file = |name: &str, is_private| KeyFile { path: pki_dir.join(name), is_private };
         Installation {
             role: Role::Minion,
+            needs_daemon: !is_masterless(config),
             config_dir: absolute(&config.config_dir),
             directories: vec![
                 Directory { option: "pki_dir", path: pki_dir.clone(), forbidden: 0o077 },
@@ -171,7 +175,7 @@ impl Installation {
             ports: Vec::new(),
             sockets: sockets.iter().map(|name| sock_dir.join(name)).collect(),
             // The masters of `func` are only known after the call of the function.
-            masters: if is_masterless(config) { Vec::new() } else { config.masters() },
+            masters: if is_masterless(config) || config.master_type == "func" { Vec::new() } else { config.masters() },
             store: None,
             journal_size: 0,
             certificate: None,
@@ -195,7 +199,7 @@ impl Installation {
 }
 
 fn is_masterless(config: &MinionConfig) -> bool {
-    config.is_masterless() || config.is_local() || config.master_type == "func"
+    config.is_masterless() || config.is_local()
 }
 
 /// Returns the files of the API's certificate if the API is configured with TLS, or has run.

@@ -49,6 +49,10 @@ type Examination = (&'static str, Box<dyn FnOnce() -> Vec<Finding> + Send>);
 
 /// Runs examinations at the same time, each on its own thread, and returns what they find within the deadline.
 pub fn run(role: Role, examinations: Vec<Examination>) -> Vec<Finding> {
+    run_within(DEADLINE, role, examinations)
+}
+
+fn run_within(deadline: Duration, role: Role, examinations: Vec<Examination>) -> Vec<Finding> {
     let (sender, receiver) = mpsc::channel();
     let mut waiting: Vec<&'static str> = Vec::new();
     for (name, examine) in examinations {
@@ -62,7 +66,7 @@ pub fn run(role: Role, examinations: Vec<Examination>) -> Vec<Finding> {
         }
     }
     drop(sender);
-    let end = Instant::now() + DEADLINE;
+    let end = Instant::now() + deadline;
     let mut found = Vec::new();
     while !waiting.is_empty() {
         let Ok((name, findings)) = receiver.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
@@ -142,4 +146,24 @@ pub fn of_options(role: Role, file: PathBuf, findings: Vec<ConfigFinding>) -> Ve
                 .mended_by(format!("${{EDITOR:-vi}} {place}"))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_examination_that_hangs_or_panics_is_reported_and_holds_up_nothing() {
+        let note = || vec![Finding::new(&kinds::CONFIG_WARNING, Role::Master, "x")];
+        let examinations: Vec<Examination> =
+            vec![("good", Box::new(note)), ("hangs", Box::new(hang)), ("panics", Box::new(|| panic!("a defect")))];
+        let found = run_within(Duration::from_millis(500), Role::Master, examinations);
+        let names: Vec<(&str, &str)> = found.iter().map(|one| (one.kind.name, one.place.as_str())).collect();
+        assert_eq!(names, [("config-warning", ""), ("not-seen", "hangs"), ("not-seen", "panics")]);
+    }
+
+    fn hang() -> Vec<Finding> {
+        std::thread::sleep(Duration::from_secs(3600));
+        Vec::new()
+    }
 }

@@ -117,14 +117,14 @@ fn is_elsewhere(pid: u32) -> bool {
     space(&pid.to_string()).zip(space("self")).is_some_and(|(one, own)| one != own)
 }
 
-/// Returns the daemons of a tool with this configuration, the oldest first. Processes of the same group, such as the
-/// workers of Salt, follow their parent.
-pub fn daemons(tool: &str, config_dir: &Path) -> Vec<Process> {
+/// Returns the daemons of a tool with this configuration, the oldest first, of users who are trusted: another user can
+/// start a process that looks like a daemon.
+pub fn daemons(tool: &str, config_dir: &Path, is_trusted: impl Fn(u32) -> bool) -> Vec<Process> {
     let wanted = fs::canonicalize(config_dir).unwrap_or_else(|_| config_dir.to_owned());
     let mut found: Vec<Process> = pids()
         .into_iter()
         .filter_map(Process::of_pid)
-        .filter(|process| process.is_daemon(tool) && !is_elsewhere(process.pid))
+        .filter(|process| process.is_daemon(tool) && is_trusted(process.owner.0) && !is_elsewhere(process.pid))
         .filter(|process| process.config_dir().as_ref() == Some(&wanted))
         .collect();
     found.sort_by_key(|process| process.pid);
