@@ -1,7 +1,7 @@
 //! What a running master and its minions answer.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use brine_config::{MasterConfig, SALT_VERSION};
@@ -21,6 +21,8 @@ const ANSWER: i64 = 3;
 const ASKED: usize = 1000;
 /// The difference of clocks that is reported, in seconds.
 const DIFFERENCE: f64 = 10.0;
+/// The number of characters of a version that are shown.
+const MAX_VERSION: usize = 30;
 /// The number of events from which a subscriber is behind.
 const BEHIND: i64 = 1000;
 
@@ -167,6 +169,7 @@ struct Minions {
 impl Minions {
     fn read(fleet: &Value) -> Self {
         let mut minions = Minions::default();
+        let mut denied = BTreeSet::new();
         let now = fleet.get("time").and_then(Value::as_i64).unwrap_or(0);
         for one in fleet.get("minions").and_then(Value::as_list).unwrap_or_default() {
             let text = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -179,12 +182,21 @@ impl Minions {
                     let ago = seen.and_then(|seen| u64::try_from(now - seen).ok()).map(Duration::from_micros);
                     minions.away.push((id.clone(), ago));
                 }
+                "minions_denied" => {
+                    denied.insert(id);
+                    continue;
+                }
                 _ => continue,
             }
-            if !text("version").is_empty() {
-                minions.versions.entry(text("version")).or_default().push(id);
+            // A minion says what it likes.
+            let version: String = text("version").chars().take(MAX_VERSION).collect();
+            if !version.is_empty() {
+                minions.versions.entry(version).or_default().push(id);
             }
         }
+        // Why they do not come is known: they have another key.
+        minions.never.retain(|id| !denied.contains(id));
+        minions.away.retain(|(id, _)| !denied.contains(id));
         minions
     }
 
@@ -313,6 +325,8 @@ mod tests {
                 map! {"id" => "c", "state" => "never"},
                 map! {"id" => "d", "state" => "away", "seen" => 2_800_000_000i64},
                 map! {"id" => "e", "state" => "minions_pre"},
+                map! {"id" => "f", "state" => "away"},
+                map! {"id" => "f", "state" => "minions_denied"},
             ],
         }
         .into()
@@ -326,7 +340,7 @@ mod tests {
         let found = minions.silent(&installation, Some(&answers));
         let names: Vec<&str> = found.iter().map(|one| one.kind.name).collect();
         assert_eq!(names, ["minion-never-connected", "minion-away", "minion-silent", "clock-differs"]);
-        assert!(found[1].why.contains("d (seen 2 h ago)"), "{}", found[1].why);
+        assert!(found[1].why.ends_with(": d (seen 2 h ago)"), "{}", found[1].why);
         assert!(found[2].what.starts_with("b "), "{}", found[2].what);
         assert!(found[3].what.contains("a (-300 s)"), "{}", found[3].what);
         let names: Vec<&str> = minions.versions().iter().map(|one| one.kind.name).collect();

@@ -7,7 +7,7 @@ use brine_bus::SocketNames;
 use brine_config::{Loaded, MasterConfig, MinionConfig, Warning};
 use brine_context::minion_id;
 use brine_doctor::finding::quoted;
-use brine_doctor::{Finding, Installation, Role, kinds, processes, unit};
+use brine_doctor::{Examination, Finding, Installation, Role, kinds, processes, unit};
 use brine_value::Map;
 
 /// A role with its configuration.
@@ -145,10 +145,7 @@ impl Configured {
     }
 
     /// Returns the examination of the options, as `--check` does it.
-    pub fn check_options(
-        &self,
-        installation: &Installation,
-    ) -> (&'static str, Box<dyn FnOnce() -> Vec<Finding> + Send>) {
+    pub fn check_options(&self, installation: &Installation) -> Examination {
         let file = installation.config_dir.join(self.role().name());
         match self {
             Configured::Master(config) => {

@@ -42,9 +42,9 @@ impl Daemon {
         let tool = installation.tool();
         let unit = unit::find(installation.role.name(), &installation.config_dir);
         let named = pid_in(&installation.pidfile);
-        let configured = configured(installation, unit.as_ref());
+        let configured = Configured::of(installation, unit.as_ref());
         let keys = std::fs::metadata(&installation.pki_dir).ok().map(|status| status.uid());
-        let trusted = [Some(0), Some(Uid::effective().as_raw()), configured.flatten().map(|owner| owner.0), keys];
+        let trusted = [Some(0), Some(Uid::effective().as_raw()), configured.owner().map(|owner| owner.0), keys];
         let is_trusted = |uid: u32| trusted.contains(&Some(uid));
         let by_pid = |pid: u32| {
             let process = Process::of_pid(pid).filter(|process| is_trusted(process.owner.0));
@@ -58,10 +58,10 @@ impl Daemon {
         let stale = named.filter(|pid| by_pid(*pid).is_none());
         let running = process.as_ref().map(|process| process.owner);
         let (owner, is_owner_sure) = match (configured, running) {
-            (Some(configured), None) => (configured, true),
-            (Some(configured), Some(running)) => (Some(running), configured == Some(running)),
-            (None, Some(running)) => (Some(running), running.0 == 0 || !Uid::effective().is_root()),
-            (None, None) => (Some(default_owner(installation)), true),
+            (Configured::Nobody, None) => (Some(default_owner(installation)), true),
+            (Configured::Nobody, Some(running)) => (Some(running), running.0 == 0 || !Uid::effective().is_root()),
+            (configured, None) => (configured.owner(), true),
+            (configured, Some(running)) => (Some(running), configured.owner() == Some(running)),
         };
         Daemon { process, unit, stale, owner, is_owner_sure }
     }
@@ -111,11 +111,31 @@ fn pid_in(path: &Path) -> Option<u32> {
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
-/// Returns the user that the configuration or the unit names; the inner value is `None` if there is no such user.
-fn configured(installation: &Installation, unit: Option<&Unit>) -> Option<Option<(u32, u32)>> {
-    let name = installation.user.as_deref().or(unit.and_then(|unit| unit.user.as_deref()))?;
-    let found = User::from_name(name).ok().flatten();
-    Some(found.map(|user| (user.uid.as_raw(), user.gid.as_raw())))
+/// The user that the configuration or the unit names.
+#[derive(Clone, Copy)]
+enum Configured {
+    /// None is named.
+    Nobody,
+    /// There is no user of the name.
+    Missing,
+    /// Its user and group.
+    User(u32, u32),
+}
+
+impl Configured {
+    fn of(installation: &Installation, unit: Option<&Unit>) -> Self {
+        let name = installation.user.as_deref().or(unit.and_then(|unit| unit.user.as_deref()));
+        let Some(name) = name else { return Configured::Nobody };
+        let found = User::from_name(name).ok().flatten();
+        found.map_or(Configured::Missing, |user| Configured::User(user.uid.as_raw(), user.gid.as_raw()))
+    }
+
+    fn owner(self) -> Option<(u32, u32)> {
+        match self {
+            Configured::User(uid, gid) => Some((uid, gid)),
+            Configured::Nobody | Configured::Missing => None,
+        }
+    }
 }
 
 /// Returns the user that would run a daemon whose user nobody names.

@@ -45,7 +45,7 @@ pub use kinds::{KINDS, Kind, Severity};
 const DEADLINE: Duration = Duration::from_secs(6);
 
 /// An examination with its name.
-type Examination = (&'static str, Box<dyn FnOnce() -> Vec<Finding> + Send>);
+pub type Examination = (&'static str, Box<dyn FnOnce() -> Vec<Finding> + Send>);
 
 /// Runs examinations at the same time, each on its own thread, and returns what they find within the deadline.
 pub fn run(role: Role, examinations: Vec<Examination>) -> Vec<Finding> {
@@ -104,18 +104,18 @@ pub fn examinations(installation: &Installation, daemon: &Daemon, connect: bool)
         examine!("sockets", |installation, daemon| daemon::sockets(&installation, &daemon)),
         examine!("directories", |installation, daemon| places::examine(&installation, &daemon)),
         examine!("keys", |installation, daemon| keys::own(&installation, &daemon)),
-        examine!("disks", |installation, _daemon| disks::examine(&installation)),
+        examine!("disks", |installation, daemon| disks::examine(&installation)),
     ];
     match installation.role {
         Role::Master => all.extend([
             examine!("ports", |installation, daemon| network::ports(&installation, &daemon)),
             examine!("keys of minions", |installation, daemon| keys::of_minions(&installation, &daemon)),
             examine!("the store", |installation, daemon| disks::store(&installation, &daemon)),
-            examine!("the certificate", |installation, _daemon| certificates::examine(&installation)),
+            examine!("the certificate", |installation, daemon| certificates::examine(&installation)),
         ]),
         Role::Minion => all.extend([
-            examine!("masters", |installation, _daemon| network::masters(&installation, connect)),
-            examine!("returns", |installation, _daemon| minion::examine(&installation)),
+            examine!("masters", |installation, daemon| network::masters(&installation, connect)),
+            examine!("returns", |installation, daemon| minion::examine(&installation)),
         ]),
     }
     all

@@ -46,7 +46,7 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let mut found = Vec::new();
     for directory in &installation.directories {
         found.extend(of_directory(role, directory, daemon, was_started));
-        found.extend(untrusted(role, &directory.path, daemon));
+        found.extend(untrusted(installation, &directory.path, daemon));
     }
     if role == Role::Master {
         for name in KEY_DIRECTORIES {
@@ -129,9 +129,13 @@ fn of_directory(role: Role, directory: &Directory, daemon: &Daemon, was_started:
 }
 
 /// Finds a directory on the way that another user can write, and so exchange what is below.
-fn untrusted(role: Role, path: &Path, daemon: &Daemon) -> Option<Finding> {
+fn untrusted(installation: &Installation, path: &Path, daemon: &Daemon) -> Option<Finding> {
+    let role = installation.role;
     let path = fs::canonicalize(path).ok()?;
-    let trusted = [0, daemon.owner?.0];
+    // The user of a master on this host commands this minion anyway, and owns the directory above both caches.
+    let masters = fs::metadata(installation.config_dir.join("pki/master")).ok().filter(|_| role == Role::Minion);
+    let owner = daemon.owner?.0;
+    let trusted = [0, owner, masters.map_or(owner, |status| status.uid())];
     let mut child = fs::metadata(&path).ok()?;
     for ancestor in path.ancestors().skip(1) {
         let status = fs::metadata(ancestor).ok()?;
@@ -143,7 +147,7 @@ fn untrusted(role: Role, path: &Path, daemon: &Daemon) -> Option<Finding> {
             let mend = if trusted.contains(&status.uid()) {
                 format!("chmod go-w {}", quoted(ancestor))
             } else {
-                format!("chown {} {}", user_name(trusted[1]), quoted(ancestor))
+                format!("chown {} {}", user_name(owner), quoted(ancestor))
             };
             return Some(
                 Finding::new(&kinds::DIRECTORY_UNTRUSTED, role, format!("others can exchange {}", quoted(&path)))
