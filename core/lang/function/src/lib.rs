@@ -119,7 +119,10 @@ use brine_value::{Map, Value};
 pub use binder::{Arguments, Binder};
 pub use brine_macros::{Args, function, registry};
 pub use functions::{FunctionList, Functions};
-pub use param::{Order, Param, ParamKind, ParamList, Params, positional};
+pub use param::{Order, Others, Param, ParamKind, ParamList, Params, positional, unused};
+
+/// The titles that start the examples of a function.
+const EXAMPLES: [&str; 2] = ["\n\nCLI Example", "\n\nSLS Example"];
 
 /// A function that is called by name, with a context `C` that its host provides.
 pub struct Function<C: 'static> {
@@ -265,17 +268,32 @@ impl<C> Function<C> {
         self.params().iter().any(Param::is_keywords)
     }
 
+    /// Returns what `**kwargs` takes beside the keywords that are described; `None` without `**kwargs`.
+    pub fn others(&self) -> Option<Others> {
+        self.params().iter().find_map(|param| match param.kind {
+            ParamKind::Keywords(others) => Some(others),
+            _ => None,
+        })
+    }
+
+    /// Returns the documentation before its examples, and the examples; empty if there are none.
+    pub fn about_and_examples(&self) -> (&'static str, &'static str) {
+        let start = EXAMPLES.iter().filter_map(|title| self.doc.find(title)).min();
+        let start = start.unwrap_or(self.doc.len());
+        (self.doc[..start].trim_end(), self.doc[start..].trim_start())
+    }
+
     /// Returns the name with the parameters and their defaults: `test.echo(text)`, `test.arg(*args, **kwargs)`.
     pub fn signature(&self) -> String {
         let parameter = |param: &Param| match param.kind {
-            ParamKind::Required => param.name.to_owned(),
+            ParamKind::Required | ParamKind::Further => param.name.to_owned(),
             ParamKind::Optional(_) | ParamKind::Given(_) => {
                 format!("{}={}", param.name, repr(&param.default().unwrap_or_default()))
             }
             ParamKind::Rest => format!("*{}", param.name),
-            ParamKind::Keywords => format!("**{}", param.name),
+            ParamKind::Keywords(_) => format!("**{}", param.name),
         };
-        let params: Vec<String> = self.params().iter().map(parameter).collect();
+        let params: Vec<String> = self.params().iter().filter(|param| !param.is_further()).map(parameter).collect();
         format!("{}({})", self.full_name(), params.join(", "))
     }
 
@@ -288,9 +306,9 @@ impl<C> Function<C> {
             return self.doc.to_owned();
         }
         let arguments = arguments.join("\n\n");
-        match self.doc.split_once("\n\nCLI Example") {
-            Some((about, examples)) => format!("{about}\n\n{arguments}\n\nCLI Example{examples}"),
-            None => format!("{}\n\n{arguments}", self.doc),
+        match self.about_and_examples() {
+            (about, "") => format!("{about}\n\n{arguments}"),
+            (about, examples) => format!("{about}\n\n{arguments}\n\n{examples}"),
         }
     }
 

@@ -5,6 +5,8 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use brine_value::{FromValue, Value};
 
+use crate::Arguments;
+
 /// One parameter of a function.
 #[derive(Clone, Copy)]
 pub struct Param {
@@ -30,7 +32,21 @@ pub enum ParamKind {
     /// `*args`: takes all further positional values.
     Rest,
     /// `**kwargs`: takes all further keyword values.
-    Keywords,
+    Keywords(Others),
+    /// A further keyword value that `**kwargs` takes and the function knows. A name that ends in `*` stands for all with
+    /// that start.
+    Further,
+}
+
+/// The keyword values that `**kwargs` takes beside those that are described as [`ParamKind::Further`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Any: they are passed on, or are the function's data.
+    Any,
+    /// None: they are accepted, and the function does not use them.
+    Unused,
+    /// None, except that with the argument `template` they are variables of the template.
+    Variables,
 }
 
 impl Param {
@@ -46,7 +62,12 @@ impl Param {
 
     /// Whether the parameter is `**kwargs`.
     pub const fn is_keywords(&self) -> bool {
-        matches!(self.kind, ParamKind::Keywords)
+        matches!(self.kind, ParamKind::Keywords(_))
+    }
+
+    /// Whether the parameter is a keyword that `**kwargs` takes.
+    pub const fn is_further(&self) -> bool {
+        matches!(self.kind, ParamKind::Further)
     }
 
     /// Returns the default value of an optional parameter.
@@ -54,7 +75,7 @@ impl Param {
         match &self.kind {
             ParamKind::Optional(default) => Some(default()),
             ParamKind::Given(default) => Some((*default).clone()),
-            ParamKind::Required | ParamKind::Rest | ParamKind::Keywords => None,
+            ParamKind::Required | ParamKind::Rest | ParamKind::Keywords(_) | ParamKind::Further => None,
         }
     }
 
@@ -64,6 +85,11 @@ impl Param {
             self.doc.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
         format!("{}{}", self.name, lines.collect::<String>())
     }
+}
+
+/// Describes `**kwargs` that a function accepts for Salt's SLS files and does not use.
+pub fn unused(params: &mut ParamList) {
+    params.others(Others::Unused);
 }
 
 /// Returns the names of the parameters that positional values fill, in order.
@@ -124,7 +150,38 @@ impl ParamList {
 
     /// Adds `**kwargs`.
     pub fn keywords(&mut self, name: &'static str, doc: &'static str) {
-        self.add(name, ParamKind::Keywords, "anything", doc);
+        self.add(name, ParamKind::Keywords(Others::Any), "anything", doc);
+    }
+
+    /// Adds a keyword that `**kwargs` takes. A name that is declared already is not added.
+    pub fn further(&mut self, name: &'static str, expected: &'static str, doc: &'static str) {
+        if !self.0.iter().any(|param| param.name == name && !param.is_keywords()) {
+            self.add(name, ParamKind::Further, expected, doc);
+        }
+    }
+
+    /// Adds the fields of a struct of arguments as keywords that `**kwargs` takes, such as those of the function that
+    /// gets them.
+    pub fn further_of<T: Arguments>(&mut self) {
+        self.further_of_except::<T>(&[]);
+    }
+
+    /// Adds the fields of a struct of arguments except for these as keywords that `**kwargs` takes.
+    pub fn further_of_except<T: Arguments>(&mut self, except: &[&str]) {
+        let mut own = ParamList(Vec::new());
+        T::describe(&mut own);
+        for param in own.0.iter().filter(|param| param.is_named() || param.is_further()) {
+            if !except.contains(&param.name) {
+                self.further(param.name, param.expected, param.doc);
+            }
+        }
+    }
+
+    /// Declares what `**kwargs` takes beside the keywords that are described.
+    pub fn others(&mut self, others: Others) {
+        if let Some(keywords) = self.0.iter_mut().find(|param| param.is_keywords()) {
+            keywords.kind = ParamKind::Keywords(others);
+        }
     }
 
     // Not inlined: it is called from thousands of places, in code that runs rarely.

@@ -28,7 +28,8 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// - `#[default]` or `#[default(EXPRESSION)]`: optional, as is an `Option` without attribute,
 /// - `#[required]`: an `Option` that must be given, and may be `None`,
 /// - `#[rest]`: all further positional values, a `Vec<Value>`,
-/// - `#[keywords]`: all further keyword values, a `Map`,
+/// - `#[keywords]`: all further keyword values, a `Map`; `#[keywords(FUNCTION)]` names the function that describes those
+///   that are known in a `ParamList`,
 /// - `#[args]`: a struct with `#[derive(Args)]`, whose fields become parameters.
 ///
 /// Named parameters come first, then at most one `#[rest]`, then at most one `#[keywords]`; another order does not

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, Meta, Result, Type};
+use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, Meta, Path, Result, Type};
 
 use crate::runtime;
 
@@ -23,8 +23,8 @@ enum Kind {
     Optional(TokenStream),
     /// Takes all further positional values.
     Rest,
-    /// Takes all further keyword values.
-    Keywords,
+    /// Takes all further keyword values, which a function describes.
+    Keywords(Option<Path>),
     /// The parameters that are the fields of its type.
     Group,
 }
@@ -44,8 +44,7 @@ impl Parameter {
                 attribute.meta.require_path_only()?;
                 Kind::Rest
             } else if path.is_ident("keywords") {
-                attribute.meta.require_path_only()?;
-                Kind::Keywords
+                Kind::Keywords(further(attribute)?)
             } else if path.is_ident("args") {
                 attribute.meta.require_path_only()?;
                 Kind::Group
@@ -80,7 +79,11 @@ impl Parameter {
                 })
             },
             Kind::Rest => quote!(params.rest(#name, #doc)),
-            Kind::Keywords => quote!(params.keywords(#name, #doc)),
+            Kind::Keywords(None) => quote!(params.keywords(#name, #doc)),
+            Kind::Keywords(Some(further)) => quote!({
+                params.keywords(#name, #doc);
+                #further(params);
+            }),
         }
     }
 
@@ -91,7 +94,7 @@ impl Parameter {
             Kind::Required => quote!(bound.take::<#ty>(#name, ::core::option::Option::None)?),
             Kind::Optional(default) => quote!(bound.take::<#ty>(#name, ::core::option::Option::Some(#default))?),
             Kind::Rest => quote!(bound.rest()),
-            Kind::Keywords => quote!(bound.keywords()),
+            Kind::Keywords(_) => quote!(bound.keywords()),
             Kind::Group => {
                 let runtime = runtime();
                 quote!(<#ty as #runtime::Arguments>::bind(bound)?)
@@ -106,7 +109,7 @@ pub fn order(parameters: &[Parameter]) -> TokenStream {
     let parts = parameters.iter().map(|Parameter { kind, ty, .. }| match kind {
         Kind::Required | Kind::Optional(_) => quote!(#runtime::Order::NAMED),
         Kind::Rest => quote!(#runtime::Order::REST),
-        Kind::Keywords => quote!(#runtime::Order::KEYWORDS),
+        Kind::Keywords(_) => quote!(#runtime::Order::KEYWORDS),
         Kind::Group => quote!(<#ty as #runtime::Arguments>::ORDER),
     });
     quote!(#runtime::Order::of(&[#(#parts),*]))
@@ -145,6 +148,14 @@ fn unmarked(ty: &Type) -> Kind {
             Kind::Optional(quote!(::core::option::Option::None))
         }
         _ => Kind::Required,
+    }
+}
+
+/// Returns the function of `#[keywords(FUNCTION)]`.
+fn further(attribute: &Attribute) -> Result<Option<Path>> {
+    match attribute.meta {
+        Meta::Path(_) => Ok(None),
+        _ => attribute.parse_args().map(Some),
     }
 }
 

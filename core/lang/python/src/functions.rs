@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use brine_function::{Binder, CallResult, Function, Param, ParamKind, Params};
+use brine_function::{Binder, CallResult, Function, Others, Param, ParamKind, Params};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
@@ -74,7 +74,7 @@ fn function<C>(module: &str, name: &str, about: &Map, code: fn(&C, &mut Binder) 
         params.push(param("args", ParamKind::Rest));
     }
     if about.get("kwargs").is_some_and(Value::is_truthy) {
-        params.push(param("kwargs", ParamKind::Keywords));
+        params.push(param("kwargs", ParamKind::Keywords(Others::Any)));
     }
     Function {
         module: leaked(module),

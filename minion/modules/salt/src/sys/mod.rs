@@ -67,7 +67,7 @@ pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
             suggest::not_available(minion, name)
         }
     };
-    Ok(docs(&minion.functions, &args, missing))
+    Ok(docs(context, &minion.functions, &args, missing))
 }
 
 /// Return the names of all functions, or of those of some modules.
@@ -151,7 +151,7 @@ pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
             suggest::no_state(&minion.states, name)
         }
     };
-    Ok(docs(&minion.states, &args, missing))
+    Ok(docs(context, &minion.states, &args, missing))
 }
 
 /// Return the names of all returners, or of those that match.
@@ -266,13 +266,13 @@ pub fn runner_argspec(_context: &Context, #[default] module: String) -> CallResu
 ///     salt '*' sys.runner_doc
 ///     salt '*' sys.runner_doc jobs.list_jobs
 #[function]
-pub fn runner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn runner_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let known = || runners::declared().iter().map(Function::full_name);
     let missing = |name: &str| {
         let hint = nearest(name, known()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
         format!("'{name}' is not available.{hint}")
     };
-    Ok(docs(runners::declared(), &args, missing))
+    Ok(docs(context, runners::declared(), &args, missing))
 }
 
 /// Return the names of all renderers, or of those that match.
@@ -312,8 +312,14 @@ fn description(backend: &Backend) -> String {
     if options.is_empty() { backend.doc.to_owned() } else { format!("{}\n\n{}", backend.doc, options.join("\n")) }
 }
 
-/// Returns the documentation of the requested functions, and for each unknown name the result of `missing`.
-fn docs<C: 'static>(registry: &Registry<C>, wanted: &[Value], missing: impl Fn(&str) -> String) -> Value {
+/// Returns the documentation of the requested functions, and for each unknown name the result of `missing`; then the job
+/// has failed.
+fn docs<C: 'static>(
+    context: &Context,
+    registry: &Registry<C>,
+    wanted: &[Value],
+    missing: impl Fn(&str) -> String,
+) -> Value {
     let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
     let is = |pattern: &str, name: &str| {
         fnmatch(pattern, name) || name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
@@ -322,6 +328,9 @@ fn docs<C: 'static>(registry: &Registry<C>, wanted: &[Value], missing: impl Fn(&
         registry.iter().map(|function| (function.full_name(), function.docstring())).collect();
     let is_found = |pattern: &&String| all.iter().any(|(name, _)| is(pattern, name));
     let unknown: Vec<&String> = wanted.iter().filter(|pattern| !is_found(pattern)).collect();
+    if !unknown.is_empty() {
+        context.set_retcode(1);
+    }
     let unknown: Map = unknown.into_iter().map(|name| (name.as_str().into(), missing(name).into())).collect();
     let asked = |name: &str| wanted.is_empty() || wanted.iter().any(|pattern| is(pattern, name));
     let mut found: Map = all
@@ -361,7 +370,7 @@ fn spec(params: &[Param]) -> Map {
         "args" => named.map(|param| param.name).collect::<Value>(),
         "defaults" => if defaults.is_empty() { Value::Nil } else { defaults.into() },
         "varargs" => takes(|kind| matches!(kind, ParamKind::Rest)),
-        "kwargs" => takes(|kind| matches!(kind, ParamKind::Keywords)),
+        "kwargs" => takes(|kind| matches!(kind, ParamKind::Keywords(_))),
     }
 }
 
