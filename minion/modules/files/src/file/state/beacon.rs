@@ -9,8 +9,21 @@ const BEACON: StateBeacon<'_> = StateBeacon { state: "file", functions: &["manag
 
 /// Configure a beacon for a state with `beacon: True`, at the end of the run: events for changes of its file, or of
 /// everything below its directory.
+///
+/// SLS Example:
+///
+///     /etc/app.conf:
+///       file.managed:
+///         - contents: port=80
+///         - beacon: True
 #[function]
-pub fn mod_beacon(context: &StateContext, #[args] args: BeaconArgs, #[keywords] _kwargs: Map) -> CallResult {
+pub fn mod_beacon(
+    context: &StateContext,
+    #[args] args: BeaconArgs,
+    /// The arguments of the state, among them `beacon_data`, the options of the beacon.
+    #[keywords]
+    _kwargs: Map,
+) -> CallResult {
     let mut watched = map! {"mask" => args.option("mask", list!["create", "delete", "modify"])};
     if args.sfun.as_deref() == Some("directory") {
         watched.extend(map! {

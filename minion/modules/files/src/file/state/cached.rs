@@ -28,6 +28,15 @@ pub struct CachedArgs {
 }
 
 /// Ensure that a file of the file server or a web server is in the cache.
+///
+/// SLS Example:
+///
+///     salt://app/app.tar.gz:
+///       file.cached: []
+///
+///     https://example.com/app-1.2.tar.gz:
+///       file.cached:
+///         - source_hash: sha256=4c9e2df3a6b1d1d8e5a9c5c1c2b4c0a4b5f9dd5ac8c1f9d2b1d0f7b54a1d2e30
 #[function]
 pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
     let verify = args.signers.added_to(Verify { use_etag: args.use_etag, ..args.expected.verify() });
@@ -36,8 +45,20 @@ pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
 }
 
 /// Ensure that a file is not in the cache.
+///
+/// SLS Example:
+///
+///     https://example.com/app-1.1.tar.gz:
+///       file.not_cached: []
 #[function]
-pub fn not_cached(context: &StateContext, name: String, #[default("base".into())] saltenv: String) -> CallResult {
+pub fn not_cached(
+    context: &StateContext,
+    /// URL of the file whose copy is removed.
+    name: String,
+    /// Environment of the file server that a `salt://` URL belongs to.
+    #[default("base".into())]
+    saltenv: String,
+) -> CallResult {
     Ok(removed(context, &name, &saltenv).into())
 }
 

@@ -57,12 +57,34 @@ pub struct DirectoryArgs {
     #[default(false)]
     follow_symlinks: bool,
     /// Further arguments, ignored; those whose names begin with `win_` are for Windows.
-    #[keywords]
+    #[keywords(super::further::further_directory)]
     _kwargs: Map,
 }
 
 /// Ensure that a directory exists with this mode and owner; with `recurse`, also set those of its content. `clean`
 /// removes files that are not managed by a state that this one requires.
+///
+/// SLS Example:
+///
+///     /srv/app:
+///       file.directory:
+///         - user: app
+///         - group: app
+///         - dir_mode: '0750'
+///         - file_mode: '0640'
+///         - makedirs: True
+///         - recurse:
+///           - user
+///           - group
+///           - mode
+///
+///     # Only files of states that this one requires stay:
+///     /etc/app.d:
+///       file.directory:
+///         - clean: True
+///         - exclude_pat: '*.local'
+///         - require:
+///           - file: /etc/app.d/main.conf
 #[function]
 pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
     const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];

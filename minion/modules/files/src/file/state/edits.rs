@@ -1,17 +1,17 @@
 //! States that edit text in files.
 
-use brine_context::{StateContext, StateReturn};
+use brine_context::StateContext;
 use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::Value;
 
 use super::attributes::{Attributes, OwnerArgs};
-use super::{accumulated, comment, contents, edit, keyvalue, line};
-use crate::file::edit::{Block, NotFoundArgs, PatternArgs};
+use super::{comment, contents, edit, keyvalue, line};
+use crate::file::edit::{NotFoundArgs, PatternArgs};
 use crate::file::line::{Line, PositionArgs};
 
 /// State functions of `file`.
 pub static FUNCTIONS: Functions<StateContext> =
-    registry!("file", [append, prepend, replace, line, keyvalue, blockreplace, comment, uncomment]);
+    registry!("file", [append, prepend, replace, line, keyvalue, super::block::blockreplace, comment, uncomment]);
 
 /// The lines that `file.append` and `file.prepend` add.
 #[derive(Args)]
@@ -75,6 +75,20 @@ pub struct AppendArgs {
 }
 
 /// Ensure that a file contains these lines; missing ones are appended.
+///
+/// A line counts as present wherever it is in the file. The file is created if it is missing.
+///
+/// SLS Example:
+///
+///     /etc/profile.d/umask.sh:
+///       file.append:
+///         - text: umask 027
+///
+///     /etc/hosts.allow:
+///       file.append:
+///         - text:
+///           - 'sshd: 10.0.0.0/8'
+///           - 'sshd: 192.168.0.0/16'
 #[function]
 pub fn append(state: &StateContext, #[args] args: AppendArgs) -> CallResult {
     let adding = edit::TextArgs {
@@ -101,6 +115,16 @@ pub struct PrependArgs {
 }
 
 /// Ensure that a file contains these lines; missing ones are prepended.
+///
+/// A line counts as present wherever it is in the file, unless `header` is set. The file is created if it is
+/// missing.
+///
+/// SLS Example:
+///
+///     /etc/ssh/sshd_config:
+///       file.prepend:
+///         - text: '# This file is managed by Salt.'
+///         - header: True
 #[function]
 pub fn prepend(state: &StateContext, #[args] args: PrependArgs) -> CallResult {
     let adding = edit::TextArgs { header: args.header, show_changes: args.show_changes, ..args.lines.adding() };
@@ -140,6 +164,23 @@ pub struct ReplaceArgs {
 }
 
 /// Replace the matches of a regular expression in a file.
+///
+/// All matches are replaced. If `repl` itself matches `pattern`, the state is idempotent only if the replaced text
+/// is the same as before.
+///
+/// SLS Example:
+///
+///     /etc/ssh/sshd_config:
+///       file.replace:
+///         - pattern: '^#?PermitRootLogin .*$'
+///         - repl: PermitRootLogin no
+///         - append_if_not_found: True
+///
+///     /etc/app.conf:
+///       file.replace:
+///         - pattern: '(listen)=\d+'
+///         - repl: '\1=8080'
+///         - backup: False
 #[function]
 pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult {
     // Files are read whole.
@@ -192,6 +233,22 @@ pub struct LineArgs {
 
 /// Ensure, insert, replace or delete one line of a file, according to `mode`. `match` selects the line; `before`,
 /// `after` and `location` its position.
+///
+/// Use `file.replace`, `file.keyvalue` or `file.managed` where they fit: they are easier to predict.
+///
+/// SLS Example:
+///
+///     /etc/hosts:
+///       file.line:
+///         - content: 10.0.0.5 db.example.com db
+///         - mode: ensure
+///         - after: '^127\.0\.0\.1'
+///
+///     no_root_login:
+///       file.line:
+///         - name: /etc/securetty
+///         - mode: delete
+///         - match: tty1
 #[function]
 pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
     let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
@@ -264,6 +321,23 @@ pub struct KeyvalueArgs {
 
 /// Ensure that keys of a file of `key = value` lines have these values: one `key` and `value`, or several in
 /// `key_values`.
+///
+/// SLS Example:
+///
+///     /etc/ssh/sshd_config:
+///       file.keyvalue:
+///         - key_values:
+///             PermitRootLogin: 'no'
+///             PasswordAuthentication: 'no'
+///         - separator: ' '
+///         - uncomment: '#'
+///         - append_if_not_found: True
+///
+///     /etc/default/app:
+///       file.keyvalue:
+///         - key: WORKERS
+///         - value: 4
+///         - append_if_not_found: True
 #[function]
 pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResult {
     let wanted = keyvalue::Desired {
@@ -286,118 +360,57 @@ pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResul
     Ok(keyvalue::state(context, &args.name, &wanted).into())
 }
 
-/// The arguments of `file.blockreplace`.
-#[derive(Args)]
-pub struct BlockreplaceArgs {
-    /// Path of the file.
-    name: String,
-    /// Line that starts the block; it is kept.
-    #[default("#-- start managed zone --".into())]
-    marker_start: String,
-    /// Line that ends the block; it is kept.
-    #[default("#-- end managed zone --".into())]
-    marker_end: String,
-    /// Content of the block.
-    #[default("".into())]
-    content: Value,
-    /// URL of a file with the content.
-    #[default]
-    source: Value,
-    /// Template engine that renders the source.
-    #[default("jinja".into())]
-    template: String,
-    /// Variables of the template, below those of `context`.
-    #[default]
-    defaults: Value,
-    /// Whether the content is appended to the file if there is nothing to replace.
-    #[default(false)]
-    append_if_not_found: bool,
-    /// Whether the content is prepended to the file if there is nothing to replace.
-    #[default(false)]
-    prepend_if_not_found: bool,
-    /// Whether a newline follows the content; if unset, only where one is missing.
-    append_newline: Option<bool>,
-    /// Regular expression of the line before which a new block is inserted.
-    insert_before_match: Option<String>,
-    /// Regular expression of the line after which a new block is inserted.
-    insert_after_match: Option<String>,
-    /// Suffix of the backup of the file, or false for none.
-    #[default(".bak".into())]
-    backup: Value,
-    /// Whether changes are reported as a diff.
-    #[default(true)]
-    show_changes: bool,
-    /// URLs of files with the lines.
-    #[default]
-    sources: Value,
-    /// Checksum of `source`.
-    #[default]
-    source_hash: Value,
-    /// Checksums of `sources`.
-    #[default]
-    source_hashes: Value,
-    /// Variables of the templates.
-    #[default]
-    context: Value,
-}
-
-/// Ensure that a file has this content between two marker lines.
-#[function]
-pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> CallResult {
-    ignore_arguments([args.source_hash, args.source_hashes, args.context]);
-    if matches!(args.content, Value::List(_) | Value::Map(_)) {
-        let comment = format!("content is invalid: expected a string, got {}", args.content.type_name());
-        return Ok(StateReturn::failed(&args.name, comment).into());
-    }
-    let sources = contents::Contents::of(&args.source, &args.sources, &args.template, &args.defaults);
-    let of_sources = match contents::texts_of_sources(state, &args.name, &sources) {
-        Ok(text) => text,
-        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
-    };
-    let gathered = accumulated::texts_of_block(state, &args.name);
-    let mut content = accumulated::joined(args.content.to_string(), gathered);
-    content.push_str(&of_sources);
-    let block = edit::BlockReplace {
-        block: Block {
-            start: args.marker_start,
-            end: args.marker_end,
-            content,
-            append_if_not_found: args.append_if_not_found,
-            prepend_if_not_found: args.prepend_if_not_found,
-            append_newline: args.append_newline,
-            insert_before_match: args.insert_before_match,
-            insert_after_match: args.insert_after_match,
-        },
-        backup: args.backup,
-        show_changes: args.show_changes,
-    };
-    Ok(edit::block(state, &args.name, &block).into())
-}
-
 /// Comment out the lines that match a regular expression.
+///
+/// SLS Example:
+///
+///     /etc/fstab:
+///       file.comment:
+///         - regex: ^/dev/sdb1
 #[function]
 pub fn comment(
     context: &StateContext,
+    /// Absolute path of the file.
     name: String,
+    /// Regular expression of the lines; with `^` and `$` at its ends it must match whole lines. Lines that begin with a
+    /// comment are left alone.
     regex: String,
-    #[default("#".into())] char: String,
-    #[default(".bak".into())] backup: Value,
-    #[default(false)] ignore_missing: bool,
+    /// Text that starts a comment.
+    #[default("#".into())]
+    char: String,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether the state succeeds if no line matches.
+    #[default(false)]
+    ignore_missing: bool,
 ) -> CallResult {
     Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
 }
 
 /// Uncomment the lines that match a regular expression.
+///
+/// SLS Example:
+///
+///     /etc/locale.gen:
+///       file.uncomment:
+///         - regex: ^en_US\.UTF-8 UTF-8
 #[function]
 pub fn uncomment(
     context: &StateContext,
+    /// Absolute path of the file.
     name: String,
+    /// Regular expression of the lines without the comment character, with `^` and `$` for whole lines.
     regex: String,
-    #[default("#".into())] char: String,
-    #[default(".bak".into())] backup: Value,
+    /// Text that starts a comment.
+    #[default("#".into())]
+    char: String,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
 ) -> CallResult {
     Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
 }
 
 /// Consumes arguments that the code for sources reads from the state's low chunk instead.
-fn ignore_arguments(_arguments: [Value; 3]) {}
+pub(super) fn ignore_arguments(_arguments: [Value; 3]) {}

@@ -134,11 +134,42 @@ pub struct ManagedArgs {
     selinux: Value,
     /// Further arguments: `context`, the variables of the template, and the state's own. `keep_source`, `win_owner`,
     /// `win_perms`, `win_deny_perms`, `win_inheritance` and `win_perms_reset` are without effect.
-    #[keywords]
+    #[keywords(super::further::further_managed)]
     kwargs: Map,
 }
 
 /// Ensure that a file has this content: from a source under `salt://`, from `contents`, from pillar or grains.
+///
+/// Exactly one source of the content is given: `source`, `contents`, `contents_pillar` or `contents_grains`. With
+/// none of them, only mode, owner and existence are managed.
+///
+/// `test=True` reports the diff without writing. A file is replaced by renaming a finished draft, so readers never
+/// see half of it.
+///
+/// SLS Example:
+///
+///     /etc/nginx/nginx.conf:
+///       file.managed:
+///         - source: salt://nginx/files/nginx.conf
+///         - template: jinja
+///         - context:
+///             workers: 4
+///         - user: root
+///         - group: root
+///         - mode: '0644'
+///         - makedirs: True
+///         - check_cmd: nginx -t -c
+///
+///     /etc/motd:
+///       file.managed:
+///         - contents: |
+///             This host is managed.
+///             Changes are overwritten.
+///
+///     /opt/app.tar.gz:
+///       file.managed:
+///         - source: https://example.com/app-1.2.tar.gz
+///         - source_hash: https://example.com/app-1.2.tar.gz.sha256
 #[function]
 pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
     let verify = source::Verify { trust_anyone: !args.verify_ssl, ..args.signed.added_to(args.expected.verify()) };

@@ -7,13 +7,16 @@
 mod accumulated;
 pub(crate) mod attributes;
 mod beacon;
+mod block;
 pub(crate) mod cached;
 mod comment;
 mod contents;
+mod copies;
 mod decode;
 mod directory;
 mod edit;
 pub(crate) mod edits;
+mod further;
 mod ignored;
 mod keyvalue;
 mod line;
@@ -48,9 +51,6 @@ use crate::file::operations::seconds;
 pub(crate) use operations::{copy_tree, replace_link};
 pub(crate) use pattern::Selection;
 
-/// Order of the keys in results of copies.
-const COPY_RESULT_KEYS: [&str; 4] = ["name", "changes", "comment", "result"];
-
 /// State functions of `file`.
 pub static FUNCTIONS: Functions<StateContext> = registry!(
     "file",
@@ -62,8 +62,8 @@ pub static FUNCTIONS: Functions<StateContext> = registry!(
         symlink,
         hardlink,
         touch,
-        copy,
-        rename,
+        copies::copy,
+        copies::rename,
         tidied::tidied,
         accumulated,
         cached::cached,
@@ -106,11 +106,24 @@ pub struct SymlinkArgs {
     /// Further arguments. `atomic`, `disallow_copy_and_unlink` and `follow_symlinks` are without effect: links are replaced
     /// atomically, whether or not their target exists, and backups are renamed. `win_owner`, `win_perms`, `win_deny_perms`
     /// and `win_inheritance` are without effect.
-    #[keywords]
+    #[keywords(further::further_symlink)]
     _kwargs: Map,
 }
 
 /// Ensure that a symbolic link to a target exists. `force` removes a file in its place.
+///
+/// SLS Example:
+///
+///     /etc/nginx/sites-enabled/app.conf:
+///       file.symlink:
+///         - target: /etc/nginx/sites-available/app.conf
+///         - makedirs: True
+///
+///     /srv/app/current:
+///       file.symlink:
+///         - target: /srv/app/releases/1.2
+///         - user: app
+///         - group: app
 #[function]
 pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult {
     let mut args = args;
@@ -142,16 +155,30 @@ pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult 
 }
 
 /// Ensure that a hard link to a file exists. `force` removes a file in its place.
+///
+/// SLS Example:
+///
+///     /srv/app/data.db:
+///       file.hardlink:
+///         - target: /srv/data/data.db
 #[function]
 pub fn hardlink(
     context: &StateContext,
+    /// Absolute path of the link.
     name: String,
+    /// Absolute path of an existing file that the link is another name of.
     target: String,
-    #[default(false)] force: bool,
-    #[default(false)] makedirs: bool,
+    /// Whether a file or directory at the link's path is removed.
+    #[default(false)]
+    force: bool,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
     #[args] owner: OwnerArgs,
-    #[default] dir_mode: Value,
-    #[keywords] _kwargs: Map,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    dir_mode: Value,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let directories = ParentDirectories::new(makedirs, &dir_mode);
     let owner = Attributes::from_state(context, &Value::Nil, &owner.user, &owner.group);
@@ -159,13 +186,26 @@ pub fn hardlink(
 }
 
 /// Update the times of a file to now, and create it if it is missing.
+///
+/// SLS Example:
+///
+///     /var/lib/app/installed:
+///       file.touch:
+///         - makedirs: True
 #[function]
 pub fn touch(
     context: &StateContext,
+    /// Absolute path of the file.
     name: String,
-    #[default] atime: Value,
-    #[default] mtime: Value,
-    #[default(false)] makedirs: bool,
+    /// Time of the last access, in seconds since 1970; now by default.
+    #[default]
+    atime: Value,
+    /// Time of the last modification, in seconds since 1970; now by default.
+    #[default]
+    mtime: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
 ) -> CallResult {
     match (seconds(&atime), seconds(&mtime)) {
         (Ok(atime), Ok(mtime)) => Ok(operations::touch(context, &name, (atime, mtime), makedirs).into()),
@@ -173,103 +213,33 @@ pub fn touch(
     }
 }
 
-/// The arguments of `file.copy`.
-#[derive(Args)]
-pub struct CopyArgs {
-    /// Path of the copy.
-    name: String,
-    /// Path of the file on this host.
-    source: String,
-    /// Whether a file that exists is replaced.
-    #[default(false)]
-    force: bool,
-    /// Whether missing parent directories are created.
-    #[default(false)]
-    makedirs: bool,
-    #[args]
-    owner: OwnerArgs,
-    /// Permissions of the copy, as an octal string.
-    #[default]
-    mode: Value,
-    /// Permissions of directories that `makedirs` creates, as an octal string.
-    #[default]
-    dir_mode: Value,
-    /// Whether the copy goes into `name` if that is a directory.
-    #[default(false)]
-    subdir: bool,
-    /// Whether the copy keeps mode and owner of the source, whatever `mode`, `user` and `group` are.
-    #[default(false)]
-    preserve: bool,
-    /// Further arguments, ignored.
-    #[keywords]
-    _kwargs: Map,
-}
-
-/// Copy a file of this host if the copy is missing; `force` replaces an existing one.
-#[function]
-pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
-    let name = &args.name;
-    let source = &args.source;
-    // A new owner's primary group becomes the group, too.
-    let group = if args.owner.group.is_truthy() || !args.owner.user.is_truthy() {
-        args.owner.group
-    } else {
-        attributes::primary_group(&args.owner.user)
-    };
-    let attributes = if args.preserve {
-        Ok(Attributes::default())
-    } else {
-        Attributes::from_state(context, &args.mode, &args.owner.user, &group)
-    };
-    let directories = ParentDirectories::new(args.makedirs, &args.dir_mode);
-    let copy = operations::destination(name, source);
-    if copy != *name {
-        let done = operations::copy(context, &copy, source, args.force, directories, attributes);
-        return Ok(named(done, &copy, args.name).in_order(COPY_RESULT_KEYS));
-    }
-    if !(args.subdir && Path::new(name).is_dir()) {
-        let done = operations::copy(context, name, source, args.force, directories, attributes);
-        return Ok(done.in_order(COPY_RESULT_KEYS));
-    }
-    let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
-    let done = operations::copy(context, &inside, source, args.force, directories, attributes);
-    // The comment names the directory, not the copy in it, as in Salt.
-    let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
-    Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_RESULT_KEYS))
-}
-
-/// Move a file to another path, if the source still exists.
-#[function]
-pub fn rename(
-    context: &StateContext,
-    name: String,
-    source: String,
-    #[default(false)] force: bool,
-    #[default(false)] makedirs: bool,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let moved = operations::destination(&name, &source);
-    let done = operations::rename(context, &moved, &source, force, makedirs);
-    Ok(named(done, &moved, name).into())
-}
-
-/// Returns the result with the name of the state instead of the path of the file, as in Salt.
-fn named(done: StateReturn, path: &str, name: String) -> StateReturn {
-    let comment = done.comment.replace(&format!("\"{path}\""), &format!("\"{name}\""));
-    let key = |key: Value| if key.as_str() == Some(path) { name.as_str().into() } else { key };
-    let changes = done.changes.into_iter().map(|(path, change)| (key(path), change)).collect();
-    StateReturn { comment, changes, name, ..done }
-}
-
 /// Accumulate texts for a file of another state, which requires this one: its template reads them as `accumulator`,
 /// or they are written into its block.
+///
+/// SLS Example:
+///
+///     app_hosts:
+///       file.accumulated:
+///         - filename: /etc/hosts
+///         - text: 10.0.0.5 db
+///         - require_in:
+///           - file: hosts_block
+///
+///     hosts_block:
+///       file.blockreplace:
+///         - name: /etc/hosts
+///         - append_if_not_found: True
 #[function]
 pub fn accumulated(
     context: &StateContext,
+    /// Name under which the template finds the texts: `accumulator['NAME']`.
     name: String,
+    /// Path of the file that receives the texts. A state that manages this file and requires this state must exist, by
+    /// `require_in` or `watch_in`.
     filename: String,
+    /// Text, or list of texts, to add. Texts that were added already are not repeated.
     text: Value,
-    #[keywords] _kwargs: Map,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     Ok(accumulated::state(context, &name, &filename, &text).into())
 }
@@ -277,12 +247,25 @@ pub fn accumulated(
 /// Ensure that an empty directory is absent; with `recurse`, also remove empty subdirectories, and with
 /// `ignore_errors` leave non-empty ones in place. With `older_than`, only those unchanged for this many days are
 /// removed.
+///
+/// SLS Example:
+///
+///     /var/spool/app:
+///       file.pruned:
+///         - recurse: True
+///         - ignore_errors: True
 #[function]
 pub fn pruned(
     context: &StateContext,
+    /// Path of the directory.
     name: String,
-    #[default(false)] recurse: bool,
-    #[default(false)] ignore_errors: bool,
+    /// Whether empty directories below it are removed, too.
+    #[default(false)]
+    recurse: bool,
+    /// Whether directories that are not empty are left in place without a failure. Implies `recurse`.
+    #[default(false)]
+    ignore_errors: bool,
+    /// Number of days: only directories unchanged for longer are removed.
     older_than: Option<u64>,
 ) -> CallResult {
     pruned::state(context, &name, recurse || ignore_errors, ignore_errors, older_than)
@@ -290,14 +273,28 @@ pub fn pruned(
 
 /// Ensure that a file has the decoded content of a base64 string from the state or from the pillar. `encoding_type` is
 /// without effect: there is no other than `base64`.
+///
+/// SLS Example:
+///
+///     /etc/app/licence.bin:
+///       file.decode:
+///         - encoding_type: base64
+///         - contents_pillar: app:licence
 #[function]
 pub fn decode(
     context: &StateContext,
+    /// Path of the file.
     name: String,
+    /// Content of the file in base64, in one or several lines.
     encoded_data: Option<String>,
+    /// Pillar key of the content in base64, instead of `encoded_data`.
     contents_pillar: Option<String>,
-    #[default("base64".into())] encoding_type: String,
-    #[default("md5".into())] checksum: String,
+    /// Without effect: there is no other encoding than `base64`.
+    #[default("base64".into())]
+    encoding_type: String,
+    /// Hash by which the old and the new content are compared, such as `sha256`.
+    #[default("md5".into())]
+    checksum: String,
 ) -> CallResult {
     // Salt supports no other encoding either.
     _ = encoding_type;
@@ -307,16 +304,42 @@ pub fn decode(
 }
 
 /// Ensure that a character device (`c`), a block device (`b`) or a named pipe (`p`) exists.
+///
+/// SLS Example:
+///
+///     /srv/chroot/dev/null:
+///       file.mknod:
+///         - ntype: c
+///         - major: 1
+///         - minor: 3
+///         - mode: '0666'
+///
+///     /run/app.pipe:
+///       file.mknod:
+///         - ntype: p
+///         - user: app
 #[function]
 pub fn mknod(
     context: &StateContext,
+    /// Absolute path of the node.
     name: String,
+    /// Type: `c` (character device), `b` (block device) or `p` (named pipe).
     ntype: String,
-    #[default(0)] major: i64,
-    #[default(0)] minor: i64,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default("0600".into())] mode: Value,
+    /// Major number of a device.
+    #[default(0)]
+    major: i64,
+    /// Minor number of a device.
+    #[default(0)]
+    minor: i64,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string.
+    #[default("0600".into())]
+    mode: Value,
 ) -> CallResult {
     node::Node { kind: ntype, number: (major, minor), user, group, mode }.state(context, &name)
 }
@@ -324,12 +347,26 @@ pub fn mknod(
 /// Ensure that a directory of backups keeps those selected by `retain` (`most_recent`, `first_of_hour`,
 /// `first_of_day`, `first_of_week`, `first_of_month`, `first_of_year`: the number of each, or `all`) and no others.
 /// With `strptime_format`, the time of a file is parsed from its name, and files with other names are kept.
+///
+/// SLS Example:
+///
+///     /var/backups/db:
+///       file.retention_schedule:
+///         - retain:
+///             most_recent: 5
+///             first_of_day: 7
+///             first_of_month: all
+///         - strptime_format: db-%Y%m%dT%H%M.sql.gz
 #[function]
 pub fn retention_schedule(
     context: &StateContext,
+    /// Path of the directory.
     name: String,
+    /// Number of files to keep by rule, or `all`: a mapping with the rules above.
     retain: Value,
+    /// Format of the time in the names of files, such as `backup-%Y%m%d.tar`.
     strptime_format: Option<String>,
+    /// Time zone of the times, such as `Europe/Berlin`; that of the minion by default.
     timezone: Option<String>,
 ) -> CallResult {
     let rules = retain.as_map().cloned().unwrap_or_default();
@@ -339,14 +376,41 @@ pub fn retention_schedule(
 }
 
 /// Ensure that there is no file or directory at this path.
+///
+/// SLS Example:
+///
+///     /etc/nginx/sites-enabled/default:
+///       file.absent: []
+///
+///     old_files:
+///       file.absent:
+///         - names:
+///           - /tmp/install.log
+///           - /tmp/install.d
 #[function]
-pub fn absent(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Absolute path of the file, directory or link. A directory is removed with its content, a link without its
+    /// target.
+    name: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     Ok(absent_state(context, &name).into())
 }
 
 /// Check that there is a file or directory at this path.
+///
+/// SLS Example:
+///
+///     /etc/app/licence.bin:
+///       file.exists: []
 #[function]
-pub fn exists(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn exists(
+    _context: &StateContext,
+    /// Path to check. A link counts as existing if its target exists.
+    name: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let there = Path::new(&name).exists();
     Ok(if there {
         StateReturn::ok(&name, format!("Path {name} exists"))
@@ -357,8 +421,18 @@ pub fn exists(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -
 }
 
 /// Check that there is no file or directory at this path.
+///
+/// SLS Example:
+///
+///     /etc/nologin:
+///       file.missing: []
 #[function]
-pub fn missing(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn missing(
+    _context: &StateContext,
+    /// Path to check. A link to a missing target counts as missing.
+    name: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let there = Path::new(&name).exists();
     Ok(if there {
         StateReturn::failed(&name, format!("Specified path {name} exists"))

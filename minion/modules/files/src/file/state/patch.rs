@@ -34,11 +34,22 @@ pub struct PatchArgs {
     /// Environment of the file server; that of the SLS by default.
     saltenv: Option<String>,
     /// Further arguments, ignored; `hash` and `dry_run_first` with a warning.
-    #[keywords]
+    #[keywords(super::further::further_patch)]
     kwargs: Map,
 }
 
 /// Ensure that a patch is applied to a file, or to the files of a directory.
+///
+/// SLS Example:
+///
+///     /usr/lib/app/main.py:
+///       file.patch:
+///         - source: salt://app/fix.patch
+///
+///     /srv/app:
+///       file.patch:
+///         - source: salt://app/all.patch
+///         - strip: 1
 #[function]
 pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
     let warnings: Vec<String> = ["hash", "dry_run_first"]

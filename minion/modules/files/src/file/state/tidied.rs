@@ -52,12 +52,21 @@ pub struct TidiedArgs {
     #[default(true)]
     rmlinks: bool,
     /// Further arguments, ignored.
-    #[keywords]
+    #[keywords(brine_function::unused)]
     _kwargs: Map,
 }
 
 /// Ensure that a directory has no files that are older than `age` days or at least `size` large, or both with
 /// `age_size_logical_operator: AND`, or only one of them with `age_size_only`.
+///
+/// SLS Example:
+///
+///     /var/tmp/app:
+///       file.tidied:
+///         - age: 7
+///         - matches:
+///           - '.*\.tmp$'
+///         - rmdirs: True
 #[function]
 pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
     let matches = if args.matches.is_nil() { patterns(&".*".into()) } else { patterns(&args.matches) };

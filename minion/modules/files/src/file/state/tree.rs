@@ -71,11 +71,23 @@ pub struct RecurseArgs {
     #[default(false)]
     merge: bool,
     /// Further arguments: `context`, the variables of the template, and the state's own. `keep_source` is without effect.
-    #[keywords]
+    #[keywords(super::further::further_recurse)]
     kwargs: Map,
 }
 
 /// Ensure that a directory has the files of a directory under `salt://`.
+///
+/// SLS Example:
+///
+///     /srv/app/code:
+///       file.recurse:
+///         - source: salt://app/code
+///         - user: app
+///         - group: app
+///         - dir_mode: '0755'
+///         - file_mode: '0644'
+///         - exclude_pat: 'E@(\.git|\.pyc$)'
+///         - clean: True
 #[function]
 pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult {
     if args.kwargs.contains_key("mode") {

@@ -46,12 +46,30 @@ pub struct SerializeArgs {
     #[args]
     drafts: managed::DraftArgs,
     /// Further arguments, ignored.
-    #[keywords]
+    #[keywords(super::further::further_serialize)]
     _kwargs: Map,
 }
 
 /// Ensure that a file contains this data, serialized as yaml, json, toml or python; `merge_if_exists` merges it into
 /// existing data.
+///
+/// SLS Example:
+///
+///     /etc/app/config.json:
+///       file.serialize:
+///         - dataset:
+///             listen: 0.0.0.0:8080
+///             workers: 4
+///         - serializer: json
+///         - serializer_opts:
+///             indent: 2
+///         - mode: '0640'
+///
+///     /etc/app/users.yaml:
+///       file.serialize:
+///         - dataset_pillar: app:users
+///         - serializer: yaml
+///         - merge_if_exists: True
 #[function]
 pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
     let name = &args.name;
