@@ -1,7 +1,7 @@
 //! `cmd`: states that run commands.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, map};
 
@@ -12,8 +12,43 @@ pub static FUNCTIONS: Functions<StateContext> =
     registry!("cmd", [run, script, wait_script, wait, watch, call, wait_call, mod_watch]);
 
 /// Run a command. `creates`, `onlyif` and `unless` skip it when nothing is to be done.
+///
+/// The state has changes whenever the command ran, and fails if its exit status is not 0. A command that is not
+/// idempotent needs one of `creates`, `onlyif`, `unless`, or `onchanges` with the state that makes it necessary.
+///
+/// With `stateful`, the last line of the output decides whether there are changes: JSON or pairs such as
+/// `changed=yes comment='3 rows'`. A mapping with `test_name` names the command that reports them in test mode.
+///
+/// SLS Example:
+///
+///     /opt/app/bin/migrate:
+///       cmd.run:
+///         - runas: app
+///         - cwd: /opt/app
+///         - env:
+///           - APP_ENV: production
+///         - onchanges:
+///           - file: /opt/app/schema.sql
+///
+///     unpack_app:
+///       cmd.run:
+///         - name: tar xzf /var/cache/app.tgz
+///         - cwd: /opt
+///         - creates: /opt/app/VERSION
+///         - timeout: 60
+///
+///     reload_rules:
+///       cmd.run:
+///         - name: /usr/local/sbin/load-rules
+///         - unless: iptables -C INPUT -p tcp --dport 443 -j ACCEPT
+///         - success_retcodes: [0, 2]
 #[function]
-pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn run(
+    context: &StateContext,
+    /// Command, run by a shell unless `python_shell` is false.
+    name: String,
+    #[keywords(further_run)] kwargs: Map,
+) -> CallResult {
     let kwargs = with_owner(context, kwargs);
     if !is_environment(kwargs.get("env")) {
         let comment = "Invalidly-formatted 'env' parameter. See documentation.";
@@ -34,14 +69,37 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
     Ok(run_result(&name, &format!("Command \"{name}\" run"), &kwargs, output)?.into())
 }
 
-/// Run a script from `salt://` with the arguments `args`.
+/// Run a script of the file server or of this host.
+///
+/// The script is copied to the minion, run, and removed. As with `cmd.run`, `creates`, `onlyif` and `unless` skip
+/// it, and `stateful` lets it report its changes.
+///
+/// SLS Example:
+///
+///     setup_app:
+///       cmd.script:
+///         - source: salt://app/setup.sh
+///         - args: --mode production
+///         - runas: app
+///         - creates: /opt/app/installed
+///
+///     salt://scripts/report.sh:
+///       cmd.script:
+///         - template: jinja
+///         - context:
+///             port: 8080
+///         - stateful: True
 #[function]
 pub fn script(
     context: &StateContext,
+    /// Script with its arguments; the URL of the script unless `source` is set.
     name: String,
+    /// URL (`salt://`, `https://`) or path of the script.
     source: Option<String>,
-    #[default] args: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of the script, as a string or a list.
+    #[default]
+    args: Value,
+    #[keywords(further_script)] kwargs: Map,
 ) -> CallResult {
     let kwargs = with_owner(context, kwargs);
     if !is_environment(kwargs.get("env")) {
@@ -74,33 +132,91 @@ pub fn script(
 }
 
 /// Run a script only when a watched state has changes.
+///
+/// New SLS files use `cmd.script` with `onchanges`.
+///
+/// SLS Example:
+///
+///     rebuild:
+///       cmd.wait_script:
+///         - source: salt://app/rebuild.sh
+///         - args: --all
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn wait_script(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn wait_script(
+    _context: &StateContext,
+    /// Script with its arguments; the URL of the script unless `source` is set.
+    name: String,
+    #[keywords(further_wait_script)] _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
 /// Run a command only when a watched state has changes.
+///
+/// New SLS files use `cmd.run` with `onchanges`.
+///
+/// SLS Example:
+///
+///     rebuild_index:
+///       cmd.wait:
+///         - name: /usr/bin/updatedb
+///         - watch:
+///           - file: /etc/updatedb.conf
 #[function]
-pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn wait(
+    _context: &StateContext,
+    /// Command, run by a shell unless `python_shell` is false.
+    name: String,
+    #[keywords(further_run)] _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
 /// Run a command only when a watched state has changes, as `wait`.
+///
+/// SLS Example:
+///
+///     newaliases:
+///       cmd.watch:
+///         - watch:
+///           - file: /etc/aliases
 #[function]
-pub fn watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn watch(
+    context: &StateContext,
+    /// Command, run by a shell unless `python_shell` is false.
+    name: String,
+    #[keywords(further_run)] kwargs: Map,
+) -> CallResult {
     wait(context, name, kwargs)
 }
 
 /// Call a function of a Python file: `state('x').cmd.call(function, ...)` in `#!pydsl`, or `func`, `args` and `kws` in
 /// `#!py`. A result that is a mapping is that of the state; any other one is its change `retval`.
+///
+/// SLS Example:
+///
+///     # In a file with #!py, func is a function of the file:
+///     report:
+///       cmd.call:
+///         - func: __slot__:salt:test.echo(report)
+///         - args: [daily]
 #[function]
 pub fn call(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default] func: Value,
-    #[default] args: Value,
-    #[default] kws: Map,
-    #[keywords] _kwargs: Map,
+    /// Function of the file in Python.
+    #[default]
+    func: Value,
+    /// List of its arguments.
+    #[default]
+    args: Value,
+    /// Mapping of its keyword arguments.
+    #[default]
+    kws: Map,
+    #[keywords(further_call)] _kwargs: Map,
 ) -> CallResult {
     let given = Args { positional: args.as_list().unwrap_or_default().to_vec(), keyword: kws };
     if context.test && func.as_map().is_some() {
@@ -128,14 +244,43 @@ pub fn call(
 }
 
 /// Call a function of a Python file only when a watched state has changes.
+///
+/// SLS Example:
+///
+///     # In a file with #!py, func is a function of the file:
+///     report:
+///       cmd.wait_call:
+///         - func: __slot__:salt:test.echo(report)
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn wait_call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn wait_call(
+    _context: &StateContext,
+    /// Name of the state.
+    name: String,
+    #[keywords(further_wait_call)] _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
 /// Run the command when a watched state has changes.
+///
+/// SLS Example:
+///
+///     restart_app:
+///       cmd.wait:
+///         - name: /opt/app/bin/restart
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(
+    context: &StateContext,
+    /// Name of the watching state.
+    name: String,
+    /// The arguments of the watching state, and `sfun`, its function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
     if matches!(sfun.as_str(), "script" | "wait_script") {
@@ -263,6 +408,70 @@ fn without_last_line(stdout: &str, is_json: bool) -> &str {
         Some(end) => &stdout[..end],
         None if is_json => "",
         None => stdout.char_indices().last().map_or("", |(end, _)| &stdout[..end]),
+    }
+}
+
+/// Describes the further arguments of `cmd.run`.
+pub(crate) fn further_run(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further_of::<CommandArgs>();
+    params.further(
+        "stateful",
+        "True, False or a list of mappings",
+        "Whether the command itself reports its changes, on the last line of its output.",
+    );
+    params.further("root", "a path", "Directory that becomes the root directory of the command.");
+    params.further(
+        "ignore_timeout",
+        "True or False",
+        "Whether a command that is killed after `timeout` seconds counts as a success.",
+    );
+    params.further(
+        "stdin_raw_newlines",
+        "True or False",
+        "Whether `\\n` in `stdin` stays as it is; otherwise it is a line break.",
+    );
+    params.further("pillar", "a mapping", "Pillar of the template of `template`, over that of the minion.");
+    params.further("pillarenv", "a string", "Environment of the pillar of `template`.");
+    params.further("pillar_override", "a mapping", "Without effect: `pillar` is used.");
+    params.further("args", "a string", "Without effect: arguments are part of the command.");
+    for name in ["interpreter", "loglevel", "quiet", "stderr", "stdout", "windows_codepage", "with_communicate"] {
+        params.further(name, "anything", "Without effect.");
+    }
+}
+
+/// Describes the further arguments of `cmd.script`.
+pub(crate) fn further_script(params: &mut ParamList) {
+    params.others(Others::Unused);
+    further_run(params);
+    for name in ["context", "defaults"] {
+        params.further(name, "a mapping", "Variables of the template of `template`.");
+    }
+    params.further("retcode", "a string", "Without effect: `success_retcodes` is used.");
+}
+
+/// Describes the further arguments of `cmd.wait_script`.
+pub(crate) fn further_wait_script(params: &mut ParamList) {
+    further_script(params);
+    params.further("source", "a string", "URL (`salt://`, `https://`) or path of the script.");
+}
+
+/// Describes the further arguments of `cmd.call`.
+pub(crate) fn further_call(params: &mut ParamList) {
+    params.others(Others::Unused);
+    for name in ["cwd", "env", "hide_output", "output_loglevel", "runas", "shell", "stateful", "use_vt"] {
+        params.further(name, "anything", "Without effect: the function runs in the minion's process for Python.");
+    }
+}
+
+/// Describes the further arguments of `cmd.wait_call`.
+pub(crate) fn further_wait_call(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("func", "anything", "Function of the file in Python.");
+    params.further("args", "a list", "List of its arguments.");
+    params.further("kws", "a mapping", "Mapping of its keyword arguments.");
+    for name in ["cwd", "env", "hide_output", "output_loglevel", "runas", "shell", "stateful", "use_vt"] {
+        params.further(name, "anything", "Without effect: the function runs in the minion's process for Python.");
     }
 }
 
