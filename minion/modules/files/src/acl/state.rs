@@ -36,28 +36,70 @@ impl EntryArgs {
 
 /// Ensure that a user or group has these permissions on a file, and with `recurse` on everything below it; with
 /// `force`, a change also removes all other entries.
+///
+/// SLS Example:
+///
+///     /srv/app:
+///       acl.present:
+///         - acl_type: user
+///         - acl_name: deploy
+///         - perms: rwx
+///         - recurse: True
 #[function]
-pub fn present(context: &StateContext, #[args] entry: EntryArgs, #[default(false)] force: bool) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    #[args] entry: EntryArgs,
+    /// Whether a change also removes all other entries.
+    #[default(false)]
+    force: bool,
+) -> CallResult {
     let report = Labels { names: entry.acl_name.clone(), one: entry.acl_name.clone() };
     present_state(context, &entry.desired(&entry.perms, force), &report)
 }
 
 /// Ensure that a user or group has no entry of its own for a file.
+///
+/// SLS Example:
+///
+///     /srv/app:
+///       acl.absent:
+///         - acl_type: user
+///         - acl_name: deploy
 #[function]
 pub fn absent(context: &StateContext, #[args] entry: EntryArgs) -> CallResult {
     absent_state(context, &entry.desired("", false))
 }
 
 /// Ensure that several users or groups have these permissions, as `present`.
+///
+/// SLS Example:
+///
+///     /srv/app:
+///       acl.list_present:
+///         - acl_type: user
+///         - acl_names:
+///           - alice
+///           - bob
+///         - perms: rx
 #[function]
 pub fn list_present(
     context: &StateContext,
+    /// Path of the file or directory.
     name: String,
+    /// `user` or `group`; with the prefix `d:` or `default:` the default entries of a directory.
     acl_type: String,
-    #[default] acl_names: Vec<String>,
-    #[default] perms: String,
-    #[default(false)] recurse: bool,
-    #[default(false)] force: bool,
+    /// Names of users or groups, as a list or with commas.
+    #[default]
+    acl_names: Vec<String>,
+    /// Permissions, such as `rwx`.
+    #[default]
+    perms: String,
+    /// Whether everything below a directory is managed, too.
+    #[default(false)]
+    recurse: bool,
+    /// Whether a change also removes all other entries.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let all: Value = acl_names.iter().map(String::as_str).collect();
     let report = Labels { names: python::repr(&all), one: acl_names.join(", ") };
@@ -66,13 +108,28 @@ pub fn list_present(
 }
 
 /// Ensure that several users or groups have no entries of their own, as `absent`.
+///
+/// SLS Example:
+///
+///     /srv/app:
+///       acl.list_absent:
+///         - acl_type: user
+///         - acl_names:
+///           - alice
+///           - bob
 #[function]
 pub fn list_absent(
     context: &StateContext,
+    /// Path of the file or directory.
     name: String,
+    /// `user` or `group`; with the prefix `d:` or `default:` the default entries of a directory.
     acl_type: String,
-    #[default] acl_names: Vec<String>,
-    #[default(false)] recurse: bool,
+    /// Names of users or groups, as a list or with commas.
+    #[default]
+    acl_names: Vec<String>,
+    /// Whether everything below a directory is managed, too.
+    #[default(false)]
+    recurse: bool,
 ) -> CallResult {
     absent_state(
         context,

@@ -10,8 +10,20 @@ use crate::aliases;
 pub static FUNCTIONS: Functions<StateContext> = registry!("alias", [present, absent]);
 
 /// Ensure that a mail alias has this target, or the targets of a list.
+///
+/// SLS Example:
+///
+///     root:
+///       alias.present:
+///         - target: ops@example.com
 #[function]
-pub fn present(context: &StateContext, name: String, target: Value) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    /// Alias.
+    name: String,
+    /// Address, or list of addresses, that mail for the alias goes to.
+    target: Value,
+) -> CallResult {
     if aliases::has(&context.call, &name, &target)? {
         return Ok(StateReturn::ok(&name, format!("Alias {name} already present")).into());
     }
@@ -24,8 +36,17 @@ pub fn present(context: &StateContext, name: String, target: Value) -> CallResul
 }
 
 /// Ensure that a mail alias is absent.
+///
+/// SLS Example:
+///
+///     oldteam:
+///       alias.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Alias.
+    name: String,
+) -> CallResult {
     if aliases::target(&context.call, &name)?.is_none() {
         return Ok(StateReturn::ok(&name, format!("Alias {name} already absent")).into());
     }

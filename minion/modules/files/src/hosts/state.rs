@@ -12,13 +12,37 @@ use crate::hosts::Hosts;
 pub static FUNCTIONS: Functions<StateContext> = registry!("host", [present, absent, only]);
 
 /// Ensure that a host name has these addresses; with `clean`, no others.
+///
+/// The file is `/etc/hosts`. Other names of the same address stay.
+///
+/// SLS Example:
+///
+///     db.example.com:
+///       host.present:
+///         - ip: 10.0.0.5
+///         - names:
+///           - db.example.com
+///           - db
+///
+///     cache:
+///       host.present:
+///         - ip:
+///           - 10.0.0.6
+///           - fd00::6
+///         - clean: True
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Host name.
     name: String,
+    /// Address, or list of addresses, of the host.
     ip: Vec<String>,
-    #[default] comment: String,
-    #[default(false)] clean: bool,
+    /// Comment at the end of the line.
+    #[default]
+    comment: String,
+    /// Whether the host name is removed from other addresses.
+    #[default(false)]
+    clean: bool,
 ) -> CallResult {
     let hosts = Hosts::read(&context.call)?;
     let plan = Plan::new(&hosts, &name, &ip, &comment, clean);
@@ -26,8 +50,20 @@ pub fn present(
 }
 
 /// Ensure that a host name does not have these addresses.
+///
+/// SLS Example:
+///
+///     old.example.com:
+///       host.absent:
+///         - ip: 10.0.0.9
 #[function]
-pub fn absent(context: &StateContext, name: String, ip: Vec<String>) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Host name.
+    name: String,
+    /// Address, or list of addresses, from which the name is removed.
+    ip: Vec<String>,
+) -> CallResult {
     let (mut result, mut comments, mut changes) = (None, Vec::new(), Map::new());
     for address in &ip {
         if !Hosts::read(&context.call)?.has(address, &name) {
@@ -50,8 +86,22 @@ pub fn absent(context: &StateContext, name: String, ip: Vec<String>) -> CallResu
 }
 
 /// Ensure that an address has these host names and no others.
+///
+/// SLS Example:
+///
+///     127.0.1.1:
+///       host.only:
+///         - hostnames:
+///           - web1.example.com
+///           - web1
 #[function]
-pub fn only(context: &StateContext, name: String, hostnames: Vec<String>) -> CallResult {
+pub fn only(
+    context: &StateContext,
+    /// Address.
+    name: String,
+    /// Host name, or list of host names, of the address.
+    hostnames: Vec<String>,
+) -> CallResult {
     let old = Hosts::read(&context.call)?.aliases(&name).join(" ");
     let new = hostnames.iter().map(|name| name.trim()).collect::<Vec<_>>().join(" ");
     let done = if old == new {

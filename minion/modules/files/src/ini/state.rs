@@ -11,15 +11,35 @@ pub static FUNCTIONS: Functions<StateContext> =
     registry!("ini", [options_present, options_absent, sections_present, sections_absent]);
 
 /// Ensure that options have these values; with `strict`, other options are removed.
+///
+/// SLS Example:
+///
+///     /etc/php/8.2/fpm/php.ini:
+///       ini.options_present:
+///         - sections:
+///             PHP:
+///               memory_limit: 256M
+///               expose_php: 'Off'
+///             Date:
+///               date.timezone: UTC
 #[function]
 pub fn options_present(
     context: &StateContext,
+    /// Path of the file.
     name: String,
+    /// Mapping of sections to mappings of options to values; an option beside the sections is above all sections.
     sections: Option<Map>,
-    #[default("=".into())] separator: String,
-    #[default(false)] strict: bool,
+    /// Text between option and value.
+    #[default("=".into())]
+    separator: String,
+    /// Whether options of the given sections that are not listed are removed.
+    #[default(false)]
+    strict: bool,
+    /// Encoding of the file; UTF-8 by default.
     encoding: Option<String>,
-    #[default(false)] no_spaces: bool,
+    /// Whether there are no spaces around the separator.
+    #[default(false)]
+    no_spaces: bool,
 ) -> CallResult {
     let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
     let done = match (context.test, sections.unwrap_or_default()) {
@@ -38,10 +58,20 @@ pub fn options_present(
 }
 
 /// Ensure that options are absent: lists of options by section, or options above all sections by name.
+///
+/// SLS Example:
+///
+///     /etc/php/8.2/fpm/php.ini:
+///       ini.options_absent:
+///         - sections:
+///             PHP:
+///               - allow_url_fopen
 #[function]
 pub fn options_absent(
     context: &StateContext,
+    /// Path of the file.
     name: String,
+    /// Mapping of sections to lists of options; an option above all sections is listed by its name.
     sections: Option<Map>,
     #[args] format: FormatArgs,
 ) -> CallResult {
@@ -99,6 +129,14 @@ pub struct SectionsArgs {
 }
 
 /// Ensure that sections are present.
+///
+/// SLS Example:
+///
+///     /etc/app.ini:
+///       ini.sections_present:
+///         - sections:
+///             server:
+///               port: 8080
 #[function]
 pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
     let (name, file) = (&*args.name, args.format.file(&args.name)?);
@@ -118,6 +156,13 @@ pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> C
 }
 
 /// Ensure that sections are absent.
+///
+/// SLS Example:
+///
+///     /etc/app.ini:
+///       ini.sections_absent:
+///         - sections:
+///           - legacy
 #[function]
 pub fn sections_absent(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
     let (name, file) = (&*args.name, args.format.file(&args.name)?);

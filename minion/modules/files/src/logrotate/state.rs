@@ -10,14 +10,34 @@ use crate::logrotate::number;
 pub static FUNCTIONS: Functions<StateContext> = registry!("logrotate", [set]);
 
 /// Ensure that a directive has this value, or for a log that a directive (`value`) has this `setting`.
+///
+/// SLS Example:
+///
+///     keep_four:
+///       logrotate.set:
+///         - key: rotate
+///         - value: 4
+///
+///     keep_ten_of_wtmp:
+///       logrotate.set:
+///         - key: /var/log/wtmp
+///         - value: rotate
+///         - setting: 10
 #[function]
 pub fn set(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// Directive, or the path of a log with a block of its own.
     key: String,
+    /// Value of the directive; for a log its directive.
     value: Value,
-    #[default] setting: Value,
-    #[default("/etc/logrotate.conf".into())] conf_file: String,
+    /// Value of the directive of a log.
+    #[default]
+    setting: Value,
+    /// Path of the configuration file.
+    #[default("/etc/logrotate.conf".into())]
+    conf_file: String,
 ) -> CallResult {
     let mut args = map! {"key" => &key, "conf_file" => conf_file};
     if !setting.is_nil() {

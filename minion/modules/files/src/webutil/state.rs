@@ -10,36 +10,34 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("webutil", [user_exist
 
 /// Ensure that an htpasswd file has a user.
 ///
-/// name
-///     Name of the user.
+/// SLS Example:
 ///
-/// password
-///     Password of the user.
-///
-/// htpasswd_file
-///     Path of the file; a missing one is created.
-///
-/// options
-///     Letters of options of `htpasswd`, as in the execution function `webutil.useradd`.
-///
-/// force
-///     Whether the password is set in any case.
-///
-/// runas
-///     User that `htpasswd` runs as.
-///
-/// update
-///     Whether another password is replaced.
+///     alice:
+///       webutil.user_exists:
+///         - password: secret
+///         - htpasswd_file: /etc/nginx/htpasswd
+///         - options: B
+///         - update: True
 #[function]
 pub fn user_exists(
     context: &StateContext,
+    /// Name of the user.
     name: String,
+    /// Password of the user.
     password: Option<String>,
+    /// Path of the file; a missing one is created.
     htpasswd_file: Option<String>,
-    #[default] options: String,
-    #[default(false)] force: bool,
+    /// Letters of options of `htpasswd`, as in the execution function `webutil.useradd`.
+    #[default]
+    options: String,
+    /// Whether the password is set in any case.
+    #[default(false)]
+    force: bool,
+    /// User that `htpasswd` runs as.
     runas: Option<String>,
-    #[default(false)] update: bool,
+    /// Whether another password is replaced.
+    #[default(false)]
+    update: bool,
 ) -> CallResult {
     let (Some(password), Some(file)) = (password, htpasswd_file) else {
         return Ok(StateReturn::failed(&name, "password and htpasswd_file are required").into());
@@ -63,19 +61,19 @@ pub fn user_exists(
 
 /// Ensure that an htpasswd file does not have a user.
 ///
-/// name
-///     Name of the user.
+/// SLS Example:
 ///
-/// htpasswd_file
-///     Path of the file.
-///
-/// runas
-///     User that `htpasswd` runs as.
+///     bob:
+///       webutil.user_absent:
+///         - htpasswd_file: /etc/nginx/htpasswd
 #[function]
 pub fn user_absent(
     context: &StateContext,
+    /// Name of the user.
     name: String,
+    /// Path of the file.
     htpasswd_file: Option<String>,
+    /// User that `htpasswd` runs as.
     runas: Option<String>,
 ) -> CallResult {
     let Some(file) = htpasswd_file else {

@@ -9,16 +9,22 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("xml", [value_present]
 
 /// Ensure that an element of an XML file has a text. The element must exist.
 ///
-/// name
-///     Path of the file.
+/// SLS Example:
 ///
-/// xpath
-///     XPath expression of the element, as in the execution function `xml.get_value`.
-///
-/// value
-///     The text.
+///     /etc/app/settings.xml:
+///       xml.value_present:
+///         - xpath: ./server/port
+///         - value: 8080
 #[function]
-pub fn value_present(context: &StateContext, name: String, xpath: String, value: Value) -> CallResult {
+pub fn value_present(
+    context: &StateContext,
+    /// Path of the file.
+    name: String,
+    /// XPath expression of the element, as in the execution function `xml.get_value`.
+    xpath: String,
+    /// The text.
+    value: Value,
+) -> CallResult {
     let call = |function: &str, more: Option<Value>| {
         let args = [Value::from(name.as_str()), xpath.as_str().into()].into_iter().chain(more);
         context.call.call(&format!("xml.{function}"), Args::positional(args))

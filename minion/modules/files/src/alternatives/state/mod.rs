@@ -12,8 +12,26 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("alternatives", [insta
 
 /// Ensure that a path is an alternative of a name, behind this link. The path with the highest priority is current
 /// unless one was selected.
+///
+/// SLS Example:
+///
+///     editor:
+///       alternatives.install:
+///         - link: /usr/bin/editor
+///         - path: /usr/bin/vim.basic
+///         - priority: 50
 #[function]
-pub fn install(context: &StateContext, name: String, link: String, path: String, priority: i64) -> CallResult {
+pub fn install(
+    context: &StateContext,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the link by which programs are called, such as `/usr/bin/editor`.
+    link: String,
+    /// Path of the alternative.
+    path: String,
+    /// Priority of the alternative; the highest one is current in automatic mode.
+    priority: i64,
+) -> CallResult {
     let fields = map! {"link" => &link, "path" => &path, "priority" => priority};
     let report = |state: StateReturn| Ok(StateReturn { more: fields.clone(), ..state }.into());
     if module::exists(&context.call, &name, &path)? {
@@ -38,8 +56,20 @@ pub fn install(context: &StateContext, name: String, link: String, path: String,
 }
 
 /// Ensure that a path is not an alternative of a name.
+///
+/// SLS Example:
+///
+///     editor:
+///       alternatives.remove:
+///         - path: /usr/bin/nano
 #[function]
-pub fn remove(context: &StateContext, name: String, path: String) -> CallResult {
+pub fn remove(
+    context: &StateContext,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the alternative.
+    path: String,
+) -> CallResult {
     let report = |state| Ok(with_path(state, &path).into());
     if !module::exists(&context.call, &name, &path)? {
         return report(match module::current(&name) {
@@ -61,8 +91,17 @@ pub fn remove(context: &StateContext, name: String, path: String) -> CallResult 
 }
 
 /// Ensure that a name is in automatic mode: its alternative with the highest priority is current.
+///
+/// SLS Example:
+///
+///     editor:
+///       alternatives.auto: []
 #[function]
-pub fn auto(context: &StateContext, name: String) -> CallResult {
+pub fn auto(
+    context: &StateContext,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+) -> CallResult {
     let shown = module::shown(&context.call, &name)?;
     if shown.lines().next().is_some_and(|line| line.ends_with(" auto mode")) {
         return Ok(StateReturn::ok(&name, format!("{name} already in auto mode")).into());
@@ -75,8 +114,20 @@ pub fn auto(context: &StateContext, name: String) -> CallResult {
 }
 
 /// Ensure that a path is the current alternative of a name.
+///
+/// SLS Example:
+///
+///     editor:
+///       alternatives.set:
+///         - path: /usr/bin/vim.basic
 #[function]
-pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
+pub fn set(
+    context: &StateContext,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the alternative.
+    path: String,
+) -> CallResult {
     let report = |state| Ok(with_path(state, &path).into());
     if module::current(&name).as_ref() == Some(&path) {
         return report(StateReturn::ok(&name, format!("Alternative for {name} already set to {path}")));

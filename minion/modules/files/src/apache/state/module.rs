@@ -13,13 +13,21 @@ macro_rules! states {
 
         $(#[$enabled_doc])*
         #[::brine_function::function]
-        pub fn enabled(context: &::brine_context::StateContext, name: String) -> ::brine_function::CallResult {
+        pub fn enabled(
+            context: &::brine_context::StateContext,
+            /// Name of the item.
+            name: String,
+        ) -> ::brine_function::CallResult {
             $parts.set(context, &name, true)
         }
 
         $(#[$disabled_doc])*
         #[::brine_function::function]
-        pub fn disabled(context: &::brine_context::StateContext, name: String) -> ::brine_function::CallResult {
+        pub fn disabled(
+            context: &::brine_context::StateContext,
+            /// Name of the item.
+            name: String,
+        ) -> ::brine_function::CallResult {
             $parts.set(context, &name, false)
         }
     };
@@ -29,8 +37,18 @@ pub(crate) use states;
 states! {
     "apache_module", Parts { word: "module", short: "mod" };
     /// Ensure that an Apache module is enabled.
+    ///
+    /// SLS Example:
+    ///
+    ///     rewrite:
+    ///       apache_module.enabled: []
     enabled;
     /// Ensure that an Apache module is disabled.
+    ///
+    /// SLS Example:
+    ///
+    ///     rewrite:
+    ///       apache_module.disabled: []
     disabled;
 }
 

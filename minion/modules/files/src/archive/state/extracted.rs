@@ -1,7 +1,7 @@
 //! `archive.extracted` and its arguments.
 
 use brine_context::StateContext;
-use brine_function::{Args, CallResult, function};
+use brine_function::{Args, CallResult, Others, ParamList, function};
 use brine_value::{Map, Value};
 
 use super::Extracted;
@@ -74,11 +74,30 @@ pub struct ExtractedArgs {
     #[default(false)]
     special_files: bool,
     /// Further arguments: `keep_source`, or `keep`, is whether the copy in the cache is kept.
-    #[keywords]
+    #[keywords(further_extracted)]
     kwargs: Map,
 }
 
 /// Ensure that an archive is extracted into the directory `name`, unless all of its content exists there.
+///
+/// The state lists the archive and compares the paths: if all exist with the right owner, nothing is done. With
+/// `source_hash_update`, a new checksum extracts the archive again.
+///
+/// SLS Example:
+///
+///     /opt/app:
+///       archive.extracted:
+///         - source: https://example.com/app-1.2.tar.gz
+///         - source_hash: https://example.com/app-1.2.tar.gz.sha256
+///         - user: app
+///         - group: app
+///         - enforce_toplevel: False
+///
+///     /srv/www:
+///       archive.extracted:
+///         - source: salt://site/site.zip
+///         - if_missing: /srv/www/index.html
+///         - enforce_toplevel: False
 #[function]
 pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallResult {
     let keep = args.kwargs.get("keep_source").or_else(|| args.kwargs.get("keep")).is_none_or(Value::is_truthy);
@@ -124,4 +143,19 @@ pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallRes
         done.more.insert("warnings".into(), warnings.into_iter().collect::<Value>());
     }
     Ok(done.into())
+}
+
+/// Describes the further arguments of `archive.extracted`.
+pub(crate) fn further_extracted(params: &mut ParamList) {
+    params.others(Others::Unused);
+    for name in ["keep_source", "keep"] {
+        params.further(
+            name,
+            "True or False",
+            "Whether the copy of the archive in the minion's cache is kept; true by default.",
+        );
+    }
+    for name in ["excludes", "archive_user", "runas", "tar_options", "zip_options", "template"] {
+        params.further(name, "a string", "Without effect.");
+    }
 }
