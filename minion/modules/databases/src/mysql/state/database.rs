@@ -12,13 +12,22 @@ use crate::mysql::database::{DefaultsArgs, Settings, remove};
 pub static FUNCTIONS: Functions<StateContext> = registry!("mysql_database", [present, absent]);
 
 /// Ensure that a database exists, with a default character set and a default collation.
+///
+/// SLS Example:
+///
+///     app:
+///       mysql_database.present:
+///         - character_set: utf8mb4
+///         - collate: utf8mb4_unicode_ci
+///         - connection_default_file: /etc/mysql/debian.cnf
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the database.
     name: String,
     #[args] defaults: DefaultsArgs,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     or_failed(&name, ensure(context, &name, &defaults, &connection))
 }
@@ -69,12 +78,18 @@ fn ensure(
 }
 
 /// Ensure that a database does not exist.
+///
+/// SLS Example:
+///
+///     oldapp:
+///       mysql_database.absent: []
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the database.
     name: String,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     let ensure = || {
         let session = connection.session(&context.call)?;

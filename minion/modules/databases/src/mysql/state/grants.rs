@@ -15,15 +15,29 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("mysql_grants", [prese
 /// Ensure that a user has privileges on an object. With `revoke_first`, other privileges are removed: unless the user
 /// has exactly these, all privileges on the object are revoked first, so that for a short time the desired ones are
 /// missing, too. `ssl_option` is a list of requirements for logins of the user.
+///
+/// SLS Example:
+///
+///     app_on_its_database:
+///       mysql_grants.present:
+///         - grant: select,insert,update,delete
+///         - database: app.*
+///         - user: app
+///         - host: localhost
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the state.
     name: String,
     #[args] args: GrantArgs,
-    #[default(false)] revoke_first: bool,
-    #[default] ssl_option: Value,
+    /// Whether all privileges on the object are revoked first, unless the user has exactly these.
+    #[default(false)]
+    revoke_first: bool,
+    /// Requirements for logins of the user, as a list.
+    #[default]
+    ssl_option: Value,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     let GrantArgs { grant, database, user, host, .. } = &args;
     with_request(context, &name, &args, &connection, |request, session| {
@@ -44,13 +58,22 @@ pub fn present(
 }
 
 /// Ensure that a user does not have privileges on an object.
+///
+/// SLS Example:
+///
+///     app_may_not_drop:
+///       mysql_grants.absent:
+///         - grant: drop
+///         - database: app.*
+///         - user: app
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the state.
     name: String,
     #[args] args: GrantArgs,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     let GrantArgs { grant, database, user, host, .. } = &args;
     with_request(context, &name, &args, &connection, |request, session| {

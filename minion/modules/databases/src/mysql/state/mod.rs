@@ -6,7 +6,7 @@ mod query;
 mod user;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Functions};
+use brine_function::{CallError, CallResult, Functions, Others, ParamList};
 use brine_value::map;
 
 /// State functions of the modules `mysql_*`.
@@ -30,4 +30,17 @@ fn outcome(
 /// Returns a failed state for a server that cannot be reached or refuses a query.
 fn or_failed(name: &str, result: Result<StateReturn, CallError>) -> CallResult {
     Ok(result.unwrap_or_else(|error| StateReturn::failed(name, error.message())).into())
+}
+
+/// Describes the further arguments of the states of MySQL.
+pub(crate) fn further(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further(
+        "connection_*",
+        "a string",
+        "Options of the connection, also without effect: those that are known have a line of their own.",
+    );
+    for name in ["grain", "key", "runas"] {
+        params.further(name, "a string", "Without effect.");
+    }
 }

@@ -30,16 +30,29 @@ pub struct OutputArgs {
 }
 
 /// Ensure that a query of a database has run. With `check_db_exists` false, the database may not exist.
+///
+/// SLS Example:
+///
+///     mark_migrated:
+///       mysql_query.run:
+///         - database: app
+///         - query: UPDATE settings SET value = '1' WHERE name = 'migrated'
+///         - output: /var/lib/app/migrated.txt
 #[function]
 pub fn run(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// Name of the database.
     database: String,
+    /// Statement to run.
     query: String,
     #[args] output: OutputArgs,
-    #[default(true)] check_db_exists: bool,
+    /// Whether a database that does not exist is a failure before anything runs.
+    #[default(true)]
+    check_db_exists: bool,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     let ensure = || -> Result<StateReturn, CallError> {
         if let Some(report) = refusal(context, &name, &database, check_db_exists, &connection)? {
@@ -51,17 +64,31 @@ pub fn run(
 }
 
 /// Ensure that the statements of a file have run in a database.
+///
+/// SLS Example:
+///
+///     load_schema:
+///       mysql_query.run_file:
+///         - database: app
+///         - query_file: salt://app/schema.sql
+///         - output: /var/lib/app/schema.txt
 #[function]
 pub fn run_file(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// Name of the database.
     database: String,
+    /// URL or path of the file.
     query_file: String,
     #[args] output: OutputArgs,
+    /// Environment of the file server for a `salt://` URL.
     saltenv: Option<String>,
-    #[default(true)] check_db_exists: bool,
+    /// Whether a database that does not exist is a failure before anything runs.
+    #[default(true)]
+    check_db_exists: bool,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     let ensure = || -> Result<StateReturn, CallError> {
         let path = if query::is_url(&query_file) {

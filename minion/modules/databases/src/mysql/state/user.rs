@@ -38,24 +38,46 @@ pub struct PresentArgs {
     auth_plugin: String,
     #[args]
     connection: ConnectionArgs,
-    #[keywords]
+    #[keywords(crate::mysql::state::further)]
     _kwargs: Map,
 }
 
 /// Ensure that a user exists and has a password, logs in by the socket, or needs no password.
+///
+/// SLS Example:
+///
+///     app:
+///       mysql_user.present:
+///         - host: localhost
+///         - password_hash: '*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19'
+///
+///     backup:
+///       mysql_user.present:
+///         - host: localhost
+///         - allow_passwordless: True
+///         - unix_socket: True
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     or_failed(&args.name, args.ensure(context))
 }
 
 /// Ensure that a user does not exist.
+///
+/// SLS Example:
+///
+///     oldapp:
+///       mysql_user.absent:
+///         - host: localhost
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the user.
     name: String,
-    #[default("localhost".into())] host: String,
+    /// Host from which the user logs in.
+    #[default("localhost".into())]
+    host: String,
     #[args] connection: ConnectionArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::mysql::state::further)] _kwargs: Map,
 ) -> CallResult {
     let ensure = || {
         let session = connection.session(&context.call)?;

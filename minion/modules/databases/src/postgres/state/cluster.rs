@@ -11,8 +11,24 @@ use crate::postgres::cluster::{InitArgs, create, is_data_directory};
 pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_initdb", [present]);
 
 /// Ensure that a directory is a data directory.
+///
+/// SLS Example:
+///
+///     /var/lib/pgsql/16/data:
+///       postgres_initdb.present:
+///         - auth: scram-sha-256
+///         - user: postgres
+///         - encoding: UTF8
+///         - checksums: True
+///         - runas: postgres
 #[function]
-pub fn present(context: &StateContext, name: String, #[args] args: InitArgs, #[keywords] _kwargs: Map) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    /// Path of the data directory.
+    name: String,
+    #[args] args: InitArgs,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
+) -> CallResult {
     if is_data_directory(&name) {
         return Ok(StateReturn::ok(&name, format!("Postgres data directory {name} is already present")).into());
     }

@@ -33,11 +33,25 @@ pub struct PresentArgs {
     template: Option<String>,
     #[args]
     at: StateServerArgs,
-    #[keywords]
+    #[keywords(crate::postgres::state::further)]
     _kwargs: Map,
 }
 
 /// Ensure that a database exists, with this owner and in this tablespace.
+///
+/// SLS Example:
+///
+///     app:
+///       postgres_database.present:
+///         - owner: app
+///         - encoding: UTF8
+///         - template: template0
+///         - require:
+///           - postgres_user: app
+///
+///     app_role:
+///       postgres_user.present:
+///         - name: app
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let name = &*args.name;
@@ -84,6 +98,11 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 }
 
 /// Ensure that a database does not exist.
+///
+/// SLS Example:
+///
+///     oldapp:
+///       postgres_database.absent: []
 #[function]
 pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
     let (name, session) = (&*args.name, args.at.session(context)?);

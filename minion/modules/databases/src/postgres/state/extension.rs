@@ -11,16 +11,27 @@ use crate::postgres::extension::{Desired, Status, create, installed, remove};
 pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_extension", [present, absent]);
 
 /// Ensure that an extension is installed, in this schema and at least in this version.
+///
+/// SLS Example:
+///
+///     pg_stat_statements:
+///       postgres_extension.present:
+///         - maintenance_db: app
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the extension.
     name: String,
+    /// Whether an extension that exists is no error.
     if_not_exists: Option<bool>,
+    /// Schema of the objects of the extension.
     schema: Option<String>,
+    /// Version of the extension.
     ext_version: Option<String>,
+    /// Version of the objects that a new extension takes over.
     from_version: Option<String>,
     #[args] at: StateServerArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
 ) -> CallResult {
     let session = at.session(context)?;
     let status = Status::read(&session, &name, ext_version.as_deref(), schema.as_deref())?;
@@ -43,15 +54,25 @@ pub fn present(
 
 /// Ensure that an extension is not installed; dependent objects are removed, too, unless `restrict` is set or `cascade`
 /// is false.
+///
+/// SLS Example:
+///
+///     hstore:
+///       postgres_extension.absent:
+///         - maintenance_db: app
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the extension.
     name: String,
+    /// Whether an extension that does not exist is no error.
     if_exists: Option<bool>,
+    /// Whether the extension stays if others depend on it.
     restrict: Option<bool>,
+    /// Whether dependent objects are removed, too; true by default.
     cascade: Option<bool>,
     #[args] at: StateServerArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
 ) -> CallResult {
     let session = at.session(context)?;
     let exists = installed(&session)?.contains_key(&*name);

@@ -24,7 +24,7 @@ pub struct LanguageArgs {
     server: DbServerArgs,
     /// Role of the session.
     db_user: Option<String>,
-    #[keywords]
+    #[keywords(crate::postgres::state::further)]
     _kwargs: Map,
 }
 
@@ -36,6 +36,12 @@ impl LanguageArgs {
 }
 
 /// Ensure that a database has a procedural language.
+///
+/// SLS Example:
+///
+///     plperl:
+///       postgres_language.present:
+///         - maintenance_db: app
 #[function]
 pub fn present(context: &StateContext, #[args] args: LanguageArgs) -> CallResult {
     let name = &*args.name;
@@ -52,6 +58,12 @@ pub fn present(context: &StateContext, #[args] args: LanguageArgs) -> CallResult
 }
 
 /// Ensure that a database does not have a procedural language.
+///
+/// SLS Example:
+///
+///     plperl:
+///       postgres_language.absent:
+///         - maintenance_db: app
 #[function]
 pub fn absent(context: &StateContext, #[args] args: LanguageArgs) -> CallResult {
     let name = &*args.name;

@@ -10,7 +10,7 @@ mod schema;
 mod tablespace;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList};
 use brine_value::{Map, Value, map};
 
 use super::session::{DbServerArgs, ServerArgs, Session};
@@ -58,7 +58,7 @@ pub struct AbsentArgs {
     pub name: String,
     #[args]
     pub at: StateServerArgs,
-    #[keywords]
+    #[keywords(further)]
     _kwargs: Map,
 }
 
@@ -93,4 +93,16 @@ pub(super) fn removed(
         outcome(name, remove(), format!("{what} has been removed"), "Absent", &format!("{what} failed to be removed"))
     }
     .into())
+}
+
+/// Describes the further arguments of the states of PostgreSQL.
+pub(crate) fn further(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("db_host", "a string", "Host, or directory of the socket.");
+    params.further("db_port", "a string", "Port.");
+    params.further("db_user", "a string", "Role of the session.");
+    params.further("db_password", "a string", "Password of the role.");
+    params.further("maintenance_db", "a string", "Database of the session; `postgres` by default.");
+    params.further("user", "a string", "Account that runs `psql`.");
+    params.further("runas", "a string", "Without effect: the account is called `user`.");
 }

@@ -30,12 +30,24 @@ pub struct PrivilegeArgs {
 }
 
 /// Ensure that a role has privileges on an object, or is a member of a group.
+///
+/// SLS Example:
+///
+///     reporting_reads_app:
+///       postgres_privileges.present:
+///         - name: reporting
+///         - object_name: ALL
+///         - object_type: table
+///         - privileges:
+///           - SELECT
+///         - maintenance_db: app
 #[function]
 pub fn present(
     context: &StateContext,
     #[args] args: PrivilegeArgs,
+    /// Whether the role may grant the privileges to others.
     grant_option: Option<bool>,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
 ) -> CallResult {
     let may_grant = grant_option.unwrap_or(false);
     let (name, text) = (&*args.name, args.text());
@@ -56,8 +68,24 @@ pub fn present(
 }
 
 /// Ensure that a role does not have privileges on an object, or is not a member of a group.
+///
+/// SLS Example:
+///
+///     reporting_may_not_write:
+///       postgres_privileges.absent:
+///         - name: reporting
+///         - object_name: ALL
+///         - object_type: table
+///         - privileges:
+///           - INSERT
+///           - UPDATE
+///         - maintenance_db: app
 #[function]
-pub fn absent(context: &StateContext, #[args] args: PrivilegeArgs, #[keywords] _kwargs: Map) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    #[args] args: PrivilegeArgs,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
+) -> CallResult {
     let (name, text) = (&*args.name, args.text());
     let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
     let wanted = object.parse_privileges(text.as_deref())?;

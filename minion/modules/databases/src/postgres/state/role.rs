@@ -44,21 +44,38 @@ pub(super) mod user {
     use super::{CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function};
 
     /// Ensure that a role that may log in exists, with these settings.
+    ///
+    /// SLS Example:
+    ///
+    ///     app:
+    ///       postgres_user.present:
+    ///         - password: SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy
+    ///         - createdb: False
+    ///         - groups: readers
+    ///         - valid_until: '2027-12-31'
     #[function]
     pub fn present(
         context: &StateContext,
+        /// Name of the role.
         name: String,
         #[args] role: RoleArgs,
+        /// Password of a new role, if `password` is unset.
         default_password: Option<String>,
+        /// Time until which the password is valid, such as `2027-12-31`.
         valid_until: Option<String>,
         #[args] at: StateServerArgs,
-        #[keywords] _kwargs: Map,
+        #[keywords(crate::postgres::state::further)] _kwargs: Map,
     ) -> CallResult {
         let desired = Desired { kind: Kind::User, role, default_password, valid_until };
         Ok(desired.ensure(context, &name, &at)?.into())
     }
 
     /// Ensure that a role does not exist.
+    ///
+    /// SLS Example:
+    ///
+    ///     olduser:
+    ///       postgres_user.absent: []
     #[function]
     pub fn absent(context: &StateContext, #[args] args: super::AbsentArgs) -> CallResult {
         ensure_absent(context, Kind::User, &args.name, &args.at)
@@ -70,19 +87,31 @@ pub(super) mod group {
     use super::{CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function};
 
     /// Ensure that a role that may not log in exists, with these settings.
+    ///
+    /// SLS Example:
+    ///
+    ///     readers:
+    ///       postgres_group.present:
+    ///         - inherit: True
     #[function]
     pub fn present(
         context: &StateContext,
+        /// Name of the role.
         name: String,
         #[args] role: RoleArgs,
         #[args] at: StateServerArgs,
-        #[keywords] _kwargs: Map,
+        #[keywords(crate::postgres::state::further)] _kwargs: Map,
     ) -> CallResult {
         let desired = Desired { kind: Kind::Group, role, default_password: None, valid_until: None };
         Ok(desired.ensure(context, &name, &at)?.into())
     }
 
     /// Ensure that a role does not exist.
+    ///
+    /// SLS Example:
+    ///
+    ///     oldgroup:
+    ///       postgres_group.absent: []
     #[function]
     pub fn absent(context: &StateContext, #[args] args: super::AbsentArgs) -> CallResult {
         ensure_absent(context, Kind::Group, &args.name, &args.at)

@@ -11,14 +11,25 @@ use crate::postgres::schema::{SchemaServerArgs, create_schema, remove_schema, sc
 pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_schema", [present, absent]);
 
 /// Ensure that a schema exists in a database; the owner is that of a new schema.
+///
+/// SLS Example:
+///
+///     app_schema:
+///       postgres_schema.present:
+///         - dbname: app
+///         - name: app
+///         - owner: app
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the database.
     dbname: String,
+    /// Name of the schema.
     name: String,
+    /// Owner of a new schema.
     owner: Option<String>,
     #[args] at: SchemaServerArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
 ) -> CallResult {
     let session = at.session(&context.call, &dbname)?;
     if schemas(&session)?.contains_key(&*name) {
@@ -35,13 +46,22 @@ pub fn present(
 }
 
 /// Ensure that a schema does not exist in a database.
+///
+/// SLS Example:
+///
+///     old_schema:
+///       postgres_schema.absent:
+///         - dbname: app
+///         - name: old
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the database.
     dbname: String,
+    /// Name of the schema.
     name: String,
     #[args] at: SchemaServerArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
 ) -> CallResult {
     let session = at.session(&context.call, &dbname)?;
     if !schemas(&session)?.contains_key(&*name) {

@@ -12,15 +12,26 @@ use crate::postgres::session::{column, identifier};
 pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_tablespace", [present, absent]);
 
 /// Ensure that a tablespace exists, in this directory, with this owner and these options.
+///
+/// SLS Example:
+///
+///     fast:
+///       postgres_tablespace.present:
+///         - directory: /srv/ssd/postgresql
+///         - owner: app
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the tablespace.
     name: String,
+    /// Directory of the tablespace.
     directory: String,
+    /// Options of the tablespace, as a mapping.
     options: Option<Map>,
+    /// Owner of the tablespace.
     owner: Option<String>,
     #[args] at: StateServerArgs,
-    #[keywords] _kwargs: Map,
+    #[keywords(crate::postgres::state::further)] _kwargs: Map,
 ) -> CallResult {
     let session = at.session(context)?;
     let all = tablespaces(&session)?;
@@ -68,6 +79,11 @@ pub fn present(
 }
 
 /// Ensure that a tablespace does not exist.
+///
+/// SLS Example:
+///
+///     fast:
+///       postgres_tablespace.absent: []
 #[function]
 pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
     let (name, session) = (&*args.name, args.at.session(context)?);

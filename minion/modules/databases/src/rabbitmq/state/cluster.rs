@@ -29,6 +29,13 @@ pub struct JoinArgs {
 }
 
 /// Ensure that the node is in the cluster of the node `user@host`.
+///
+/// SLS Example:
+///
+///     rabbit@mq1.example.com:
+///       rabbitmq_cluster.joined:
+///         - host: mq1.example.com
+///         - ram_node: False
 #[function]
 pub fn joined(context: &StateContext, #[args] args: JoinArgs) -> CallResult {
     let JoinArgs { name, host, user, ram_node, runas } = args;
@@ -49,6 +56,12 @@ pub fn joined(context: &StateContext, #[args] args: JoinArgs) -> CallResult {
 }
 
 /// Ensure that the node is in a cluster, as `rabbitmq_cluster.joined`.
+///
+/// SLS Example:
+///
+///     rabbit@mq1.example.com:
+///       rabbitmq_cluster.join:
+///         - host: mq1.example.com
 #[function]
 pub fn join(context: &StateContext, #[args] args: JoinArgs) -> CallResult {
     joined(context, args)

@@ -12,14 +12,36 @@ use crate::rabbitmq::plugin;
 pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_plugin", [enabled, disabled]);
 
 /// Ensure that a plugin is enabled.
+///
+/// SLS Example:
+///
+///     rabbitmq_management:
+///       rabbitmq_plugin.enabled: []
 #[function]
-pub fn enabled(context: &StateContext, name: String, runas: Option<String>) -> CallResult {
+pub fn enabled(
+    context: &StateContext,
+    /// Name of the plugin.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     set(context, &name, runas, true)
 }
 
 /// Ensure that a plugin is disabled.
+///
+/// SLS Example:
+///
+///     rabbitmq_shovel:
+///       rabbitmq_plugin.disabled: []
 #[function]
-pub fn disabled(context: &StateContext, name: String, runas: Option<String>) -> CallResult {
+pub fn disabled(
+    context: &StateContext,
+    /// Name of the plugin.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     set(context, &name, runas, false)
 }
 

@@ -14,23 +14,32 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_policy", [pr
 
 /// Ensure that a policy exists with these settings.
 ///
-/// pattern
-///     Regular expression of the names of queues and exchanges.
+/// SLS Example:
 ///
-/// definition
-///     Settings, as JSON or as a mapping.
-///
-/// apply_to
-///     `queues`, `exchanges` or `all`, the default of the server.
+///     ha:
+///       rabbitmq_policy.present:
+///         - pattern: '^ha\.'
+///         - definition:
+///             ha-mode: all
+///         - apply_to: queues
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the policy.
     name: String,
+    /// Regular expression of the names of queues and exchanges.
     pattern: String,
+    /// Settings, as JSON or as a mapping.
     definition: Value,
-    #[default(0)] priority: i64,
-    #[default("/".into())] vhost: String,
+    /// Priority of the policy.
+    #[default(0)]
+    priority: i64,
+    /// Virtual host.
+    #[default("/".into())]
+    vhost: String,
+    /// User that the program runs as.
     runas: Option<String>,
+    /// `queues`, `exchanges` or `all`, the default of the server.
     apply_to: Option<String>,
 ) -> CallResult {
     let ctl = Ctl::new(&context.call, runas);
@@ -60,11 +69,20 @@ pub fn present(
 }
 
 /// Ensure that a policy does not exist.
+///
+/// SLS Example:
+///
+///     ha:
+///       rabbitmq_policy.absent: []
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the policy.
     name: String,
-    #[default("/".into())] vhost: String,
+    /// Virtual host.
+    #[default("/".into())]
+    vhost: String,
+    /// User that the program runs as.
     runas: Option<String>,
 ) -> CallResult {
     let ctl = Ctl::new(&context.call, runas);

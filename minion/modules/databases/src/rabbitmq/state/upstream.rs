@@ -13,6 +13,13 @@ use crate::rabbitmq::upstream::{UpstreamArgs, delete, upstreams, without_passwor
 pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_upstream", [present, absent]);
 
 /// Ensure that an upstream exists with these settings. The plugin `rabbitmq_federation` must be enabled.
+///
+/// SLS Example:
+///
+///     site_b:
+///       rabbitmq_upstream.present:
+///         - uri: amqp://federation:secret@mq-b.example.com
+///         - ack_mode: on-confirm
 #[function]
 pub fn present(context: &StateContext, #[args] upstream: UpstreamArgs) -> CallResult {
     let name = &upstream.name;
@@ -39,8 +46,19 @@ pub fn present(context: &StateContext, #[args] upstream: UpstreamArgs) -> CallRe
 }
 
 /// Ensure that an upstream does not exist.
+///
+/// SLS Example:
+///
+///     site_b:
+///       rabbitmq_upstream.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String, runas: Option<String>) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Name of the upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     let ctl = Ctl::new(&context.call, runas);
     let ensure = || {
         if !upstreams(&ctl)?.contains_key(name.as_str()) {

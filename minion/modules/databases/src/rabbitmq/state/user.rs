@@ -16,23 +16,36 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_user", [pres
 
 /// Ensure that a user exists, with this password, these tags and permissions.
 ///
-/// force
-///     Whether the password is set without comparing it; without `password`, whether it is removed.
+/// SLS Example:
 ///
-/// tags
-///     The tags: a list, or words with spaces between them.
-///
-/// perms
-///     A list of mappings from a virtual host to three regular expressions: what the user may configure, write and
-///     read. Permissions in other virtual hosts stay as they are.
+///     app:
+///       rabbitmq_user.present:
+///         - password: '{{ "secret" }}'
+///         - tags:
+///           - monitoring
+///         - perms:
+///           - /:
+///             - '.*'
+///             - '.*'
+///             - '.*'
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the user.
     name: String,
+    /// Password of the user.
     password: Option<String>,
-    #[default(false)] force: bool,
-    #[default] tags: Value,
-    #[default] perms: Vec<Value>,
+    /// Whether the password is set without comparing it; without `password`, whether it is removed.
+    #[default(false)]
+    force: bool,
+    /// The tags: a list, or words with spaces between them.
+    #[default]
+    tags: Value,
+    /// A list of mappings from a virtual host to three regular expressions: what the user may configure, write and
+    /// read. Permissions in other virtual hosts stay as they are.
+    #[default]
+    perms: Vec<Value>,
+    /// User that the program runs as.
     runas: Option<String>,
 ) -> CallResult {
     let ctl = Ctl::new(&context.call, runas);
@@ -47,8 +60,19 @@ pub fn present(
 }
 
 /// Ensure that a user does not exist.
+///
+/// SLS Example:
+///
+///     guest:
+///       rabbitmq_user.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String, runas: Option<String>) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Name of the user.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     let ctl = Ctl::new(&context.call, runas);
     let ensure = || {
         if !users(&ctl)?.contains_key(name.as_str()) {

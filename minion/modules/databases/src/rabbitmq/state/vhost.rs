@@ -12,8 +12,17 @@ use crate::rabbitmq::vhost::{add, delete, vhosts};
 pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_vhost", [present, absent]);
 
 /// Ensure that a virtual host exists.
+///
+/// SLS Example:
+///
+///     app:
+///       rabbitmq_vhost.present: []
 #[function]
-pub fn present(context: &StateContext, name: String) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    /// Name of the virtual host.
+    name: String,
+) -> CallResult {
     let ctl = Ctl::new(&context.call, None);
     let ensure = || {
         if vhosts(&ctl)?.contains(&name) {
@@ -30,8 +39,17 @@ pub fn present(context: &StateContext, name: String) -> CallResult {
 }
 
 /// Ensure that a virtual host does not exist.
+///
+/// SLS Example:
+///
+///     oldapp:
+///       rabbitmq_vhost.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Name of the virtual host.
+    name: String,
+) -> CallResult {
     let ctl = Ctl::new(&context.call, None);
     let ensure = || {
         if !vhosts(&ctl)?.contains(&name) {
