@@ -12,13 +12,26 @@ use crate::firewalls::done;
 pub static FUNCTIONS: Functions<StateContext> = registry!("ipset", [set_present, set_absent, present, absent, flush]);
 
 /// Ensure that a set is present. All other arguments are options of the set, as of `ipset.new_set`.
+///
+/// SLS Example:
+///
+///     blocked:
+///       ipset.set_present:
+///         - set_type: hash:net
+///         - comment: True
 #[function]
 pub fn set_present(
     context: &StateContext,
+    /// Name of the set.
     name: String,
+    /// Type of the set, such as `hash:ip`.
     set_type: String,
-    #[default("ipv4".into())] family: String,
-    #[keywords] kwargs: Map,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Options of the set, as of `ipset.new_set`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if exists(&context.call, &name)? {
         return Ok(StateReturn::ok(&name, format!("ipset set {name} already exists for {family}")).into());
@@ -39,12 +52,20 @@ pub fn set_present(
 }
 
 /// Ensure that a set is absent, with all its entries.
+///
+/// SLS Example:
+///
+///     blocked:
+///       ipset.set_absent: []
 #[function]
 pub fn set_absent(
     context: &StateContext,
+    /// Name of the set.
     name: String,
-    #[default("ipv4".into())] family: String,
-    #[keywords] _kwargs: Map,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     if !exists(&context.call, &name)? {
         return Ok(StateReturn::ok(&name, format!("ipset set {name} for {family} is already absent")).into());
@@ -80,6 +101,15 @@ pub struct EntryArgs {
 }
 
 /// Ensure that a set has an entry, or several, with these options.
+///
+/// SLS Example:
+///
+///     block_networks:
+///       ipset.present:
+///         - set_name: blocked
+///         - entry:
+///           - 192.0.2.0/24
+///           - 198.51.100.7
 #[function]
 pub fn present(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
     let family = &args.family;
@@ -100,6 +130,13 @@ pub fn present(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
 }
 
 /// Ensure that a set does not have an entry, or several.
+///
+/// SLS Example:
+///
+///     unblock_host:
+///       ipset.absent:
+///         - set_name: blocked
+///         - entry: 198.51.100.7
 #[function]
 pub fn absent(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
     let family = &args.family;
@@ -192,12 +229,20 @@ fn each_entry(
 }
 
 /// Delete all entries of a set.
+///
+/// SLS Example:
+///
+///     blocked:
+///       ipset.flush: []
 #[function]
 pub fn flush(
     context: &StateContext,
+    /// Name of the set.
     name: String,
-    #[default("ipv4".into())] family: String,
-    #[keywords] _kwargs: Map,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     Ok(if !exists(&context.call, &name)? {
         StateReturn::failed(&name, format!("ipset set {name} does not exist for {family}"))

@@ -32,6 +32,12 @@ impl ChainArgs {
 }
 
 /// Ensure that a chain is present.
+///
+/// SLS Example:
+///
+///     LOGGING:
+///       iptables.chain_present:
+///         - table: filter
 #[function]
 pub fn chain_present(context: &StateContext, #[args] args: ChainArgs) -> CallResult {
     let (name, chain) = args.chain();
@@ -55,6 +61,12 @@ pub fn chain_present(context: &StateContext, #[args] args: ChainArgs) -> CallRes
 }
 
 /// Ensure that a chain is absent, with all its rules.
+///
+/// SLS Example:
+///
+///     LOGGING:
+///       iptables.chain_absent:
+///         - table: filter
 #[function]
 pub fn chain_absent(context: &StateContext, #[args] args: ChainArgs) -> CallResult {
     let (name, chain) = args.chain();
@@ -98,8 +110,28 @@ pub struct RuleArgs {
 /// Ensure that a rule is in a chain; a missing one is appended. With `save`, it is also saved to the file that is
 /// loaded at boot, or to the file that `save` names. All other arguments are options of iptables by their long
 /// names.
+///
+/// SLS Example:
+///
+///     allow_https:
+///       iptables.append:
+///         - table: filter
+///         - chain: INPUT
+///         - proto: tcp
+///         - dport: 443
+///         - match: state
+///         - connstate: NEW
+///         - jump: ACCEPT
+///         - save: True
 #[function]
-pub fn append(context: &StateContext, name: String, chain: String, #[args] at: RuleArgs) -> CallResult {
+pub fn append(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Chain of the rule, such as `INPUT`.
+    chain: String,
+    #[args] at: RuleArgs,
+) -> CallResult {
     let rule = at.rule(context, chain, "A", Value::Nil)?;
     let (family, command) = (&rule.chain.family, rule.command.trim());
     let messages = [
@@ -113,8 +145,29 @@ pub fn append(context: &StateContext, name: String, chain: String, #[args] at: R
 }
 
 /// Ensure that a rule is in a chain, as `append`; a missing one is inserted at a position.
+///
+/// SLS Example:
+///
+///     allow_ssh:
+///       iptables.insert:
+///         - position: 1
+///         - table: filter
+///         - chain: INPUT
+///         - proto: tcp
+///         - dport: 22
+///         - jump: ACCEPT
+///         - save: True
 #[function]
-pub fn insert(context: &StateContext, name: String, chain: String, position: i64, #[args] at: RuleArgs) -> CallResult {
+pub fn insert(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Chain of the rule, such as `INPUT`.
+    chain: String,
+    /// Position of a missing rule; 1 is the first.
+    position: i64,
+    #[args] at: RuleArgs,
+) -> CallResult {
     let rule = at.rule(context, chain, "I", position.into())?;
     let (family, command) = (&rule.chain.family, rule.command.trim());
     let messages = [
@@ -127,11 +180,25 @@ pub fn insert(context: &StateContext, name: String, chain: String, position: i64
 }
 
 /// Ensure that a rule, given by its options or position, is not in a chain.
+///
+/// SLS Example:
+///
+///     no_telnet:
+///       iptables.delete:
+///         - table: filter
+///         - chain: INPUT
+///         - proto: tcp
+///         - dport: 23
+///         - jump: ACCEPT
+///         - save: True
 #[function]
 pub fn delete(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// Chain of the rule, such as `INPUT`.
     chain: String,
+    /// Position of the rule, instead of its options.
     position: Option<i64>,
     #[args] at: RuleArgs,
 ) -> CallResult {
@@ -158,16 +225,34 @@ pub fn delete(
 }
 
 /// Ensure that a chain has this policy.
+///
+/// SLS Example:
+///
+///     drop_by_default:
+///       iptables.set_policy:
+///         - table: filter
+///         - chain: INPUT
+///         - policy: DROP
+///         - save: True
 #[function]
 pub fn set_policy(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// Chain, such as `INPUT`.
     chain: String,
+    /// `ACCEPT` or `DROP`.
     policy: String,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-    #[default(false.into())] save: Value,
-    #[keywords] _kwargs: Map,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Whether the rules are also saved to the file that is loaded at boot, or the path of a file for them.
+    #[default(false.into())]
+    save: Value,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let target = Chain { table, family, name: chain };
     let Chain { table, family, name: chain } = &target;
@@ -190,14 +275,28 @@ pub fn set_policy(
 }
 
 /// Delete all rules of a chain, or of all chains of the table.
+///
+/// SLS Example:
+///
+///     flush_input:
+///       iptables.flush:
+///         - table: filter
+///         - chain: INPUT
 #[function]
 pub fn flush(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-    #[default] chain: String,
-    #[keywords] _kwargs: Map,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Chain; all chains of the table by default.
+    #[default]
+    chain: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let target = Chain { table, family, name: chain };
     let Chain { table, family, name: chain } = &target;

@@ -18,15 +18,32 @@ pub static FUNCTIONS: Functions<StateContext> = registry!(
 
 /// Ensure that a chain is present. `table_type`, `hook` and `priority` make it a base chain, as of
 /// `nftables.new_chain`.
+///
+/// SLS Example:
+///
+///     input:
+///       nftables.chain_present:
+///         - table: filter
+///         - table_type: filter
+///         - hook: input
+///         - priority: 0
 #[function]
 pub fn chain_present(
     context: &StateContext,
+    /// Name of the chain.
     name: String,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Type of a base chain: `filter`, `nat` or `route`.
     table_type: Option<String>,
+    /// Hook of a base chain, such as `input`.
     hook: Option<String>,
+    /// Priority of a base chain, such as 0.
     priority: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let ruleset = Ruleset::new(&context.call, &family)?;
     if ruleset.check_chain(&table, &name)?.result {
@@ -51,12 +68,23 @@ pub fn chain_present(
 }
 
 /// Ensure that a chain is absent, with all its rules.
+///
+/// SLS Example:
+///
+///     oldchain:
+///       nftables.chain_absent:
+///         - table: filter
 #[function]
 pub fn chain_absent(
     context: &StateContext,
+    /// Name of the chain.
     name: String,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let ruleset = Ruleset::new(&context.call, &family)?;
     if !ruleset.check_chain(&table, &name)?.result {
@@ -104,15 +132,47 @@ pub struct RuleArgs {
 
 /// Ensure that a rule is in a chain; a missing one is appended. All other arguments are options of the rule, as of
 /// `nftables.build_rule`.
+///
+/// SLS Example:
+///
+///     allow_https:
+///       nftables.append:
+///         - table: filter
+///         - chain: input
+///         - proto: tcp
+///         - dport: 443
+///         - jump: accept
 #[function]
-pub fn append(context: &StateContext, name: String, #[args] args: RuleArgs) -> CallResult {
+pub fn append(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    #[args] args: RuleArgs,
+) -> CallResult {
     present(context, &name, args, &Position::End)
 }
 
 /// Ensure that a rule is in a chain, as `append`; a missing one is inserted before the rule with the handle `position`, or
 /// before all rules.
+///
+/// SLS Example:
+///
+///     allow_ssh:
+///       nftables.insert:
+///         - table: filter
+///         - chain: input
+///         - proto: tcp
+///         - dport: 22
+///         - jump: accept
 #[function]
-pub fn insert(context: &StateContext, name: String, position: Option<u64>, #[args] args: RuleArgs) -> CallResult {
+pub fn insert(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Handle of the rule before which a missing one is inserted; before all rules by default.
+    position: Option<u64>,
+    #[args] args: RuleArgs,
+) -> CallResult {
     present(context, &name, args, &Position::Before(position.filter(|position| *position != 0)))
 }
 
@@ -156,8 +216,25 @@ fn present(context: &StateContext, name: &str, args: RuleArgs, position: &Positi
 
 /// Ensure that a rule is not in a chain. It is given by its options as in `append`, by its handle `position`, or by both:
 /// then the rule with this handle is deleted only if it has these options.
+///
+/// SLS Example:
+///
+///     no_telnet:
+///       nftables.delete:
+///         - table: filter
+///         - chain: input
+///         - proto: tcp
+///         - dport: 23
+///         - jump: accept
 #[function]
-pub fn delete(context: &StateContext, name: String, position: Option<u64>, #[args] args: RuleArgs) -> CallResult {
+pub fn delete(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Handle of the rule.
+    position: Option<u64>,
+    #[args] args: RuleArgs,
+) -> CallResult {
     let position = position.filter(|position| *position != 0);
     let rule = match Rule::with_position(context, args, position)? {
         Ok(rule) => rule,
@@ -188,15 +265,31 @@ pub fn delete(context: &StateContext, name: String, position: Option<u64>, #[arg
 
 /// Delete all rules of a chain, or of all chains of the table. With `ignore_absence`, a missing table or chain is no
 /// failure.
+///
+/// SLS Example:
+///
+///     flush_input:
+///       nftables.flush:
+///         - table: filter
+///         - chain: input
 #[function]
 pub fn flush(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default("ipv4".into())] family: String,
-    #[default(false)] ignore_absence: bool,
-    #[default("filter".into())] table: String,
-    #[default] chain: String,
-    #[keywords] _kwargs: Map,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Whether a missing table or chain is no failure.
+    #[default(false)]
+    ignore_absence: bool,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain; all chains of the table by default.
+    #[default]
+    chain: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     if context.test {
         return Ok(StateReturn::predicted(&name, "nftables flush not performed in test mode.").into());
@@ -256,8 +349,20 @@ pub struct PolicyArgs {
 }
 
 /// Ensure that a base chain has this policy.
+///
+/// SLS Example:
+///
+///     drop_by_default:
+///       nftables.set_policy:
+///         - table: filter
+///         - chain: input
+///         - policy: drop
 #[function]
-pub fn set_policy(context: &StateContext, #[args] args: PolicyArgs, #[keywords] _kwargs: Map) -> CallResult {
+pub fn set_policy(
+    context: &StateContext,
+    #[args] args: PolicyArgs,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let PolicyArgs { name, chain, policy, table, family, save, save_filename } = args;
     let ruleset = Ruleset::new(&context.call, &family)?;
     let at = format!("nftables default policy for chain {chain} on table {table} for {family}");
@@ -279,12 +384,20 @@ pub fn set_policy(context: &StateContext, #[args] args: PolicyArgs, #[keywords] 
 }
 
 /// Ensure that a table is present.
+///
+/// SLS Example:
+///
+///     filter:
+///       nftables.table_present: []
 #[function]
 pub fn table_present(
     context: &StateContext,
+    /// Name of the table.
     name: String,
-    #[default("ipv4".into())] family: String,
-    #[keywords] _kwargs: Map,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let ruleset = Ruleset::new(&context.call, &family)?;
     Ok(if ruleset.check_table(&name)?.result {
@@ -300,12 +413,20 @@ pub fn table_present(
 }
 
 /// Ensure that a table is absent, with its chains and rules.
+///
+/// SLS Example:
+///
+///     oldtable:
+///       nftables.table_absent: []
 #[function]
 pub fn table_absent(
     context: &StateContext,
+    /// Name of the table.
     name: String,
-    #[default("ipv4".into())] family: String,
-    #[keywords] _kwargs: Map,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let ruleset = Ruleset::new(&context.call, &family)?;
     Ok(if !ruleset.check_table(&name)?.result {

@@ -63,6 +63,17 @@ pub struct PresentArgs {
 }
 
 /// Ensure that a zone is present and has these settings.
+///
+/// SLS Example:
+///
+///     public:
+///       firewalld.present:
+///         - services:
+///           - ssh
+///           - https
+///         - ports:
+///           - 8080/tcp
+///         - prune_ports: True
 #[function]
 pub fn present(context: &StateContext, #[args] zone: PresentArgs) -> CallResult {
     let name = zone.name.clone();
@@ -74,12 +85,25 @@ pub fn present(context: &StateContext, #[args] zone: PresentArgs) -> CallResult 
 }
 
 /// Ensure that a service is present and has exactly these ports and protocols.
+///
+/// SLS Example:
+///
+///     app:
+///       firewalld.service:
+///         - ports:
+///           - 8080/tcp
+///           - 8443/tcp
 #[function]
 pub fn service(
     context: &StateContext,
+    /// Name of the service.
     name: String,
-    #[default] ports: Vec<String>,
-    #[default] protocols: Vec<String>,
+    /// Ports of the service, such as `8080/tcp`; other ones are removed.
+    #[default]
+    ports: Vec<String>,
+    /// Protocols of the service; other ones are removed.
+    #[default]
+    protocols: Vec<String>,
 ) -> CallResult {
     let configured = || -> Result<Map, CallError> {
         let mut changes = Map::new();

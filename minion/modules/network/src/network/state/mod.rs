@@ -23,15 +23,39 @@ pub(super) fn unavailable(context: &Context) -> Option<String> {
 
 /// Ensure that a network interface is configured, and up if it is enabled.
 ///
-/// kwargs
-///     Options of the interface, as of `ip.build_interface`. With `noifupdown` it is neither started nor stopped.
+/// SLS Example:
+///
+///     eth0:
+///       network.managed:
+///         - type: eth
+///         - enabled: True
+///         - proto: static
+///         - ipaddr: 10.0.0.10
+///         - netmask: 255.255.255.0
+///         - gateway: 10.0.0.1
+///         - dns:
+///           - 10.0.0.2
+///
+///     eth1:
+///       network.managed:
+///         - type: eth
+///         - enabled: True
+///         - proto: dhcp
 #[function]
 pub fn managed(
     context: &StateContext,
+    /// Name of the interface.
     name: String,
-    #[default("eth".into())] r#type: String,
-    #[default(true.into())] enabled: Value,
-    #[keywords] kwargs: Map,
+    /// Type: `eth`, `bond`, `vlan`, `bridge`, `slave`, `source` and others.
+    #[default("eth".into())]
+    r#type: String,
+    /// Whether the interface is up, now and at boot.
+    #[default(true.into())]
+    enabled: Value,
+    /// Options of the interface, as of the execution function `ip.build_interface`: `proto`, `ipaddr`, `netmask`,
+    /// `gateway`, `dns`, `mtu` and others. With `noifupdown` it is neither started nor stopped.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut settings = with_test(context, kwargs);
     let mut report = StateReturn::ok(&name, format!("Interface {name} is up to date."));
@@ -153,10 +177,25 @@ fn enslave(
 
 /// Ensure that a network interface has these static routes. The network is restarted when they change.
 ///
-/// kwargs
-///     `routes`, as of `ip.build_routes`.
+/// SLS Example:
+///
+///     eth0:
+///       network.routes:
+///         - routes:
+///           - name: office
+///             ipaddr: 192.168.10.0
+///             netmask: 255.255.255.0
+///             gateway: 10.0.0.254
 #[function]
-pub fn routes(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn routes(
+    context: &StateContext,
+    /// Name of the interface.
+    name: String,
+    /// `routes`: a list of mappings with `ipaddr`, `netmask` and `gateway`, as of the execution function
+    /// `ip.build_routes`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let settings = with_test(context, kwargs);
     let mut report = StateReturn::ok(&name, format!("Interface {name} routes are up to date."));
     let mut apply = || -> Result<(), CallError> {
@@ -189,10 +228,23 @@ pub fn routes(context: &StateContext, name: String, #[keywords] kwargs: Map) -> 
 
 /// Ensure that the global network settings are these. The network is restarted when they change.
 ///
-/// kwargs
-///     Settings, as of `ip.build_network_settings` and `ip.apply_network_settings`.
+/// SLS Example:
+///
+///     global_settings:
+///       network.system:
+///         - enabled: True
+///         - hostname: web1.example.com
+///         - gateway: 10.0.0.1
 #[function]
-pub fn system(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn system(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Settings, as of the execution functions `ip.build_network_settings` and `ip.apply_network_settings`: `enabled`,
+    /// `hostname`, `gateway`, `nozeroconf`, `require_reboot` and others.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut settings = kwargs;
     settings.insert("test".into(), context.test.into());
     let mut report = StateReturn::ok(&name, "Global network settings are up to date.");
