@@ -1,15 +1,34 @@
 //! `debconf`: states of answers to questions of Debian packages.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Functions, function, registry};
+use brine_function::{Args, CallResult, Functions, Others, ParamList, function, registry};
 use brine_value::{Map, Value, list, map};
 
 /// State functions of `debconf`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("debconf", [set, set_file]);
 
 /// Ensure that questions of a package have these answers: by question, its type and value.
+///
+/// SLS Example:
+///
+///     postfix:
+///       debconf.set:
+///         - data:
+///             postfix/main_mailer_type:
+///               type: select
+///               value: Internet Site
+///             postfix/mailname:
+///               type: string
+///               value: mail.example.com
 #[function]
-pub fn set(context: &StateContext, name: String, data: Map, #[keywords] _kwargs: Map) -> CallResult {
+pub fn set(
+    context: &StateContext,
+    /// Name of the package.
+    name: String,
+    /// Mapping of questions to a mapping with `type` and `value`.
+    data: Map,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let current = context.call.call("debconf.show", Args::positional([name.as_str().into()]))?;
     let current = current.as_list().unwrap_or_default();
     let mut done = StateReturn::ok(&name, "");
@@ -46,14 +65,25 @@ pub fn set(context: &StateContext, name: String, data: Map, #[keywords] _kwargs:
 }
 
 /// Ensure that questions have the answers of a file.
+///
+/// SLS Example:
+///
+///     postfix_answers:
+///       debconf.set_file:
+///         - source: salt://postfix/debconf.conf
 #[function]
 pub fn set_file(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// URL or path of the file, with lines as `debconf-set-selections` reads them.
     source: String,
+    /// Template engine that renders the file, such as `jinja`.
     template: Option<String>,
-    #[default] defaults: Value,
-    #[keywords] _kwargs: Map,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    #[keywords(further_set_file)] _kwargs: Map,
 ) -> CallResult {
     let given = context.chunk.get("context").cloned().unwrap_or_default();
     for (value, word) in [(&given, "Context"), (&defaults, "Defaults")] {
@@ -75,4 +105,10 @@ pub fn set_file(
         StateReturn::failed(&name, "Unable to set debconf selections from file.")
     }
     .into())
+}
+
+/// Describes the further arguments of `debconf.set_file`.
+pub(crate) fn further_set_file(params: &mut ParamList) {
+    params.others(Others::Variables);
+    params.further("context", "a mapping", "Variables of the template.");
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{FromValue, Map, Value, map};
 
@@ -14,13 +14,32 @@ use crate::pip::versions::{Requirement, compare};
 pub static FUNCTIONS: Functions<StateContext> = registry!("pip", [installed, removed, uptodate]);
 
 /// Ensure that packages are installed: `name`, those of `pkgs`, of requirements files, or of a source.
+///
+/// SLS Example:
+///
+///     flask:
+///       pip.installed:
+///         - name: flask >=3.0,<4
+///         - bin_env: /srv/app/venv
+///         - user: app
+///
+///     app_requirements:
+///       pip.installed:
+///         - requirements: salt://app/requirements.txt
+///         - bin_env: /srv/app/venv
+///         - require:
+///           - virtualenv: /srv/app/venv
 #[function]
 pub fn installed(
     context: &StateContext,
+    /// Package with its conditions, such as `django>=4,<5`.
     name: String,
-    #[default] pkgs: Value,
+    /// Packages with their conditions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Directory of a virtual environment, a python, or a pip.
     bin_env: Option<String>,
-    #[keywords] kwargs: Map,
+    #[keywords(further)] kwargs: Map,
 ) -> CallResult {
     let mut kwargs = kwargs;
     let other = kwargs.shift_remove("pip_bin").filter(Value::is_truthy).map(|program| program.to_string());
@@ -42,8 +61,19 @@ pub fn installed(
 }
 
 /// Ensure that a package is not installed.
+///
+/// SLS Example:
+///
+///     flask:
+///       pip.removed:
+///         - bin_env: /srv/app/venv
 #[function]
-pub fn removed(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn removed(
+    context: &StateContext,
+    /// Name of the package.
+    name: String,
+    #[keywords(further)] kwargs: Map,
+) -> CallResult {
     let list = match call(context, "pip.list", &kwargs, Map::new()) {
         Ok(list) => list,
         Err(CallError::Execution(error)) => {
@@ -67,8 +97,19 @@ pub fn removed(context: &StateContext, name: String, #[keywords] kwargs: Map) ->
 }
 
 /// Ensure that all packages have their newest version.
+///
+/// SLS Example:
+///
+///     all_python_packages:
+///       pip.uptodate:
+///         - bin_env: /srv/app/venv
 #[function]
-pub fn uptodate(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn uptodate(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    #[keywords(further)] kwargs: Map,
+) -> CallResult {
     let upgrades = match call(context, "pip.list_upgrades", &kwargs, Map::new()) {
         Ok(upgrades) => upgrades,
         Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
@@ -306,4 +347,77 @@ fn untouched(stdout: &str) -> Vec<String> {
     let lines = stdout.lines().filter_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
     let names = lines.filter_map(|rest| rest.split_whitespace().next());
     names.filter_map(|word| word.split(['=', '!', '<', '>', '~', '@']).next()).map(normalized).collect()
+}
+
+/// Describes the options of pip that states pass on.
+pub(crate) fn further(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("bin_env", "a path", "Directory of a virtual environment, a python, or a pip.");
+    params.further("pip_bin", "a path", "Another name of `bin_env`.");
+    params.further("user", "a string", "User that pip runs as.");
+    params.further("cwd", "a path", "Working directory of pip.");
+    params.further("env_vars", "a mapping", "Variables of the environment of pip.");
+    params.further("requirements", "a string", "Requirements files, as a list or with commas; `salt://` URLs, too.");
+    params.further("pkgs", "a list", "Packages with their conditions, in the place of `name`.");
+    params.further("editable", "a string", "Projects to install in development mode, as a list or with commas.");
+    params.further("upgrade", "True or False", "Whether packages are upgraded to the newest version.");
+    params.further("force_reinstall", "True or False", "Whether packages that are current are installed again.");
+    params.further(
+        "ignore_installed",
+        "True or False",
+        "Whether installed packages are overwritten without being removed first.",
+    );
+    params.further("pre_releases", "True or False", "Whether pre-releases count as versions.");
+    params.further("no_deps", "True or False", "Whether dependencies are not installed.");
+    params.further("index_url", "a string", "URL of the index of packages.");
+    params.further("extra_index_url", "a string", "URL of a further index of packages.");
+    params.further("no_index", "True or False", "Whether no index is used, only `find_links`.");
+    params.further("find_links", "a string", "URLs or directories with packages, as a list or with commas.");
+    params.further("trusted_host", "a string", "Host whose certificate is not verified.");
+    params.further("cert", "a path", "File of certificates that servers are verified with.");
+    params.further("proxy", "a string", "Proxy server, as `user:password@host:port`.");
+    params.further("timeout", "a string", "Seconds to wait for a server.");
+    for name in ["cache_dir", "download_cache"] {
+        params.further(name, "a string", "Directory of the cache of pip.");
+    }
+    params.further("no_cache_dir", "True or False", "Whether pip uses no cache.");
+    params.further("target", "a path", "Directory to install into, instead of the environment.");
+    params.further("source", "a path", "Directory for the sources of editable projects.");
+    params.further("build", "a path", "Directory in which packages are built.");
+    params.further("download", "a path", "Directory into which packages are downloaded instead of being installed.");
+    for name in ["global_options", "install_options"] {
+        params.further(name, "a string", "Options of `setup.py`, as a list or with commas.");
+    }
+    params.further(
+        "no_binary",
+        "a string",
+        "Packages that are not installed from wheels: names with commas, or `:all:`.",
+    );
+    params.further(
+        "exists_action",
+        "a string",
+        "What happens if a path exists: `s` (switch), `i` (ignore), `w` (wipe) or `b` (back up).",
+    );
+    params.further("log", "a path", "File for the log of pip.");
+    params.further("extra_args", "a list", "Further options of pip, as words or mappings.");
+    params.further(
+        "disable_version_check",
+        "True or False",
+        "Whether pip does not look for a newer version of itself.",
+    );
+    params.further("repo", "a string", "URL of a repository to install from.");
+    for name in [
+        "allow_all_external",
+        "allow_external",
+        "allow_unverified",
+        "mirrors",
+        "no_download",
+        "no_install",
+        "no_use_wheel",
+        "process_dependency_links",
+        "use_vt",
+        "use_wheel",
+    ] {
+        params.further(name, "a string", "Without effect, or refused, where pip has no such option any more.");
+    }
 }

@@ -32,6 +32,7 @@ pub use manager::{Desired, Locks, Operation, Packages, Repositories, Versions, p
 #[cfg(test)]
 pub use manager::{Files, Listed};
 pub use options::Options;
+pub(crate) use options::further;
 pub(crate) use rpm::info as rpm_info;
 #[cfg(test)]
 pub use versions::resolve;

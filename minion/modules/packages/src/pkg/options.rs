@@ -1,7 +1,7 @@
 //! Options of package operations, from the arguments of calls and states.
 
-use brine_function::CallError;
 use brine_function::arguments::names;
+use brine_function::{CallError, Others, ParamList};
 use brine_value::{FromValue, Map, Value};
 
 /// Options of package operations; a manager ignores those it does not support.
@@ -124,6 +124,151 @@ impl Options {
     pub fn refuse_download_only(&self, manager: &str) -> Result<(), CallError> {
         let message = format!("downloadonly is not supported with {manager}");
         if self.download_only { Err(CallError::Execution(message)) } else { Ok(()) }
+    }
+}
+
+/// Describes the options of package managers that states pass on. A manager ignores those that it does not support.
+pub(crate) fn further(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("version", "a string", "Version of the package.");
+    params.further("pkgs", "a list", "Packages, or mappings of packages to versions, in the place of `name`.");
+    params.further("sources", "a list", "Mappings of packages to files or URLs that they are installed from.");
+    params.further("refresh", "True or False", "Whether the lists of packages are refreshed first.");
+    params.further("hold", "True or False", "Whether the packages are held at their version afterwards.");
+    params.further(
+        "fromrepo",
+        "a string",
+        "Repositories to use, and no others, as a list or separated by commas; for apt the release, such as \
+         `bookworm-backports`.",
+    );
+    params.further("repo", "a string", "Another name of `fromrepo`.");
+    for name in ["enablerepo", "disablerepo"] {
+        params.further(name, "a string", "Repositories that are enabled or disabled for this call, with dnf.");
+    }
+    params.further(
+        "disableexcludes",
+        "a string",
+        "Whose `exclude` lines are ignored, with dnf: `all`, `main` or a repository.",
+    );
+    params.further("branch", "a string", "Branch of the repositories, with dnf.");
+    params.further("setopt", "a list", "Settings of dnf for this call, each as `key=value`.");
+    params.further("root", "a path", "Root directory in which packages are installed.");
+    params.further("skip_verify", "True or False", "Whether signatures are not verified.");
+    params.further("reinstall", "True or False", "Whether installed packages are installed again.");
+    params.further("ignore_epoch", "True or False", "Whether versions are compared without their epochs.");
+    params.further("update_holds", "True or False", "Whether held packages are changed, too, and held again.");
+    params.further(
+        "install_recommends",
+        "True or False",
+        "Whether recommended packages are installed, too; the manager decides by default.",
+    );
+    params.further("no_recommends", "True or False", "The opposite of `install_recommends`, with zypper.");
+    params.further("ignore_repo_failure", "True or False", "Whether repositories that fail are ignored, with zypper.");
+    params.further(
+        "resolve_capabilities",
+        "True or False",
+        "Whether names may be capabilities that packages provide, with zypper.",
+    );
+    params.further("force", "True or False", "Whether the lists of packages are refreshed even if they are current.");
+    params.further(
+        "gpgautoimport",
+        "True or False",
+        "Whether new signing keys of repositories are trusted, with zypper.",
+    );
+    params.further("repos", "a list", "Repositories to refresh; all by default.");
+    params.further(
+        "sysupgrade",
+        "True or False",
+        "Whether all packages are upgraded before others are installed, with pacman.",
+    );
+    params.further("minimal", "True or False", "Whether only updates with fixes are installed, with dnf.");
+    params.further("obsoletes", "True or False", "Whether obsolete packages are replaced, with dnf.");
+    params.further("novendorchange", "True or False", "Whether packages keep their vendors, with zypper.");
+    params.further("only_upgrade", "True or False", "Whether only installed packages are upgraded, with apt.");
+    params.further(
+        "force_conf_new",
+        "True or False",
+        "Whether configuration files with local changes are replaced, with apt.",
+    );
+    for name in ["downloadonly", "download_only"] {
+        params.further(name, "True or False", "Whether packages are downloaded and not installed.");
+    }
+    params.further(
+        "cache_valid_time",
+        "an integer",
+        "Age in seconds up to which the lists of packages are not fetched again, with apt.",
+    );
+    params.further("allow_downgrades", "True or False", "Whether an upgrade may install older versions, with apt.");
+    params.further("allow_updates", "True or False", "Whether a newer version than the given one is accepted.");
+    params.further("dryrun", "True or False", "Whether an upgrade is only simulated.");
+    params.further("dist_upgrade", "True or False", "Whether packages may be installed or removed by an upgrade.");
+    params.further("test", "True or False", "Whether the state only predicts its changes.");
+    params.further("saltenv", "a string", "Environment of the file server for `sources`.");
+    for name in ["debconf", "pkg_verify", "ignore_types"] {
+        params.further(name, "a string", "Refused: what they do in Salt is not supported.");
+    }
+    for name in [
+        "aggregate",
+        "batch",
+        "env",
+        "extra_args",
+        "extra_install_flags",
+        "extra_uninstall_flags",
+        "fetchonly",
+        "get_extra_options",
+        "normalize",
+        "options",
+        "quiet",
+        "report_reboot_exit_codes",
+        "skip",
+        "skip_suggestions",
+        "source",
+        "split_arch",
+        "timeout",
+        "use_context",
+        "verbose",
+        "verify_ssl",
+        "versions_as_list",
+        "watch_flags",
+        "with_origin",
+        "force_yes",
+        "include",
+        "recurse",
+        "removed",
+        "attr",
+        "diff_attr",
+        "show_installed",
+        "all_installed",
+        "includes",
+    ] {
+        params.further(name, "anything", "Without effect.");
+    }
+    for name in [
+        "admin_source",
+        "advisory_ids",
+        "check_update",
+        "chroot",
+        "current_zone_only",
+        "cyg_arch",
+        "full",
+        "gem_bin",
+        "glob",
+        "include_casks",
+        "include_components",
+        "include_updates",
+        "jail",
+        "local",
+        "mirrors",
+        "orphan",
+        "pcre",
+        "purge_desired",
+        "regex",
+        "reinstall_requires",
+        "ruby",
+        "taps",
+        "variant",
+    ] {
+        params.further(name, "anything", "Without effect: for other package managers.");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
@@ -14,14 +14,30 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("virtualenv", [managed
 
 /// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`. `use_wheel`,
 /// `no_use_wheel`, `pip_download_cache` and `process_dependency_links` are without effect: pip has no such options.
+///
+/// SLS Example:
+///
+///     /srv/app/venv:
+///       virtualenv.managed:
+///         - python: /usr/bin/python3
+///         - requirements: salt://app/requirements.txt
+///         - user: app
+///         - pip_pkgs:
+///           - gunicorn
 #[function]
 pub fn managed(
     context: &StateContext,
+    /// Directory of the environment.
     name: String,
+    /// Requirements file whose packages are installed; a path or a `salt://` URL.
     requirements: Option<String>,
-    #[default(false)] clear: bool,
-    #[default] pip_pkgs: Value,
-    #[keywords] kwargs: Map,
+    /// Whether an existing environment is emptied first.
+    #[default(false)]
+    clear: bool,
+    /// Further packages to install, as a list.
+    #[default]
+    pip_pkgs: Value,
+    #[keywords(further)] kwargs: Map,
 ) -> CallResult {
     match state(context, &name, requirements.as_deref(), clear, &pip_pkgs, &kwargs) {
         Err(CallError::Execution(error)) => Ok(StateReturn::failed(&name, error).into()),
@@ -31,8 +47,19 @@ pub fn managed(
 
 /// Ensure that a virtual environment exists, as `managed`. `use_wheel`, `no_use_wheel`, `pip_download_cache` and
 /// `process_dependency_links` are without effect.
+///
+/// SLS Example:
+///
+///     /srv/app/venv:
+///       virtualenv.manage:
+///         - requirements: salt://app/requirements.txt
 #[function]
-pub fn manage(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn manage(
+    context: &StateContext,
+    /// Directory of the environment.
+    name: String,
+    #[keywords(further)] kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     kwargs.insert("name".into(), name.into());
     context.call.minion.states.call(context, "virtualenv.managed", Args::keyword(kwargs))
@@ -164,4 +191,52 @@ fn fill(
         done.changes.insert("packages".into(), map! {"new" => new, "old" => old}.into());
     }
     Ok(())
+}
+
+/// Describes the further arguments of environments: options of the environment, and of pip.
+pub(crate) fn further(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further_of_except::<crate::virtualenv::CreateArgs>(&["path"]);
+    params.further(
+        "requirements",
+        "a string",
+        "Requirements file whose packages are installed; a path or a `salt://` URL.",
+    );
+    params.further("cwd", "a path", "Working directory of pip.");
+    params.further("env_vars", "a mapping", "Variables of the environment of pip.");
+    params.further(
+        "no_chown",
+        "True or False",
+        "Whether a requirements file from the master stays owned by the minion's user.",
+    );
+    params.further("index_url", "a string", "URL of the index of packages.");
+    params.further("extra_index_url", "a string", "URL of a further index of packages.");
+    params.further("find_links", "a string", "URLs or directories with packages.");
+    params.further("proxy", "a string", "Proxy server of pip.");
+    params.further("pre_releases", "True or False", "Whether pre-releases count as versions.");
+    params.further("no_deps", "True or False", "Whether dependencies are not installed.");
+    params.further("no_binary", "a string", "Packages that are not installed from wheels.");
+    params.further("pip_upgrade", "True or False", "Whether packages are upgraded to the newest version.");
+    params.further("pip_pkgs", "a list", "Further packages to install.");
+    params.further(
+        "pip_download",
+        "a path",
+        "Directory into which packages are downloaded instead of being installed.",
+    );
+    params.further(
+        "pip_exists_action",
+        "a string",
+        "What pip does if a path exists, as in `exists_action` of `pip.installed`.",
+    );
+    params.further(
+        "pip_ignore_installed",
+        "True or False",
+        "Whether installed packages are overwritten without being removed first.",
+    );
+    params.further("pip_no_cache_dir", "True or False", "Whether pip uses no cache.");
+    params.further("pip_cache_dir", "a path", "Directory of the cache of pip.");
+    for name in ["no_use_wheel", "use_wheel", "pip_download_cache", "process_dependency_links"] {
+        params.further(name, "a string", "Without effect: pip has no such options.");
+    }
+    params.further("pip_bin", "a path", "Without effect: pip is that of the environment.");
 }

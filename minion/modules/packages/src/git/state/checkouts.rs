@@ -68,6 +68,26 @@ pub struct LatestArgs {
 }
 
 /// Ensure that a checkout is up to date with its remote.
+///
+/// Uncommitted changes, and commits that the remote does not have, make the state fail unless `force_checkout` or
+/// `force_reset` is set.
+///
+/// SLS Example:
+///
+///     https://github.com/example/app.git:
+///       git.latest:
+///         - target: /srv/app
+///         - rev: v1.2
+///         - user: app
+///         - depth: 1
+///
+///     git@git.example.com:team/private.git:
+///       git.latest:
+///         - target: /srv/private
+///         - rev: main
+///         - branch: main
+///         - identity: /root/.ssh/deploy_key
+///         - force_reset: remote-changes
 #[function]
 pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
     let target = &args.target;
@@ -156,6 +176,14 @@ pub struct DetachedArgs {
 }
 
 /// Ensure that a checkout is at a commit, with a detached head.
+///
+/// SLS Example:
+///
+///     https://github.com/example/app.git:
+///       git.detached:
+///         - target: /srv/app
+///         - rev: 4f5a6b7
+///         - force_checkout: True
 #[function]
 pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResult {
     let rev = &args.rev;
@@ -208,6 +236,13 @@ pub struct ClonedArgs {
 }
 
 /// Ensure that a repository is cloned, on a branch if one is given. It is not updated.
+///
+/// SLS Example:
+///
+///     https://github.com/example/app.git:
+///       git.cloned:
+///         - target: /srv/app
+///         - branch: main
 #[function]
 pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
     if !args.target.starts_with('/') {

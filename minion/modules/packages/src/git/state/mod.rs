@@ -97,6 +97,14 @@ pub struct PresentArgs {
 }
 
 /// Ensure that there is a repository; a new one is empty.
+///
+/// SLS Example:
+///
+///     /srv/git/app.git:
+///       git.present:
+///         - bare: True
+///         - user: git
+///         - shared: group
 #[function]
 pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult {
     let args = map! {
@@ -107,22 +115,49 @@ pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult
 }
 
 /// Ensure that git's configuration has this value.
+///
+/// SLS Example:
+///
+///     user.email:
+///       git.config_set:
+///         - value: deploy@example.com
+///         - repo: /srv/app
+///         - user: app
+///
+///     core.autocrlf:
+///       git.config_set:
+///         - value: 'false'
+///         - user: app
+///         - global: True
 #[function]
 pub fn config_set(
     context: &StateContext,
+    /// Key of the setting, such as `user.email`.
     name: String,
+    /// Value of the setting.
     value: Option<String>,
-    #[default] multivar: Value,
+    /// List of values, for a key with several.
+    #[default]
+    multivar: Value,
     #[args] scope: ConfigScopeArgs,
 ) -> CallResult {
     Ok(config::set(context, &name, value, &multivar, scope.scope())?.into())
 }
 
 /// Ensure that git's configuration has no values for keys that match a regular expression.
+///
+/// SLS Example:
+///
+///     http\.proxy:
+///       git.config_unset:
+///         - user: app
+///         - global: True
 #[function]
 pub fn config_unset(
     context: &StateContext,
+    /// Regular expression of keys, such as `user\.(name|email)`.
     name: String,
+    /// Regular expression of the values that are removed; all by default.
     value_regex: Option<String>,
     #[args] scope: ConfigScopeArgs,
 ) -> CallResult {

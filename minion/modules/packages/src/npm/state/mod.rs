@@ -29,6 +29,16 @@ pub struct Packages {
 }
 
 /// Ensure that packages are installed.
+///
+/// SLS Example:
+///
+///     frontend_tools:
+///       npm.installed:
+///         - pkgs:
+///           - typescript@5.4.5
+///           - eslint
+///         - dir: /srv/app
+///         - user: app
 #[function]
 pub fn installed(context: &StateContext, #[args] wanted: Packages) -> CallResult {
     let Packages { name, pkgs, dir, user, force_reinstall, registry, env } = wanted;
@@ -72,8 +82,22 @@ pub fn installed(context: &StateContext, #[args] wanted: Packages) -> CallResult
 }
 
 /// Ensure that a package is not installed.
+///
+/// SLS Example:
+///
+///     grunt:
+///       npm.removed:
+///         - dir: /srv/app
 #[function]
-pub fn removed(context: &StateContext, name: String, dir: Option<String>, user: Option<String>) -> CallResult {
+pub fn removed(
+    context: &StateContext,
+    /// Name of the package.
+    name: String,
+    /// Directory of the project; without one, packages are global.
+    dir: Option<String>,
+    /// User that npm runs as.
+    user: Option<String>,
+) -> CallResult {
     let how = map! {"dir" => dir, "runas" => user};
     let current = match listed(context, &how) {
         Ok(current) => current,
@@ -94,12 +118,22 @@ pub fn removed(context: &StateContext, name: String, dir: Option<String>, user: 
 }
 
 /// Install the packages of a project, whose directory is the name.
+///
+/// SLS Example:
+///
+///     /srv/app:
+///       npm.bootstrap:
+///         - user: app
 #[function]
 pub fn bootstrap(
     context: &StateContext,
+    /// Directory of the project.
     name: String,
+    /// User that npm runs as.
     user: Option<String>,
-    #[default(true)] silent: bool,
+    /// Whether npm prints only errors.
+    #[default(true)]
+    silent: bool,
 ) -> CallResult {
     let keyword = map! {"dir" => name.as_str(), "runas" => user, "silent" => silent, "dry_run" => context.test};
     let report = match context.call.call("npm.install", Args::keyword(keyword)) {
@@ -128,12 +162,23 @@ pub fn bootstrap(
 
 /// Ensure that a package is not in the cache of npm; without a name, that the cache is empty. Newer releases of npm need
 /// `force`.
+///
+/// SLS Example:
+///
+///     clean_npm_cache:
+///       npm.cache_cleaned:
+///         - name: null
+///         - force: True
 #[function]
 pub fn cache_cleaned(
     context: &StateContext,
+    /// Name of the package; all by default.
     name: Option<String>,
+    /// User that npm runs as.
     user: Option<String>,
-    #[default(false)] force: bool,
+    /// Whether npm cleans the cache even if it finds no errors in it.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let title = name.clone().unwrap_or_default();
     let what = name.clone().unwrap_or_else(|| "packages".into());

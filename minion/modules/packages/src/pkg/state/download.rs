@@ -12,13 +12,23 @@ use crate::pkg::{
 
 /// Ensure that a package, or several with `pkgs`, are in the cache of the package manager, and not that they are
 /// installed. On systems with apt.
+///
+/// SLS Example:
+///
+///     linux-image-amd64:
+///       pkg.downloaded: []
 #[function]
 pub fn downloaded(
     context: &StateContext,
+    /// Name of the package.
     name: String,
-    #[default] version: Value,
-    #[default] pkgs: Value,
-    #[keywords] kwargs: Map,
+    /// Version of the package.
+    #[default]
+    version: Value,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    #[keywords(crate::pkg::further)] kwargs: Map,
 ) -> CallResult {
     if context.call.os_family() != "Debian" {
         return Ok(absent(&name, "The pkg.downloaded state is not available on this platform"));
@@ -98,15 +108,37 @@ pub(super) fn download(
 
 /// Ensure that the packages of security advisories are installed. No supported package manager has them: the state
 /// fails, as Salt's on Debian.
+///
+/// SLS Example:
+///
+///     security_fixes:
+///       pkg.patch_installed:
+///         - advisory_ids: [RHSA-2024:1234]
 #[function]
-pub fn patch_installed(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn patch_installed(
+    _context: &StateContext,
+    /// Name of the state.
+    name: String,
+    #[keywords(crate::pkg::further)] _kwargs: Map,
+) -> CallResult {
     Ok(absent(&name, "The pkg.patch_installed state is not available on this platform"))
 }
 
 /// Ensure that the packages of security advisories are downloaded. No supported package manager has them: the state
 /// fails, as Salt's on Debian.
+///
+/// SLS Example:
+///
+///     security_fixes:
+///       pkg.patch_downloaded:
+///         - advisory_ids: [RHSA-2024:1234]
 #[function]
-pub fn patch_downloaded(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn patch_downloaded(
+    _context: &StateContext,
+    /// Name of the state.
+    name: String,
+    #[keywords(crate::pkg::further)] _kwargs: Map,
+) -> CallResult {
     Ok(absent(&name, "The pkg.patch_downloaded state is not available on this platform"))
 }
 

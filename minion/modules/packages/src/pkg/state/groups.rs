@@ -10,13 +10,27 @@ use crate::pkg::{Desired, Operation, Options, error_message, install, packages};
 /// Ensure that the mandatory and default packages of a group are installed. With dnf and yum.
 ///
 /// Accepts the arguments of `pkg.install`.
+///
+/// SLS Example:
+///
+///     Development Tools:
+///       pkg.group_installed:
+///         - include:
+///           - rpm-build
+///         - skip:
+///           - subversion
 #[function]
 pub fn group_installed(
     context: &StateContext,
+    /// Name of the group.
     name: String,
-    #[default] skip: Value,
-    #[default] include: Value,
-    #[keywords] kwargs: Map,
+    /// Packages of the group that are not installed, as a list.
+    #[default]
+    skip: Value,
+    /// Optional packages of the group that are installed, too, as a list.
+    #[default]
+    include: Value,
+    #[keywords(crate::pkg::further)] kwargs: Map,
 ) -> CallResult {
     if !groups::are_available(&context.call) {
         return Ok(StateReturn::failed(&name, "pkg.group_install not available for this platform").into());

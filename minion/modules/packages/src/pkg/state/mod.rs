@@ -73,12 +73,38 @@ pub struct InstalledArgs {
     normalize: bool,
     /// Further arguments: options of the package manager, such as `fromrepo`, `skip_verify`, `ignore_epoch`,
     /// `update_holds` and `reinstall`.
-    #[keywords]
+    #[keywords(crate::pkg::further)]
     kwargs: Map,
 }
 
 /// Ensure that a package, or several with `pkgs`, are installed, optionally in a version. `skip_suggestions` and
 /// `report_reboot_exit_codes` are without effect.
+///
+/// A package that is installed in any version is left alone, unless a version is given. The lists of packages are
+/// refreshed once in a run.
+///
+/// SLS Example:
+///
+///     nginx:
+///       pkg.installed: []
+///
+///     base_packages:
+///       pkg.installed:
+///         - pkgs:
+///           - curl
+///           - git
+///           - openssl: '>=3.0'
+///         - refresh: True
+///
+///     postgresql-16:
+///       pkg.installed:
+///         - version: 16.*
+///         - hold: True
+///
+///     app:
+///       pkg.installed:
+///         - sources:
+///           - app: salt://packages/app_1.2_amd64.deb
 #[function]
 pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallResult {
     let name = &args.name;
@@ -116,13 +142,29 @@ pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallRes
 
 /// Ensure that a package, or several with `pkgs`, are installed in their newest version. `watch_flags` and
 /// `report_reboot_exit_codes` are without effect.
+///
+/// SLS Example:
+///
+///     openssl:
+///       pkg.latest:
+///         - refresh: True
+///
+///     tools:
+///       pkg.latest:
+///         - pkgs:
+///           - curl
+///           - git
 #[function]
 pub fn latest(
     context: &StateContext,
+    /// Name of the package.
     name: String,
-    #[default] pkgs: Value,
+    /// Packages, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Whether the lists of packages are refreshed first; by default once per run.
     refresh: Option<bool>,
-    #[keywords] kwargs: Map,
+    #[keywords(crate::pkg::further)] kwargs: Map,
 ) -> CallResult {
     if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
         return Ok(StateReturn::ok(&name, "No packages to install provided").into());
@@ -134,14 +176,27 @@ pub fn latest(
 }
 
 /// Ensure that all packages, or those in `pkgs`, have their newest available version.
+///
+/// SLS Example:
+///
+///     all_packages:
+///       pkg.uptodate:
+///         - refresh: True
 #[function]
 pub fn uptodate(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default(false)] refresh: bool,
-    #[default] pkgs: Value,
-    #[default(false)] dist_upgrade: bool,
-    #[keywords] kwargs: Map,
+    /// Whether the lists of packages are refreshed first.
+    #[default(false)]
+    refresh: bool,
+    /// Packages to upgrade; all by default.
+    #[default]
+    pkgs: Value,
+    /// Whether packages may be installed or removed by the upgrade.
+    #[default(false)]
+    dist_upgrade: bool,
+    #[keywords(crate::pkg::further)] kwargs: Map,
 ) -> CallResult {
     let packages = packages(&context.call)?;
     report(
@@ -160,7 +215,7 @@ pub struct RemoveArgs {
     #[default]
     pkgs: Value,
     /// Further arguments: options of the package manager.
-    #[keywords]
+    #[keywords(crate::pkg::further)]
     kwargs: Map,
 }
 
@@ -174,27 +229,70 @@ impl RemoveArgs {
 }
 
 /// Ensure that a package, or several with `pkgs`, are not installed; with a version, not in that version.
+///
+/// Configuration files stay where the package manager leaves them; `pkg.purged` removes them, too.
+///
+/// SLS Example:
+///
+///     telnet:
+///       pkg.removed: []
+///
+///     unwanted:
+///       pkg.removed:
+///         - pkgs:
+///           - nis
+///           - rsh-client
 #[function]
-pub fn removed(context: &StateContext, name: String, #[args] args: RemoveArgs) -> CallResult {
+pub fn removed(
+    context: &StateContext,
+    /// Name of the package.
+    name: String,
+    #[args] args: RemoveArgs,
+) -> CallResult {
     args.remove(context, &name, false)
 }
 
 /// Ensure that a package, or several with `pkgs`, are not installed, and that their configuration is removed.
+///
+/// SLS Example:
+///
+///     apache2:
+///       pkg.purged: []
 #[function]
-pub fn purged(context: &StateContext, name: String, #[args] args: RemoveArgs) -> CallResult {
+pub fn purged(
+    context: &StateContext,
+    /// Name of the package.
+    name: String,
+    #[args] args: RemoveArgs,
+) -> CallResult {
     args.remove(context, &name, true)
 }
 
 /// Ensure that a package, or several with `pkgs`, are held at their current version; with `replace`, release all
 /// others.
+///
+/// SLS Example:
+///
+///     kernel_packages:
+///       pkg.held:
+///         - pkgs:
+///           - linux-image-amd64
+///           - linux-headers-amd64
 #[function]
 pub fn held(
     context: &StateContext,
+    /// Name of the package.
     name: String,
-    #[default] version: Value,
-    #[default] pkgs: Value,
-    #[default(false)] replace: bool,
-    #[keywords] _kwargs: Map,
+    /// Version at which the package is held, with package managers that hold versions.
+    #[default]
+    version: Value,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Whether all other packages are released.
+    #[default(false)]
+    replace: bool,
+    #[keywords(crate::pkg::further)] _kwargs: Map,
 ) -> CallResult {
     if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !replace {
         return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
@@ -204,13 +302,23 @@ pub fn held(
 }
 
 /// Ensure that a package, or several with `pkgs`, are not held; with `all`, release every package.
+///
+/// SLS Example:
+///
+///     linux-image-amd64:
+///       pkg.unheld: []
 #[function]
 pub fn unheld(
     context: &StateContext,
+    /// Name of the package.
     name: String,
-    #[default] pkgs: Value,
-    #[default(false)] all: bool,
-    #[keywords] _kwargs: Map,
+    /// Packages, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Whether every held package is released.
+    #[default(false)]
+    all: bool,
+    #[keywords(crate::pkg::further)] _kwargs: Map,
 ) -> CallResult {
     if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
         return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
@@ -220,8 +328,26 @@ pub fn unheld(
 }
 
 /// Run the state again when a watched state has changes.
+///
+/// SLS Example:
+///
+///     app:
+///       pkg.latest:
+///         - watch:
+///           - pkgrepo: app_repository
+///
+///     app_repository:
+///       pkgrepo.managed:
+///         - name: deb https://apt.example.com/app stable main
 #[function]
-pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// The arguments of the watching state, and `sfun`, its function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
     kwargs.insert("name".into(), name.into());
@@ -315,12 +441,22 @@ fn refresh(
 }
 
 /// Configure a beacon for a state with `beacon: True`, at the end of the run: events for upgrades of its packages.
+///
+/// SLS Example:
+///
+///     openssl:
+///       pkg.installed:
+///         - beacon: True
 #[function]
 pub fn mod_beacon(
     context: &StateContext,
     #[args] args: BeaconArgs,
-    #[default] pkgs: Value,
-    #[keywords] _kwargs: Map,
+    /// Packages of the state; its name by default.
+    #[default]
+    pkgs: Value,
+    /// The arguments of the state, among them `beacon_data`, the options of the beacon.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     let pkgs = if pkgs.is_nil() { list![args.name.as_str()] } else { pkgs };
     BEACON.configure(context, &args, map! {"pkgs" => pkgs})

@@ -1,7 +1,7 @@
 //! `pkgrepo`: states of package repositories. Code specific to apt, dnf or zypper is behind `Repositories`.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, ParamList, function, registry};
 use brine_system::user_files;
 use brine_value::{FromValue, Map, Value};
 
@@ -13,14 +13,42 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("pkgrepo", [managed, a
 /// Ensure that a repository is configured: for apt given as a line of `sources.list`, for dnf and zypper by its
 /// name, with the options of its `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname`
 /// is its display name. `ppa_auth` is without effect: PPAs are refused.
+///
+/// SLS Example:
+///
+///     docker:
+///       pkgrepo.managed:
+///         - name: deb [signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/debian bookworm stable
+///         - file: /etc/apt/sources.list.d/docker.list
+///         - key_url: https://download.docker.com/linux/debian/gpg
+///         - aptkey: False
+///         - require_in:
+///           - pkg: docker-ce
+///
+///     epel:
+///       pkgrepo.managed:
+///         - humanname: Extra Packages for Enterprise Linux
+///         - mirrorlist: https://mirrors.fedoraproject.org/mirrorlist?repo=epel-9&arch=$basearch
+///         - gpgcheck: 1
+///         - gpgkey: https://download.fedoraproject.org/pub/epel/RPM-GPG-KEY-EPEL-9
 #[function]
 pub fn managed(
     context: &StateContext,
+    /// With apt the line of `sources.list`, otherwise the name of the repository.
     name: String,
-    #[default] ppa: Value,
-    #[default] copr: Value,
-    #[default(true)] aptkey: bool,
-    #[keywords] kwargs: Map,
+    /// Refused: add the repository of the PPA by its line and key.
+    #[default]
+    ppa: Value,
+    /// Copr project as `user/project`, with dnf.
+    #[default]
+    copr: Value,
+    /// With apt, whether keys are added to the keyring of all repositories; otherwise to one of their own, named by
+    /// `signed-by`.
+    #[default(true)]
+    aptkey: bool,
+    /// Further options of the `.repo` file, with dnf and zypper.
+    #[keywords(further_repository)]
+    kwargs: Map,
 ) -> CallResult {
     let mut kwargs = kwargs;
     kwargs.extend(brine_value::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
@@ -29,8 +57,24 @@ pub fn managed(
 
 /// Ensure that a repository is not in the package manager's files. `ppa_auth` and `keyid_ppa` are without effect: PPAs are
 /// refused.
+///
+/// SLS Example:
+///
+///     epel:
+///       pkgrepo.absent: []
+///
+///     deb https://apt.example.com/app stable main:
+///       pkgrepo.absent:
+///         - file: /etc/apt/sources.list.d/app.list
 #[function]
-pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// With apt the line of `sources.list`, otherwise the name of the repository.
+    name: String,
+    /// Further options of the repository, as in `pkgrepo.managed`. With `keyid`, its signing key is removed, too.
+    #[keywords(further_repository)]
+    kwargs: Map,
+) -> CallResult {
     Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())
 }
 
@@ -179,4 +223,44 @@ fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateR
         }
     }
     Ok(done)
+}
+
+/// Describes the options of repositories. Further ones are those of `.repo` files, which dnf and zypper pass on.
+pub(crate) fn further_repository(params: &mut ParamList) {
+    params.further("file", "a path", "File of the repository; with apt `/etc/apt/sources.list` by default.");
+    params.further("humanname", "a string", "Name for display.");
+    params.further("enabled", "True or False", "Whether the repository is used; the opposite of `disabled`.");
+    params.further("disabled", "True or False", "Whether the repository stays configured, but is not used.");
+    params.further(
+        "refresh",
+        "True or False",
+        "Whether the lists of packages are refreshed when the repository has changed; true by default.",
+    );
+    params.further(
+        "clean_file",
+        "True or False",
+        "Whether the file is emptied first, so that it has no other repositories.",
+    );
+    params.further("key_url", "a string", "URL of the signing key, with apt: `salt://`, `https://` or a path.");
+    params.further(
+        "keyid",
+        "a string",
+        "Fingerprint or id of the signing key, with apt, which `keyserver` has; a list for several keys.",
+    );
+    params.further("keyserver", "a string", "Server of the key of `keyid`, with apt.");
+    params.further("key_text", "a string", "The signing key itself, with apt.");
+    params.further(
+        "allow_insecure_key",
+        "True or False",
+        "Whether `key_url` may be an address with `http:`; true by default.",
+    );
+    params.further("dist", "a string", "Release of the repository, with apt, in the place of that in the line.");
+    params.further("comps", "a string", "Components of the repository, with apt, separated by commas.");
+    params.further("architectures", "a string", "Architectures of the repository, with apt, separated by commas.");
+    params.further("comments", "a list", "Comments of the repository, with apt.");
+    params.further("trusted", "True or False", "Whether the repository is used without a valid signature, with apt.");
+    params.further("baseurl", "a string", "URL of the repository, with dnf and zypper.");
+    params.further("mirrorlist", "a string", "URL of a list of mirrors, with dnf and zypper.");
+    params.further("gpgcheck", "a string", "Whether packages must be signed, with dnf and zypper: 1 or 0.");
+    params.further("gpgkey", "a string", "URL of the signing key, with dnf and zypper.");
 }

@@ -10,11 +10,22 @@ use super::version_of;
 pub static FUNCTIONS: Functions<StateContext> = registry!("pyenv", [installed, absent, install_pyenv]);
 
 /// Ensure that a version of Python is installed, with pyenv itself, and with `default` that it is the default.
+///
+/// SLS Example:
+///
+///     3.12.3:
+///       pyenv.installed:
+///         - user: app
+///         - default: True
 #[function]
 pub fn installed(
     context: &StateContext,
+    /// Version of Python, such as `3.12.3`.
     name: String,
-    #[default(false)] default: bool,
+    /// Whether the version becomes the default.
+    #[default(false)]
+    default: bool,
+    /// User whose pyenv it is.
     user: Option<String>,
 ) -> CallResult {
     let version = version_of(&name)?;
@@ -44,8 +55,20 @@ pub fn installed(
 }
 
 /// Ensure that a version of Python is not installed.
+///
+/// SLS Example:
+///
+///     3.8.0:
+///       pyenv.absent:
+///         - user: app
 #[function]
-pub fn absent(context: &StateContext, name: String, user: Option<String>) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Version of Python, such as `3.12.3`.
+    name: String,
+    /// User whose pyenv it is.
+    user: Option<String>,
+) -> CallResult {
     let version = version_of(&name)?;
     if context.test {
         return Ok(StateReturn::predicted(&name, format!("python {version} is set to be uninstalled")).into());
@@ -69,8 +92,20 @@ pub fn absent(context: &StateContext, name: String, user: Option<String>) -> Cal
 }
 
 /// Ensure that pyenv is installed.
+///
+/// SLS Example:
+///
+///     pyenv_of_app:
+///       pyenv.install_pyenv:
+///         - user: app
 #[function]
-pub fn install_pyenv(context: &StateContext, name: String, user: Option<String>) -> CallResult {
+pub fn install_pyenv(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// User whose pyenv it is.
+    user: Option<String>,
+) -> CallResult {
     let user = || Value::from(user.clone());
     if call(context, "is_installed", [user()])?.is_truthy() {
         return Ok(StateReturn::ok(&name, "pyenv is already installed").into());
