@@ -44,11 +44,26 @@ pub struct PresentArgs {
     /// Days since the expiry of a subkey within which the key is updated; 0 never updates keys because of subkeys.
     #[default(SUBKEY_MAXAGE.into())]
     pub subkey_maxage: Value,
-    #[keywords]
+    #[keywords(brine_function::unused)]
     _kwargs: Map,
 }
 
 /// Ensure that public keys are in a keychain, are not expired, and have this trust.
+///
+/// SLS Example:
+///
+///     0xD88E42B4:
+///       gpg.present:
+///         - keyserver: keys.openpgp.org
+///         - user: app
+///         - trust: fully
+///
+///     release_key:
+///       gpg.present:
+///         - keys:
+///           - 1234567890ABCDEF
+///         - source: salt://keys/release.asc
+///         - skip_keyserver: True
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     if let Some(trust) = &args.trust
@@ -89,18 +104,30 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 }
 
 /// Ensure that public keys are not in a keychain.
+///
+/// SLS Example:
+///
+///     0xD88E42B4:
+///       gpg.absent:
+///         - user: app
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Id of the key, unless `keys` are given.
     name: String,
-    #[default] keys: Value,
+    /// Ids of the keys, as a list.
+    #[default]
+    keys: Value,
+    /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
     user: Option<String>,
+    /// Directory of the keychain.
     gnupghome: Option<String>,
+    /// File of the keyring, instead of that of the keychain.
     keyring: Option<String>,
     /// Whether the file `keyring` is removed if it has no keys.
     #[default(false)]
     keyring_absent_if_empty: bool,
-    #[keywords] _kwargs: Map,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let chain = Keychain::new(context, user.as_deref(), gnupghome.as_deref(), keyring.as_deref());
     let (mut report, mut reported, mut deleted) = (StateReturn::ok(&name, ""), Vec::new(), Vec::<Value>::new());

@@ -27,8 +27,17 @@ pub static FUNCTIONS: Functions<StateContext> = registry!(
 );
 
 /// Ensure that SELinux is in a mode, now and at boot: Enforcing, Permissive or Disabled.
+///
+/// SLS Example:
+///
+///     Enforcing:
+///       selinux.mode: []
 #[function]
-pub fn mode(context: &StateContext, name: String) -> CallResult {
+pub fn mode(
+    context: &StateContext,
+    /// Mode: `Enforcing`, `Permissive` or `Disabled`.
+    name: String,
+) -> CallResult {
     let wanted = match name.to_lowercase().as_str() {
         text if text.starts_with('e') || text == "1" || text == "on" || text == "true" => "Enforcing",
         text if text.starts_with('p') || text == "0" || text == "off" || text == "false" => "Permissive",
@@ -59,13 +68,27 @@ pub fn mode(context: &StateContext, name: String) -> CallResult {
 
 /// Ensure that a boolean, or several (`booleans`, a mapping, or a list of names and mappings), have this value, and with
 /// `persist` this default.
+///
+/// SLS Example:
+///
+///     httpd_can_network_connect:
+///       selinux.boolean:
+///         - value: True
+///         - persist: True
 #[function]
 pub fn boolean(
     context: &StateContext,
+    /// Name of the boolean, unless `booleans` are given.
     name: String,
-    #[default] value: Value,
-    #[default] booleans: Value,
-    #[default(false)] persist: bool,
+    /// Whether the boolean is on.
+    #[default]
+    value: Value,
+    /// Several booleans: a mapping, or a list of names and mappings.
+    #[default]
+    booleans: Value,
+    /// Whether the value is the default at boot, too.
+    #[default(false)]
+    persist: bool,
 ) -> CallResult {
     let mut wanted = Map::new();
     match &booleans {
@@ -129,14 +152,31 @@ pub fn boolean(
 
 /// Ensure that a module is enabled or disabled; with `install` it is installed before, from `source` or the name, with
 /// `remove` it is removed instead.
+///
+/// SLS Example:
+///
+///     app:
+///       selinux.module:
+///         - install: True
+///         - source: salt://selinux/app.pp
 #[function]
 pub fn module(
     context: &StateContext,
+    /// Name of the module, or the path of its file with `install`.
     name: String,
-    #[default("Enabled".into())] module_state: Value,
-    #[default("any".into())] version: String,
-    #[default(false)] install: bool,
-    #[default(false)] remove: bool,
+    /// `Enabled` or `Disabled`.
+    #[default("Enabled".into())]
+    module_state: Value,
+    /// `any`; another version is a failure, as versions of modules cannot be read.
+    #[default("any".into())]
+    version: String,
+    /// Whether the module is installed first.
+    #[default(false)]
+    install: bool,
+    /// Whether the module is removed instead.
+    #[default(false)]
+    remove: bool,
+    /// Path or URL of the module's file for `install`.
     source: Option<String>,
 ) -> CallResult {
     if install && remove {
@@ -184,8 +224,17 @@ pub fn module(
 }
 
 /// Install a module from a file, a path or a URL such as `salt://x.pp`.
+///
+/// SLS Example:
+///
+///     salt://selinux/app.pp:
+///       selinux.module_install: []
 #[function]
-pub fn module_install(context: &StateContext, name: String) -> CallResult {
+pub fn module_install(
+    context: &StateContext,
+    /// Path or URL of the file.
+    name: String,
+) -> CallResult {
     if context.test {
         return Ok(StateReturn::predicted(&name, format!("Module {name} would be installed")).into());
     }
@@ -198,8 +247,17 @@ pub fn module_install(context: &StateContext, name: String) -> CallResult {
 }
 
 /// Remove a module.
+///
+/// SLS Example:
+///
+///     app:
+///       selinux.module_remove: []
 #[function]
-pub fn module_remove(context: &StateContext, name: String) -> CallResult {
+pub fn module_remove(
+    context: &StateContext,
+    /// Name of the module.
+    name: String,
+) -> CallResult {
     if !call(context, "getsemod", [name.as_str().into()], map! {})?.is_truthy() {
         return Ok(StateReturn::failed(&name, format!("Module {name} is not available")).into());
     }
@@ -215,13 +273,25 @@ pub fn module_remove(context: &StateContext, name: String) -> CallResult {
 }
 
 /// Ensure that a file specification gives this type to files.
+///
+/// SLS Example:
+///
+///     /srv/www(/.*)?:
+///       selinux.fcontext_policy_present:
+///         - sel_type: httpd_sys_content_t
 #[function]
 pub fn fcontext_policy_present(
     context: &StateContext,
+    /// Regular expression of the paths, such as `/srv/www(/.*)?`.
     name: String,
+    /// Type of the context.
     sel_type: String,
-    #[default("a".into())] filetype: String,
+    /// Type of the files: `a` for all, `f`, `d`, `c`, `b`, `s`, `l` or `p`.
+    #[default("a".into())]
+    filetype: String,
+    /// User of the context.
     sel_user: Option<String>,
+    /// Level of the context.
     sel_level: Option<String>,
 ) -> CallResult {
     let kind = described(&filetype)?;
@@ -248,13 +318,24 @@ pub fn fcontext_policy_present(
 }
 
 /// Ensure that a file specification gives no context to files.
+///
+/// SLS Example:
+///
+///     /srv/www(/.*)?:
+///       selinux.fcontext_policy_absent: []
 #[function]
 pub fn fcontext_policy_absent(
     context: &StateContext,
+    /// Regular expression of the paths, such as `/srv/www(/.*)?`.
     name: String,
-    #[default("a".into())] filetype: String,
+    /// Type of the files: `a` for all, `f`, `d`, `c`, `b`, `s`, `l` or `p`.
+    #[default("a".into())]
+    filetype: String,
+    /// Type of the context.
     sel_type: Option<String>,
+    /// User of the context.
     sel_user: Option<String>,
+    /// Level of the context.
     sel_level: Option<String>,
 ) -> CallResult {
     let mut keyword = map! {
@@ -282,8 +363,21 @@ pub fn fcontext_policy_absent(
 }
 
 /// Ensure that files have the contexts of the policy.
+///
+/// SLS Example:
+///
+///     /srv/www:
+///       selinux.fcontext_policy_applied:
+///         - recursive: True
 #[function]
-pub fn fcontext_policy_applied(context: &StateContext, name: String, #[default(false)] recursive: bool) -> CallResult {
+pub fn fcontext_policy_applied(
+    context: &StateContext,
+    /// Path of the file or directory.
+    name: String,
+    /// Whether everything below a directory gets its context, too.
+    #[default(false)]
+    recursive: bool,
+) -> CallResult {
     let args = || [name.as_str().into(), recursive.into()];
     if !call(context, "fcontext_policy_is_applied", args(), map! {})?.is_truthy() {
         let comment = format!("SElinux policies are already applied for filespec \"{name}\"");
@@ -301,13 +395,24 @@ pub fn fcontext_policy_applied(context: &StateContext, name: String, #[default(f
 }
 
 /// Ensure that a port, such as `tcp/8080`, has this type.
+///
+/// SLS Example:
+///
+///     tcp/8080:
+///       selinux.port_policy_present:
+///         - sel_type: http_port_t
 #[function]
 pub fn port_policy_present(
     context: &StateContext,
+    /// Protocol and port, such as `tcp/8080` or `udp/6000-6010`; any name if both are given.
     name: String,
+    /// Type of the port.
     sel_type: String,
+    /// Protocol: `tcp` or `udp`.
     protocol: Option<String>,
+    /// Port, or range of ports.
     port: Option<Value>,
+    /// Range of the port.
     sel_range: Option<String>,
 ) -> CallResult {
     let port_of = |kind: Option<&str>| {
@@ -334,12 +439,21 @@ pub fn port_policy_present(
 }
 
 /// Ensure that a port, such as `tcp/8080`, has no type of its own, or not this one.
+///
+/// SLS Example:
+///
+///     tcp/8080:
+///       selinux.port_policy_absent: []
 #[function]
 pub fn port_policy_absent(
     context: &StateContext,
+    /// Protocol and port, such as `tcp/8080` or `udp/6000-6010`; any name if both are given.
     name: String,
+    /// Type of the port.
     sel_type: Option<String>,
+    /// Protocol: `tcp` or `udp`.
     protocol: Option<String>,
+    /// Port, or range of ports.
     port: Option<Value>,
 ) -> CallResult {
     let mut keyword = map! {

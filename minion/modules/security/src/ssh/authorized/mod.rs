@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_function::{Args, CallError};
+use brine_function::{Args, CallError, Others, ParamList};
 use brine_host::accounts::{Account, Accounts};
 use brine_system::files::FileError;
 use brine_system::user_files;
@@ -32,7 +32,7 @@ pub struct FileArgs {
     /// Hash of fingerprints: `sha256` by default, `md5`.
     pub(crate) fingerprint_hash_type: Option<String>,
     /// Further arguments, ignored.
-    #[keywords]
+    #[keywords(further_present)]
     _kwargs: Map,
 }
 
@@ -285,6 +285,11 @@ fn with_replaced_key(text: &str, key: &str, line: &str) -> String {
         if is_it { line.to_owned() } else { format!("{have}\n") }
     };
     lines.map(put).collect()
+}
+
+/// Describes the further arguments of `ssh_auth.present`.
+pub(crate) fn further_present(params: &mut ParamList) {
+    params.others(Others::Unused);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `ssh_auth`: states of authorized keys.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_value::{Map, map};
 use indexmap::IndexMap;
 
@@ -40,6 +40,22 @@ pub struct PresentArgs {
 
 /// Ensure that a user has an authorized key, or with `source` all keys of a file. The name may be a whole line:
 /// options, the type of the key, the key, and a comment.
+///
+/// The file of keys and its directory are created with the permissions that sshd requires.
+///
+/// SLS Example:
+///
+///     alice_key:
+///       ssh_auth.present:
+///         - name: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q alice@example.com
+///         - user: alice
+///         - options:
+///           - no-port-forwarding
+///
+///     keys_of_bob:
+///       ssh_auth.present:
+///         - user: bob
+///         - source: salt://ssh/bob.pub
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let whose = KeyFile { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
@@ -53,15 +69,29 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 
 /// Ensure that a user does not have an authorized key, or with `source` any of the keys of a file. `enc`, `comment` and
 /// `options` are without effect: the key decides.
+///
+/// SLS Example:
+///
+///     old_key_of_alice:
+///       ssh_auth.absent:
+///         - name: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q
+///         - user: alice
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Public key, or a whole line of a file of keys.
     name: String,
+    /// User who logs in with the key.
     user: String,
-    #[default] source: String,
-    #[default(".ssh/authorized_keys".into())] config: String,
+    /// URL of a file of keys, all of which are removed.
+    #[default]
+    source: String,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
-    #[keywords] _kwargs: Map,
+    #[keywords(further_absent)] _kwargs: Map,
 ) -> CallResult {
     let whose = KeyFile { user, config, hash: fingerprint_hash_type };
     let done = if source.is_empty() {
@@ -86,6 +116,15 @@ pub struct ManageArgs {
 }
 
 /// Ensure that a user has exactly these authorized keys.
+///
+/// SLS Example:
+///
+///     keys_of_alice:
+///       ssh_auth.manage:
+///         - user: alice
+///         - enc: ssh-ed25519
+///         - ssh_keys:
+///           - AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q alice@laptop
 #[function]
 pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
     _ = (args.name, args.key.source);
@@ -263,4 +302,13 @@ fn removed(name: &str, key: &str, done: Outcome) -> StateReturn {
         Map::new()
     };
     StateReturn::ok(name, done.as_str()).with_changes(changes)
+}
+
+/// Describes the further arguments of `ssh_auth.absent`.
+pub(crate) fn further_absent(params: &mut ParamList) {
+    params.others(Others::Unused);
+    for name in ["enc", "comment"] {
+        params.further(name, "a string", "Without effect: the key decides.");
+    }
+    params.further("options", "a list", "Without effect: the key decides.");
 }

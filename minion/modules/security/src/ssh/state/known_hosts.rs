@@ -22,6 +22,14 @@ pub struct PresentArgs {
 
 /// Ensure that a host is known to a user, or to all, by this key, by the key with this fingerprint, or by the key
 /// it presents.
+///
+/// SLS Example:
+///
+///     github.com:
+///       ssh_known_hosts.present:
+///         - user: app
+///         - enc: ssh-ed25519
+///         - key: AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let known = config_path(args.user.as_deref(), args.of_host.config).and_then(|config| {
@@ -72,8 +80,22 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 }
 
 /// Ensure that a host is not known to a user, or to all.
+///
+/// SLS Example:
+///
+///     old.example.com:
+///       ssh_known_hosts.absent:
+///         - user: app
 #[function]
-pub fn absent(context: &StateContext, name: String, user: Option<String>, config: Option<String>) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Host name or address.
+    name: String,
+    /// User who does not know the host; without one, it is the file of all users.
+    user: Option<String>,
+    /// Path of the file, relative to the home directory of the user; `.ssh/known_hosts` by default.
+    config: Option<String>,
+) -> CallResult {
     let config = match config_path(user.as_deref(), config) {
         Ok(config) => config,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),

@@ -54,6 +54,20 @@ pub struct CertificateArgs {
 ///
 /// Changes of the arguments, the authority, the key and the signing policy are detected, and the certificate is issued
 /// again. A `pkcs12` container has the private key, so its mode is 0600 by default.
+///
+/// SLS Example:
+///
+///     /etc/pki/web.crt:
+///       x509.certificate_managed:
+///         - ca_server: ca1
+///         - signing_policy: web
+///         - private_key: /etc/pki/web.key
+///         - CN: web1.example.com
+///         - subjectAltName: DNS:web1.example.com
+///         - days_valid: 90
+///         - days_remaining: 30
+///         - require:
+///           - x509: /etc/pki/web.key
 #[function]
 pub fn certificate_managed(context: &StateContext, #[args] mut args: CertificateArgs) -> CallResult {
     if args.encoding == "pkcs12" && !args.file.mode.is_truthy() {

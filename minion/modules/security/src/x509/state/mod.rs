@@ -270,14 +270,27 @@ impl Managed<'_> {
 }
 
 /// Ensure that a file has the content of a PEM entry, with its line breaks corrected.
+///
+/// SLS Example:
+///
+///     /etc/pki/ca.crt:
+///       x509.pem_managed:
+///         - text: |
+///             -----BEGIN CERTIFICATE-----
+///             MIIB...
+///             -----END CERTIFICATE-----
+///         - mode: '0644'
 #[function]
 pub fn pem_managed(
     context: &StateContext,
+    /// Path of the file.
     name: String,
     /// The entry.
     text: Value,
     #[args] file: FileArgs,
-    #[keywords] kwargs: Map,
+    /// Further arguments of `file.managed`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     reject_unknown_kwargs(&kwargs)?;
     let managed = Managed { context, name: &name, file: &file, noun: "PEM" };

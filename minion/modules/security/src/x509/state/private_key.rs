@@ -55,6 +55,14 @@ pub struct PrivateKeyArgs {
 }
 
 /// Ensure that a file has a private key of a type and size. The mode of the file is 0400 by default.
+///
+/// SLS Example:
+///
+///     /etc/pki/web.key:
+///       x509.private_key_managed:
+///         - algo: ec
+///         - keysize: 256
+///         - mode: '0600'
 #[function]
 pub fn private_key_managed(context: &StateContext, #[args] mut args: PrivateKeyArgs) -> CallResult {
     reject_unknown_kwargs(&args.kwargs)?;

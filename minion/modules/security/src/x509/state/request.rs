@@ -13,10 +13,17 @@ use crate::x509::source::failed;
 
 /// Ensure that a file has a certificate signing request as described.
 ///
-/// Further arguments are subject, or attributes of it such as CN, and the extensions of `x509.create_csr`.
+/// SLS Example:
+///
+///     /etc/pki/web.csr:
+///       x509.csr_managed:
+///         - private_key: /etc/pki/web.key
+///         - CN: web1.example.com
+///         - subjectAltName: DNS:web1.example.com
 #[function]
 pub fn csr_managed(
     context: &StateContext,
+    /// Path of the file.
     name: String,
     /// Private key of the subject.
     private_key: Value,
@@ -29,7 +36,9 @@ pub fn csr_managed(
     #[default("pem".into())]
     encoding: String,
     #[args] file: FileArgs,
-    #[keywords] kwargs: Map,
+    /// `subject`, or attributes of it such as `CN`, and the extensions of the execution function `x509.create_csr`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut args = remove_without_effect(kwargs);
     args.entry("digest".into()).or_insert(digest.into());

@@ -60,6 +60,18 @@ pub struct CrlArgs {
 }
 
 /// Ensure that a file has a certificate revocation list as described, and renew it before the next one is due.
+///
+/// SLS Example:
+///
+///     /etc/pki/ca.crl:
+///       x509.crl_managed:
+///         - signing_private_key: /etc/pki/ca.key
+///         - signing_cert: /etc/pki/ca.crt
+///         - days_valid: 30
+///         - days_remaining: 7
+///         - revoked:
+///           - certificate: /etc/pki/old.crt
+///             reason: cessationOfOperation
 #[function]
 pub fn crl_managed(context: &StateContext, #[args] args: CrlArgs) -> CallResult {
     reject_unknown_kwargs(&args.kwargs)?;
