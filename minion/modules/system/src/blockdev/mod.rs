@@ -5,7 +5,7 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Module, StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
@@ -18,8 +18,21 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("blockdev", [tuned, fo
 
 /// Ensure that a block device has these attributes: `read-ahead`, `filesystem-read-ahead`, `read-only`, `read-write`,
 /// as for `disk.tune`.
+///
+/// SLS Example:
+///
+///     /dev/vdb:
+///       blockdev.tuned:
+///         - read-ahead: 1024
 #[function]
-pub fn tuned(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn tuned(
+    context: &StateContext,
+    /// Path of the device.
+    name: String,
+    /// Attributes and their values: `read-ahead`, `filesystem-read-ahead`, `read-only` and `read-write`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     if !std::fs::metadata(&name).is_ok_and(|metadata| metadata.file_type().is_block_device()) {
         let comment = format!("Changes to {name} cannot be applied. Not a block device.");
         return Ok(StateReturn::failed(&name, comment).into());
@@ -67,13 +80,24 @@ fn tuned_device(context: &StateContext, name: &str, kwargs: Map) -> Result<State
 
 /// Ensure that a block device has a file system of this type. One of another type is replaced; the arguments are those
 /// of `disk.format`.
+///
+/// SLS Example:
+///
+///     /dev/vdb1:
+///       blockdev.formatted:
+///         - fs_type: xfs
 #[function]
 pub fn formatted(
     context: &StateContext,
+    /// Path of the device.
     name: String,
-    #[default("ext4".into())] fs_type: String,
-    #[default(false)] force: bool,
-    #[keywords] kwargs: Map,
+    /// Type of the file system.
+    #[default("ext4".into())]
+    fs_type: String,
+    /// Whether the program that makes the file system is told to overwrite what it finds.
+    #[default(false)]
+    force: bool,
+    #[keywords(further_formatted)] kwargs: Map,
 ) -> CallResult {
     if !Path::new(&name).exists() {
         return Ok(StateReturn::failed(&name, format!("{name} does not exist")).into());
@@ -105,6 +129,18 @@ pub fn formatted(
 fn file_system(context: &StateContext, name: &str) -> Result<String, CallError> {
     let words = ["blkid", "-o", "value", "-s", "TYPE"].map(str::to_owned).into_iter().chain([argument(name)?]);
     Ok(run(&context.call, &words.collect::<Vec<_>>(), &[])?.stdout)
+}
+
+/// Describes the further arguments of `blockdev.formatted`.
+pub(crate) fn further_formatted(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("inode_size", "an integer", "Size of inodes in bytes, for ext2, ext3 and ext4.");
+    params.further(
+        "lazy_itable_init",
+        "an integer",
+        "Whether inode tables are initialized later, for ext2, ext3 and ext4: 0 or 1.",
+    );
+    params.further("fat", "an integer", "Size of the entries of a FAT file system: 12, 16 or 32.");
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `cron`: states of crontabs.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{Map, Value, map};
 
@@ -48,6 +48,23 @@ pub struct PresentArgs {
 }
 
 /// Ensure that a job is in a user's crontab. The job is recognized by its identifier, by default its command.
+///
+/// With an identifier, a job whose command changes is replaced; without one, a second job is added.
+///
+/// SLS Example:
+///
+///     /usr/local/bin/backup:
+///       cron.present:
+///         - user: root
+///         - minute: 30
+///         - hour: 2
+///         - identifier: nightly-backup
+///         - comment: Nightly backup
+///
+///     /usr/local/bin/report:
+///       cron.present:
+///         - special: '@weekly'
+///         - user: app
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let name = args.name.trim();
@@ -77,14 +94,26 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 }
 
 /// Ensure that a job is not in a user's crontab.
+///
+/// SLS Example:
+///
+///     nightly-backup:
+///       cron.absent:
+///         - identifier: nightly-backup
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Command of the job.
     name: String,
-    #[default("root".into())] user: String,
-    #[default(false.into())] identifier: Value,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
+    /// Name of the job; the command by default.
+    #[default(false.into())]
+    identifier: Value,
+    /// Time such as `@hourly` of the job, if it has one.
     special: Option<String>,
-    #[keywords] _kwargs: Map,
+    #[keywords(further_absent)] _kwargs: Map,
 ) -> CallResult {
     let name = name.trim();
     let identifier = identifier_of(&identifier, name);
@@ -127,11 +156,18 @@ pub struct FileArgs {
     #[default]
     context: Map,
     /// Further arguments. `backup` is without effect: the crontab is written by `crontab`.
-    #[keywords]
+    #[keywords(further_file)]
     _kwargs: Map,
 }
 
 /// Ensure that a user's crontab has the content of a file.
+///
+/// SLS Example:
+///
+///     salt://cron/root.crontab:
+///       cron.file:
+///         - user: root
+///         - template: jinja
 #[function]
 pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
     let hash = (args.source_hash, args.source_hash_name);
@@ -144,12 +180,22 @@ pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
 }
 
 /// Ensure that a variable is set in a user's crontab.
+///
+/// SLS Example:
+///
+///     MAILTO:
+///       cron.env_present:
+///         - value: ops@example.com
 #[function]
 pub fn env_present(
     context: &StateContext,
+    /// Name of the variable.
     name: String,
+    /// Value of the variable.
     value: Option<String>,
-    #[default("root".into())] user: String,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
 ) -> CallResult {
     let value = value.unwrap_or_default();
     let what = format!("Cron env {name}");
@@ -161,8 +207,21 @@ pub fn env_present(
 }
 
 /// Ensure that a variable is not set in a user's crontab.
+///
+/// SLS Example:
+///
+///     MAILTO:
+///       cron.env_absent:
+///         - user: root
 #[function]
-pub fn env_absent(context: &StateContext, name: String, #[default("root".into())] user: String) -> CallResult {
+pub fn env_absent(
+    context: &StateContext,
+    /// Name of the variable.
+    name: String,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
+) -> CallResult {
     let name = name.trim();
     let what = format!("Cron env {name}");
     if context.test {
@@ -261,4 +320,21 @@ fn crontab_state(
         changes.extend(map! {"user" => user, "group" => group});
     }
     Ok(StateReturn::ok(name, format!("Crontab for user {user} was updated")).with_changes(changes))
+}
+
+/// Describes the further arguments of `cron.absent`.
+pub(crate) fn further_absent(params: &mut ParamList) {
+    params.others(Others::Unused);
+    for name in ["cmd", "comment", "commented", "daymonth", "dayweek", "hour", "minute", "month"] {
+        params.further(name, "anything", "Without effect: a job is found by its identifier or command.");
+    }
+}
+
+/// Describes the further arguments of `cron.file`.
+pub(crate) fn further_file(params: &mut ParamList) {
+    params.others(Others::Variables);
+    params.further("backup", "a string", "Without effect: the crontab is written by `crontab`.");
+    for name in ["source", "source_hash_sig"] {
+        params.further(name, "a string", "Without effect: the source is the name of the state.");
+    }
 }

@@ -8,14 +8,32 @@ use brine_value::map;
 pub static FUNCTIONS: Functions<StateContext> = registry!("keyboard", [system, xorg]);
 
 /// Ensure that the console has this layout.
+///
+/// SLS Example:
+///
+///     de:
+///       keyboard.system: []
 #[function]
-pub fn system(context: &StateContext, name: String) -> CallResult {
+pub fn system(
+    context: &StateContext,
+    /// Layout, such as `us` or `de`.
+    name: String,
+) -> CallResult {
     ensured(context, &name, ("keyboard.get_sys", "keyboard.set_sys"), ("System", "system"))
 }
 
 /// Ensure that X has this layout.
+///
+/// SLS Example:
+///
+///     de:
+///       keyboard.xorg: []
 #[function]
-pub fn xorg(context: &StateContext, name: String) -> CallResult {
+pub fn xorg(
+    context: &StateContext,
+    /// Layout, such as `us` or `de`.
+    name: String,
+) -> CallResult {
     ensured(context, &name, ("keyboard.get_x", "keyboard.set_x"), ("XOrg", "XOrg"))
 }
 

@@ -10,12 +10,23 @@ use crate::kmod;
 pub static FUNCTIONS: Functions<StateContext> = registry!("kmod", [present, absent]);
 
 /// Ensure that a module, or several (`mods`), are loaded; with `persist` also at boot.
+///
+/// SLS Example:
+///
+///     br_netfilter:
+///       kmod.present:
+///         - persist: True
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the module, unless `mods` are given.
     name: String,
-    #[default(false)] persist: bool,
-    #[default] mods: Value,
+    /// Whether the module is also loaded at boot.
+    #[default(false)]
+    persist: bool,
+    /// Names of several modules, as a list.
+    #[default]
+    mods: Value,
 ) -> CallResult {
     let mods = modules(&name, &mods);
     let mut have = kmod::loaded(&context.call)?;
@@ -44,13 +55,29 @@ pub fn present(
 }
 
 /// Ensure that a module, or several (`mods`), are not loaded; with `persist` not at boot either.
+///
+/// SLS Example:
+///
+///     unused_modules:
+///       kmod.absent:
+///         - persist: True
+///         - mods:
+///           - floppy
+///           - pcspkr
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the module, unless `mods` are given.
     name: String,
-    #[default(false)] persist: bool,
-    #[default(true)] comment: bool,
-    #[default] mods: Value,
+    /// Whether the module is not loaded at boot any more either.
+    #[default(false)]
+    persist: bool,
+    /// With `persist`, whether the module's line is commented out instead of removed.
+    #[default(true)]
+    comment: bool,
+    /// Names of several modules, as a list.
+    #[default]
+    mods: Value,
 ) -> CallResult {
     let mods = modules(&name, &mods);
     let mut have = kmod::loaded(&context.call)?;

@@ -8,8 +8,19 @@ use brine_value::map;
 pub static FUNCTIONS: Functions<StateContext> = registry!("locale", [system, present]);
 
 /// Ensure that the system locale is this one.
+///
+/// SLS Example:
+///
+///     en_US.UTF-8:
+///       locale.system:
+///         - require:
+///           - locale: en_US.UTF-8
 #[function]
-pub fn system(context: &StateContext, name: String) -> CallResult {
+pub fn system(
+    context: &StateContext,
+    /// Name of the locale, such as `en_US.UTF-8`.
+    name: String,
+) -> CallResult {
     match set(context, &name) {
         Err(CallError::Execution(error)) => {
             Ok(StateReturn::failed(&name, format!("Failed to set system locale: {error}")).into())
@@ -19,8 +30,17 @@ pub fn system(context: &StateContext, name: String) -> CallResult {
 }
 
 /// Ensure that a locale is available.
+///
+/// SLS Example:
+///
+///     en_US.UTF-8:
+///       locale.present: []
 #[function]
-pub fn present(context: &StateContext, name: String) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    /// Name of the locale, such as `en_US.UTF-8`.
+    name: String,
+) -> CallResult {
     let call = |function: &str| context.call.call(function, Args::positional([name.as_str().into()]));
     let done = if call("locale.avail")?.is_truthy() {
         StateReturn::ok(&name, format!("Locale {name} is already present"))

@@ -12,28 +12,31 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("nfs_export", [present
 
 /// Ensure that a path is exported to exactly these hosts, and apply the file to the running server.
 ///
-/// name
-///     The path.
+/// SLS Example:
 ///
-/// clients
-///     List of mappings with `hosts`, and a list of `options`.
-///
-/// hosts
-///     Host, network or pattern of hosts, if there is only one.
-///
-/// options
-///     List of options for `hosts`.
-///
-/// exports
-///     Path of the file.
+///     /srv/share:
+///       nfs_export.present:
+///         - hosts: 10.0.0.0/24
+///         - options:
+///           - rw
+///           - no_subtree_check
 #[function]
 pub fn present(
     context: &StateContext,
+    /// The path.
     name: String,
-    #[default] clients: Value,
-    #[default] hosts: Value,
-    #[default] options: Value,
-    #[default("/etc/exports".into())] exports: String,
+    /// List of mappings with `hosts`, and a list of `options`.
+    #[default]
+    clients: Value,
+    /// Host, network or pattern of hosts, if there is only one.
+    #[default]
+    hosts: Value,
+    /// List of options for `hosts`.
+    #[default]
+    options: Value,
+    /// Path of the file.
+    #[default("/etc/exports".into())]
+    exports: String,
 ) -> CallResult {
     let wanted: Vec<Client> = match &clients {
         Value::List(all) if !all.is_empty() => all
@@ -69,13 +72,19 @@ pub fn present(
 
 /// Ensure that a path is not exported, and apply the file to the running server.
 ///
-/// name
-///     The path.
+/// SLS Example:
 ///
-/// exports
-///     Path of the file.
+///     /srv/share:
+///       nfs_export.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String, #[default("/etc/exports".into())] exports: String) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// The path.
+    name: String,
+    /// Path of the file.
+    #[default("/etc/exports".into())]
+    exports: String,
+) -> CallResult {
     let mut file = Exports::read(&exports)?;
     let Some(old) = file.clients(&name) else {
         return Ok(StateReturn::ok(&name, format!("Export {name} already absent")).into());

@@ -8,8 +8,24 @@ use brine_value::{Map, Value, map};
 pub static FUNCTIONS: Functions<StateContext> = registry!("process", [absent]);
 
 /// Ensure that no process, or none of a user, has this string in its command line: matching ones are sent a signal.
+///
+/// SLS Example:
+///
+///     /opt/app/bin/worker:
+///       process.absent:
+///         - user: app
+///         - signal: TERM
 #[function]
-pub fn absent(context: &StateContext, name: String, user: Option<String>, #[default] signal: Value) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// String in the command lines of the processes.
+    name: String,
+    /// Owner of the processes; any by default.
+    user: Option<String>,
+    /// Signal that they get, by name or number; `TERM` by default.
+    #[default]
+    signal: Value,
+) -> CallResult {
     let none = "No matching processes running";
     let mut args = map! {"pattern" => &name, "user" => user};
     if context.test {

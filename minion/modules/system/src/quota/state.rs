@@ -9,16 +9,22 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("quota", [mode]);
 
 /// Ensure that the quotas of a file system are enabled or disabled.
 ///
-/// name
-///     The mount point, or the device.
+/// SLS Example:
 ///
-/// mode
-///     `on` or `off`.
-///
-/// quotatype
-///     Whose quotas are compared: `user` or `group`. Both are enabled and disabled together.
+///     /home:
+///       quota.mode:
+///         - mode: 'on'
+///         - quotatype: user
 #[function]
-pub fn mode(context: &StateContext, name: String, mode: Value, quotatype: String) -> CallResult {
+pub fn mode(
+    context: &StateContext,
+    /// The mount point, or the device.
+    name: String,
+    /// `on` or `off`.
+    mode: Value,
+    /// Whose quotas are compared: `user` or `group`. Both are enabled and disabled together.
+    quotatype: String,
+) -> CallResult {
     let failed = |comment: String| Ok(StateReturn::failed(&name, comment).into());
     let Some(wanted) = bool::from_value(&mode) else {
         return failed(format!("mode is invalid: expected on or off, got {mode}"));

@@ -15,23 +15,28 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("raid", [present, abse
 /// Ensure that an array exists. It is assembled if one of its devices was a member before, and created otherwise;
 /// devices that are no members of an existing array are added to it.
 ///
-/// name
-///     The device of the array.
+/// SLS Example:
 ///
-/// level
-///     The RAID level.
-///
-/// devices
-///     The devices; `missing` stands for one that is added later.
-///
-/// Further arguments are options of `mdadm`, such as `chunk` or `run`.
+///     /dev/md0:
+///       raid.present:
+///         - level: 1
+///         - devices:
+///           - /dev/vdb
+///           - /dev/vdc
+///         - chunk: 256
+///         - run: True
 #[function]
 pub fn present(
     context: &StateContext,
+    /// The device of the array.
     name: String,
+    /// The RAID level.
     level: String,
+    /// The devices; `missing` stands for one that is added later.
     devices: Value,
-    #[keywords] kwargs: Map,
+    /// Options of `mdadm`, such as `chunk` or `run`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let array = Array { context, name, level, kwargs };
     let devices = Devices::examine(context, &devices_of(&devices)?)?;
@@ -61,8 +66,17 @@ pub fn present(
 }
 
 /// Ensure that an array does not exist. The data of its devices is lost.
+///
+/// SLS Example:
+///
+///     /dev/md0:
+///       raid.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// The device of the array.
+    name: String,
+) -> CallResult {
     if call(context, "list", [], map! {})?.get(&name).is_none() {
         return Ok(StateReturn::ok(&name, format!("Raid {name} already absent")).into());
     }

@@ -11,28 +11,30 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("snapper", [baseline_s
 
 /// Ensure that files are as in a snapshot: all changes since then are undone.
 ///
-/// number
-///     Number of the snapshot.
+/// SLS Example:
 ///
-/// tag
-///     Tag of the snapshot, from `snapper.create_baseline`, instead of its number. The newest one with it counts.
-///
-/// include_diff
-///     Whether the changes have the differences of modified files.
-///
-/// config
-///     Name of the configuration.
-///
-/// ignore
-///     List of files and directories that may differ.
+///     as_in_baseline:
+///       snapper.baseline_snapshot:
+///         - tag: baseline
+///         - ignore:
+///           - /var/log
+///           - /var/cache
 #[function]
 pub fn baseline_snapshot(
     context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// Number of the snapshot.
     number: Option<u32>,
+    /// Tag of the snapshot, from `snapper.create_baseline`, instead of its number. The newest one with it counts.
     tag: Option<String>,
-    #[default(true)] include_diff: bool,
-    #[default("root".into())] config: String,
+    /// Whether the changes have the differences of modified files.
+    #[default(true)]
+    include_diff: bool,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+    /// List of files and directories that may differ.
     ignore: Option<Vec<String>>,
 ) -> CallResult {
     let number = match (number.filter(|number| *number != 0), tag.filter(|tag| !tag.is_empty())) {

@@ -8,8 +8,22 @@ use brine_value::{Value, map};
 pub static FUNCTIONS: Functions<StateContext> = registry!("status", [loadavg, process]);
 
 /// Ensure that a load average (`1-min`, `5-min` or `15-min`) is within limits.
+///
+/// SLS Example:
+///
+///     5-min:
+///       status.loadavg:
+///         - maximum: 4
 #[function]
-pub fn loadavg(context: &StateContext, name: String, maximum: Option<f64>, minimum: Option<f64>) -> CallResult {
+pub fn loadavg(
+    context: &StateContext,
+    /// Which average: `1-min`, `5-min` or `15-min`.
+    name: String,
+    /// Largest value.
+    maximum: Option<f64>,
+    /// Smallest value.
+    minimum: Option<f64>,
+) -> CallResult {
     let averages = context.call.call("status.loadavg", Args::default())?;
     let Some(load) = averages.get(&name) else {
         let comment = format!("Requested load average {name} not available ");
@@ -20,8 +34,17 @@ pub fn loadavg(context: &StateContext, name: String, maximum: Option<f64>, minim
 }
 
 /// Ensure that a process runs whose line in `ps` matches this pattern.
+///
+/// SLS Example:
+///
+///     nginx:
+///       status.process: []
 #[function]
-pub fn process(context: &StateContext, name: String) -> CallResult {
+pub fn process(
+    context: &StateContext,
+    /// Pattern of the line in the output of `ps`.
+    name: String,
+) -> CallResult {
     let pids = context.call.call("status.pid", Args::positional([name.as_str().into()]))?;
     Ok(if pids.is_truthy() {
         with_data(StateReturn::ok(&name, format!("Process signature \"{name}\" was found ")), pids)

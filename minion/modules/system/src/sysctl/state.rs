@@ -13,8 +13,27 @@ use crate::sysctl;
 pub static FUNCTIONS: Functions<StateContext> = registry!("sysctl", [present]);
 
 /// Ensure that a kernel parameter has this value, now and at boot.
+///
+/// SLS Example:
+///
+///     net.ipv4.ip_forward:
+///       sysctl.present:
+///         - value: 1
+///
+///     vm.swappiness:
+///       sysctl.present:
+///         - value: 10
+///         - config: /etc/sysctl.d/50-memory.conf
 #[function]
-pub fn present(context: &StateContext, name: String, value: Value, config: Option<String>) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    /// Name of the parameter, such as `net.ipv4.ip_forward`.
+    name: String,
+    /// Value of the parameter.
+    value: Value,
+    /// File that sets the parameter at boot; that of the system, `/etc/sysctl.d/99-salt.conf`, by default.
+    config: Option<String>,
+) -> CallResult {
     let config = config.unwrap_or_else(|| sysctl::default_file().into());
     let text = value.to_string();
     if context.test {

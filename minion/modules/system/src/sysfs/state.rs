@@ -10,8 +10,23 @@ use super::{ROOT, find, set, value_of};
 pub static FUNCTIONS: Functions<StateContext> = registry!("sysfs", [present]);
 
 /// Ensure that an attribute has this value. `config` is without effect, as in Salt.
+///
+/// SLS Example:
+///
+///     kernel/mm/transparent_hugepage/enabled:
+///       sysfs.present:
+///         - value: never
 #[function]
-pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Value) -> CallResult {
+pub fn present(
+    context: &StateContext,
+    /// Path of the attribute below `/sys`, such as `kernel/mm/transparent_hugepage/enabled`.
+    name: String,
+    /// Value of the attribute.
+    value: Value,
+    /// Without effect, as in Salt.
+    #[default]
+    config: Value,
+) -> CallResult {
     // Salt ignores this argument, too.
     _ = config;
     let current = value_of(ROOT, &name);

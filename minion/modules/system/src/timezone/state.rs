@@ -8,8 +8,21 @@ use brine_value::Map;
 pub static FUNCTIONS: Functions<StateContext> = registry!("timezone", [system]);
 
 /// Ensure that the system has this time zone, and with `utc` that its hardware clock runs in UTC.
+///
+/// SLS Example:
+///
+///     Europe/Berlin:
+///       timezone.system:
+///         - utc: True
 #[function]
-pub fn system(context: &StateContext, name: String, #[default(true)] utc: bool) -> CallResult {
+pub fn system(
+    context: &StateContext,
+    /// Name of the time zone, such as `Europe/Berlin`.
+    name: String,
+    /// Whether the hardware clock runs in UTC.
+    #[default(true)]
+    utc: bool,
+) -> CallResult {
     let call = |function: &str, word: &str| context.call.call(function, Args::positional([word.into()]));
     let is_zone = match call("timezone.zone_compare", &name) {
         Ok(same) => same.is_truthy(),

@@ -1,7 +1,7 @@
 //! `at`: states of jobs that run once.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Functions, function, registry};
+use brine_function::{Args, CallResult, Functions, Others, ParamList, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{matching, queued, remove};
@@ -28,6 +28,15 @@ pub struct PresentArgs {
 }
 
 /// Add a job.
+///
+/// SLS Example:
+///
+///     reboot_tonight:
+///       at.present:
+///         - job: /sbin/reboot
+///         - timespec: '23:30'
+///         - tag: reboot
+///         - unique_tag: True
 #[function]
 pub fn present(context: &StateContext, #[args] wanted: PresentArgs) -> CallResult {
     added(context, wanted)
@@ -35,8 +44,21 @@ pub fn present(context: &StateContext, #[args] wanted: PresentArgs) -> CallResul
 
 /// Remove jobs: the one with the number `jobid`; those that have all given properties, such as `tag`, `runas`, `year`,
 /// `month`, `day`, `hour` and `minute`; without any, all jobs.
+///
+/// SLS Example:
+///
+///     reboot_tonight:
+///       at.absent:
+///         - tag: reboot
 #[function]
-pub fn absent(context: &StateContext, name: String, jobid: Option<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Number of the job.
+    jobid: Option<Value>,
+    #[keywords(further_absent)] kwargs: Map,
+) -> CallResult {
     if kwargs.contains_key("limit") {
         return Ok(StateReturn::failed(&name, format!("limit parameter not supported {name}")).into());
     }
@@ -64,14 +86,38 @@ pub fn absent(context: &StateContext, name: String, jobid: Option<Value>, #[keyw
 }
 
 /// Add a job when a watched state has changed.
+///
+/// SLS Example:
+///
+///     rebuild_later:
+///       at.watch:
+///         - job: /usr/local/bin/rebuild
+///         - timespec: now + 10 minutes
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
 pub fn watch(_context: &StateContext, #[args] wanted: PresentArgs) -> CallResult {
     Ok(StateReturn::ok(&wanted.name, "").into())
 }
 
 /// Add the job of `at.watch`, whose watched state has changed.
+///
+/// SLS Example:
+///
+///     rebuild_later:
+///       at.watch:
+///         - job: /usr/local/bin/rebuild
+///         - timespec: now + 10 minutes
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn mod_watch(context: &StateContext, #[args] wanted: PresentArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(
+    context: &StateContext,
+    #[args] wanted: PresentArgs,
+    /// Further arguments of the watching state.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     if kwargs.get("sfun").and_then(Value::as_str) != Some("watch") {
         return Ok(StateReturn::failed(&wanted.name, "").into());
     }
@@ -109,6 +155,18 @@ fn added(context: &StateContext, wanted: PresentArgs) -> CallResult {
     }
     let first = answer.get("jobs").and_then(Value::as_list).and_then(<[Value]>::first).and_then(Value::as_map);
     Ok(report.with_changes(first.cloned().unwrap_or_default()).into())
+}
+
+/// Describes the further arguments of `at.absent`.
+pub(crate) fn further_absent(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("tag", "a string", "Tag of the jobs.");
+    params.further("runas", "a string", "User that the jobs belong to.");
+    for name in ["year", "month", "day", "hour", "minute"] {
+        params.further(name, "a string", "A part of the time of the jobs.");
+    }
+    params.further("job", "a string", "Without effect: the argument is called `jobid`.");
+    params.further("limit", "a string", "Refused, as in Salt.");
 }
 
 #[cfg(test)]

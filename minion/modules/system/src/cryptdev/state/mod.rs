@@ -37,6 +37,14 @@ pub struct Device {
 }
 
 /// Ensure that an encrypted device is mapped, at boot or now.
+///
+/// SLS Example:
+///
+///     data:
+///       cryptdev.mapped:
+///         - device: /dev/vdb1
+///         - keyfile: /etc/keys/data.key
+///         - opts: luks
 #[function]
 pub fn mapped(context: &StateContext, #[args] device: Device) -> CallResult {
     let Device { name, device, keyfile, opts, config, persist, immediate, match_on } = device;
@@ -71,13 +79,26 @@ pub fn mapped(context: &StateContext, #[args] device: Device) -> CallResult {
 }
 
 /// Ensure that a device is not mapped, at boot or now.
+///
+/// SLS Example:
+///
+///     data:
+///       cryptdev.unmapped:
+///         - immediate: True
 #[function]
 pub fn unmapped(
     context: &StateContext,
+    /// Name of the mapped device.
     name: String,
-    #[default(CRYPTTAB.into())] config: String,
-    #[default(true)] persist: bool,
-    #[default(false)] immediate: bool,
+    /// File of the devices that are mapped at boot.
+    #[default(CRYPTTAB.into())]
+    config: String,
+    /// Whether the device is removed from the file.
+    #[default(true)]
+    persist: bool,
+    /// Whether the device is unmapped now.
+    #[default(false)]
+    immediate: bool,
 ) -> CallResult {
     let mut report = StateReturn::ok(&name, "");
     if immediate && is_mapped(context, &name)? {

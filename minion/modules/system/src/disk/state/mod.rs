@@ -11,28 +11,28 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("disk", [status]);
 
 /// Ensure that the usage of a file system is within limits. Nothing is changed.
 ///
-/// name
-///     Mount point, or a directory.
+/// SLS Example:
 ///
-/// maximum
-///     Largest usage, in percent.
-///
-/// minimum
-///     Smallest usage, in percent.
-///
-/// absolute
-///     Whether limits are in kilobytes.
-///
-/// free
-///     Whether limits are those of the space that is available.
+///     /var:
+///       disk.status:
+///         - maximum: 90
 #[function]
 pub fn status(
     context: &StateContext,
+    /// Mount point, or a directory.
     name: String,
-    #[default] maximum: Value,
-    #[default] minimum: Value,
-    #[default(false)] absolute: bool,
-    #[default(false)] free: bool,
+    /// Largest usage, in percent.
+    #[default]
+    maximum: Value,
+    /// Smallest usage, in percent.
+    #[default]
+    minimum: Value,
+    /// Whether limits are in kilobytes.
+    #[default(false)]
+    absolute: bool,
+    /// Whether limits are those of the space that is available.
+    #[default(false)]
+    free: bool,
 ) -> CallResult {
     let mut comment = String::new();
     let mut limit = |which: &str, value: &Value| {

@@ -37,6 +37,23 @@ pub struct PresentArgs {
 }
 
 /// Ensure that a group exists with this GID and these members; unset properties are left unchanged.
+///
+/// `members` excludes `addusers` and `delusers`.
+///
+/// SLS Example:
+///
+///     developers:
+///       group.present:
+///         - gid: 3000
+///         - addusers:
+///           - alice
+///           - bob
+///
+///     admins:
+///       group.present:
+///         - system: True
+///         - members:
+///           - alice
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let list = |users: Option<Value>| users.map(|users| names(&users));
@@ -56,8 +73,20 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 }
 
 /// Ensure that a group is absent.
+///
+/// SLS Example:
+///
+///     oldgroup:
+///       group.absent: []
 #[function]
-pub fn absent(context: &StateContext, name: String, #[default(false)] local: bool) -> CallResult {
+pub fn absent(
+    context: &StateContext,
+    /// Name of the group.
+    name: String,
+    /// Whether only local groups are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
+) -> CallResult {
     if Accounts::read().group(&name).is_none() {
         return Ok(StateReturn::ok(&name, "Group not present").into());
     }

@@ -16,28 +16,60 @@ pub static FUNCTIONS: Functions<StateContext> =
     registry!("lvm", [pv_present, pv_absent, vg_present, vg_absent, lv_present, lv_absent]);
 
 /// Ensure that a device is a physical volume. Further arguments are those of `lvm.pvcreate`.
+///
+/// SLS Example:
+///
+///     /dev/vdb:
+///       lvm.pv_present: []
 #[function]
-pub fn pv_present(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn pv_present(
+    context: &StateContext,
+    /// Path of the device.
+    name: String,
+    /// Options of the execution function `lvm.pvcreate`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let is_present = || Ok(!physical(&context.call, &name, false)?.is_empty());
     let create = || call(context, "lvm.pvcreate", [name.as_str().into()], kwargs);
     changed(context, &name, "Physical Volume", Goal::Present, is_present, create)
 }
 
 /// Ensure that a device is not a physical volume.
+///
+/// SLS Example:
+///
+///     /dev/vdb:
+///       lvm.pv_absent: []
 #[function]
-pub fn pv_absent(context: &StateContext, name: String) -> CallResult {
+pub fn pv_absent(
+    context: &StateContext,
+    /// Path of the device.
+    name: String,
+) -> CallResult {
     let is_present = || Ok(!physical(&context.call, &name, false)?.is_empty());
     let remove = || call(context, "lvm.pvremove", [name.as_str().into()], map! {});
     changed(context, &name, "Physical Volume", Goal::Absent("does not exist"), is_present, remove)
 }
 
 /// Ensure that a volume group is present and has these physical volumes. Further arguments are those of `lvm.vgcreate`.
+///
+/// SLS Example:
+///
+///     data:
+///       lvm.vg_present:
+///         - devices: /dev/vdb,/dev/vdc
 #[function]
 pub fn vg_present(
     context: &StateContext,
+    /// Name of the volume group.
     name: String,
-    #[default] devices: Value,
-    #[keywords] kwargs: Map,
+    /// Physical volumes, as a list or with commas.
+    #[default]
+    devices: Value,
+    /// Options of the execution function `lvm.vgcreate`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let is_present = || Ok(!groups(&context.call, &name)?.is_empty());
     if is_present()? {
@@ -48,8 +80,17 @@ pub fn vg_present(
 }
 
 /// Ensure that a volume group is absent.
+///
+/// SLS Example:
+///
+///     data:
+///       lvm.vg_absent: []
 #[function]
-pub fn vg_absent(context: &StateContext, name: String) -> CallResult {
+pub fn vg_absent(
+    context: &StateContext,
+    /// Name of the volume group.
+    name: String,
+) -> CallResult {
     let is_present = || Ok(!groups(&context.call, &name)?.is_empty());
     let remove = || call(context, "lvm.vgremove", [name.as_str().into()], map! {});
     changed(context, &name, "Volume Group", Goal::Absent("already absent"), is_present, remove)
@@ -89,6 +130,14 @@ pub struct Volume {
 }
 
 /// Ensure that a logical volume is present and has this size.
+///
+/// SLS Example:
+///
+///     logs:
+///       lvm.lv_present:
+///         - vgname: data
+///         - size: 10G
+///         - resizefs: True
 #[function]
 pub fn lv_present(context: &StateContext, #[args] mut volume: Volume) -> CallResult {
     let state = volume.name.clone();
@@ -131,8 +180,21 @@ pub fn lv_present(context: &StateContext, #[args] mut volume: Volume) -> CallRes
 }
 
 /// Ensure that a logical volume is absent.
+///
+/// SLS Example:
+///
+///     logs:
+///       lvm.lv_absent:
+///         - vgname: data
 #[function]
-pub fn lv_absent(context: &StateContext, name: String, #[default] vgname: String) -> CallResult {
+pub fn lv_absent(
+    context: &StateContext,
+    /// Name of the logical volume.
+    name: String,
+    /// Name of its volume group.
+    #[default]
+    vgname: String,
+) -> CallResult {
     let path = format!("/dev/{vgname}/{name}");
     let is_present = || Ok(find(context, &path)?.is_some());
     let remove = || call(context, "lvm.lvremove", [name.as_str().into(), vgname.as_str().into()], map! {});

@@ -62,11 +62,30 @@ pub struct MountedArgs {
     #[default(true)]
     bind_mount_copy_active_opts: bool,
     /// Further arguments, ignored.
-    #[keywords]
+    #[keywords(brine_function::unused)]
     _kwargs: Map,
 }
 
 /// Ensure that a device is mounted, now and, unless `persist` is false, at boot.
+///
+/// SLS Example:
+///
+///     /srv/data:
+///       mount.mounted:
+///         - device: /dev/vdb1
+///         - fstype: ext4
+///         - opts: defaults,noatime
+///         - mkmnt: True
+///         - pass_num: 2
+///
+///     /srv/share:
+///       mount.mounted:
+///         - device: nas.example.com:/share
+///         - fstype: nfs
+///         - opts:
+///           - rw
+///           - soft
+///         - persist: True
 #[function]
 pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult {
     let mut invisible = args.extra_mount_invisible_options;
@@ -95,15 +114,29 @@ pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult 
 }
 
 /// Ensure that nothing is mounted at a mount point; with `persist` not at boot either.
+///
+/// SLS Example:
+///
+///     /mnt/old:
+///       mount.unmounted:
+///         - device: /dev/vdc1
+///         - persist: True
 #[function]
 pub fn unmounted(
     context: &StateContext,
+    /// Path of the mount point.
     name: String,
+    /// Device, if several are mounted there or listed in the file.
     device: Option<String>,
-    #[default("/etc/fstab".into())] config: String,
-    #[default(false)] persist: bool,
+    /// File of the file systems that are mounted at boot.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether the entry is removed from the file.
+    #[default(false)]
+    persist: bool,
+    /// User that unmounts, for file systems in user space.
     user: Option<String>,
-    #[keywords] _kwargs: Map,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     if name.is_empty() {
         return Ok(StateReturn::failed(&name, "Must provide name to mount.unmounted").into());
@@ -125,12 +158,22 @@ pub fn unmounted(
 }
 
 /// Ensure that swap space is active, now and, unless `persist` is false, at boot.
+///
+/// SLS Example:
+///
+///     /swapfile:
+///       mount.swap: []
 #[function]
 pub fn swap(
     context: &StateContext,
+    /// Path of the device or file.
     name: String,
-    #[default(true)] persist: bool,
-    #[default("/etc/fstab".into())] config: String,
+    /// Whether the swap space is also used at boot.
+    #[default(true)]
+    persist: bool,
+    /// File of the file systems that are mounted at boot.
+    #[default("/etc/fstab".into())]
+    config: String,
 ) -> CallResult {
     let real = match std::fs::read_link(&name) {
         Ok(target) if target.is_absolute() => target.display().to_string(),
@@ -216,6 +259,15 @@ pub struct FstabPresentArgs {
 }
 
 /// Ensure that an entry is in `/etc/fstab`; with `mount`, a new one is mounted.
+///
+/// SLS Example:
+///
+///     /dev/vdb1:
+///       mount.fstab_present:
+///         - fs_file: /srv/data
+///         - fs_vfstype: ext4
+///         - fs_mntops: defaults,noatime
+///         - mount: False
 #[function]
 pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> CallResult {
     let name = &args.name;
@@ -270,13 +322,24 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
 }
 
 /// Ensure that `/etc/fstab` has no entry of a mount point and device.
+///
+/// SLS Example:
+///
+///     /dev/vdb1:
+///       mount.fstab_absent:
+///         - fs_file: /srv/data
 #[function]
 pub fn fstab_absent(
     context: &StateContext,
+    /// Device.
     name: String,
+    /// Path of the mount point.
     fs_file: String,
+    /// How the device is named in the file: `device`, `label`, `uuid`, `partlabel` or `partuuid`.
     mount_by: Option<String>,
-    #[default("/etc/fstab".into())] config: String,
+    /// File of the file systems that are mounted at boot.
+    #[default("/etc/fstab".into())]
+    config: String,
 ) -> CallResult {
     let place = without_slash(&fs_file);
     let is_there = fstab::read(&config)?.iter().any(|(have, _)| have == place);
@@ -295,16 +358,37 @@ pub fn fstab_absent(
 }
 
 /// Remount the file system when a watched state has changes.
+///
+/// SLS Example:
+///
+///     /srv/data:
+///       mount.mounted:
+///         - device: /dev/vdb1
+///         - fstype: ext4
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
 pub fn mod_watch(
     context: &StateContext,
+    /// Path of the mount point.
     name: String,
-    #[default("mounted".into())] sfun: String,
-    #[default] device: String,
-    #[default] fstype: String,
-    #[default("defaults".into())] opts: Value,
+    /// Function of the watching state.
+    #[default("mounted".into())]
+    sfun: String,
+    /// Device.
+    #[default]
+    device: String,
+    /// Type of the file system.
+    #[default]
+    fstype: String,
+    /// Options, as a list or with commas.
+    #[default("defaults".into())]
+    opts: Value,
+    /// User that mounts.
     user: Option<String>,
-    #[keywords] _kwargs: Map,
+    /// Further arguments of the watching state.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     if sfun != "mounted" {
         return Ok(StateReturn::ok(&name, format!("Watch not supported in {sfun} at this time")).into());

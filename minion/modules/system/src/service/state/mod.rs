@@ -7,7 +7,7 @@ mod tests;
 
 use brine_context::state_beacon::{BeaconArgs, StateBeacon};
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
@@ -31,7 +31,7 @@ pub struct ControlArgs {
     #[default]
     init_delay: Value,
     /// Further arguments: `no_block`, `unmask`, `unmask_runtime`. `wait` and `full_restart` are without effect.
-    #[keywords]
+    #[keywords(further_control)]
     kwargs: Map,
 }
 
@@ -47,54 +47,162 @@ impl ControlArgs {
 }
 
 /// Ensure that a service is running, and with `enable` that it is enabled or disabled at boot.
+///
+/// With `watch`, the service is restarted when a watched state has changes; `reload: True` reloads it instead.
+///
+/// SLS Example:
+///
+///     nginx:
+///       service.running:
+///         - enable: True
+///         - reload: True
+///         - watch:
+///           - file: /etc/nginx/nginx.conf
+///
+///     postgresql:
+///       service.running:
+///         - enable: True
+///         - init_delay: 5
+///         - require:
+///           - pkg: postgresql
 #[function]
-pub fn running(context: &StateContext, name: String, #[args] args: ControlArgs) -> CallResult {
+pub fn running(
+    context: &StateContext,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[args] args: ControlArgs,
+) -> CallResult {
     args.control(context, &name, true)
 }
 
 /// Ensure that a service is not running, and with `enable` that it is enabled or disabled at boot.
+///
+/// A service that does not exist counts as stopped.
+///
+/// SLS Example:
+///
+///     apache2:
+///       service.dead:
+///         - enable: False
 #[function]
-pub fn dead(context: &StateContext, name: String, #[args] args: ControlArgs) -> CallResult {
+pub fn dead(
+    context: &StateContext,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[args] args: ControlArgs,
+) -> CallResult {
     args.control(context, &name, false)
 }
 
 /// Ensure that a service is enabled at boot.
+///
+/// The service is not started: `service.running` with `enable: True` does both.
+///
+/// SLS Example:
+///
+///     cron:
+///       service.enabled: []
 #[function]
-pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn enabled(
+    context: &StateContext,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[keywords(further_control)] kwargs: Map,
+) -> CallResult {
     report(&name, boot::state(services(), context, &name, true, systemd_options(&kwargs)))
 }
 
 /// Ensure that a service is disabled at boot.
+///
+/// The service is not stopped: `service.dead` with `enable: False` does both.
+///
+/// SLS Example:
+///
+///     avahi-daemon:
+///       service.disabled: []
 #[function]
-pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn disabled(
+    context: &StateContext,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[keywords(further_control)] kwargs: Map,
+) -> CallResult {
     report(&name, boot::state(services(), context, &name, false, systemd_options(&kwargs)))
 }
 
 /// Ensure that a service is masked, permanently or with `runtime` until the next boot.
+///
+/// A masked service cannot be started, not even by other services. With systemd only.
+///
+/// SLS Example:
+///
+///     rpcbind:
+///       service.masked: []
 #[function]
-pub fn masked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
+pub fn masked(
+    context: &StateContext,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether the mask lasts only until the next boot.
+    #[default(false)]
+    runtime: bool,
+) -> CallResult {
     report(&name, masks::state(services(), context, &name, true, runtime))
 }
 
 /// Ensure that a service is not masked.
+///
+/// SLS Example:
+///
+///     rpcbind:
+///       service.unmasked:
+///         - runtime: False
 #[function]
-pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
+pub fn unmasked(
+    context: &StateContext,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether a mask that lasts until the next boot is removed, not a permanent one.
+    #[default(false)]
+    runtime: bool,
+) -> CallResult {
     report(&name, masks::state(services(), context, &name, false, runtime))
 }
 
 /// Restart the service when a watched state has changes, or reload its configuration with `reload`; a service that
 /// should be dead is stopped. `full_restart` is without effect: it is for other systems.
+///
+/// SLS Example:
+///
+///     nginx:
+///       service.running:
+///         - watch:
+///           - file: /etc/nginx/nginx.conf
 #[function]
 pub fn mod_watch(
     context: &StateContext,
+    /// Name of the service.
     name: String,
-    #[default] sfun: Value,
+    /// Function of the watching state: `running` or `dead`.
+    #[default]
+    sfun: Value,
+    /// String in the command line by which the process is found.
     sig: Option<String>,
-    #[default(false)] reload: bool,
-    #[default(false)] full_restart: bool,
-    #[default] init_delay: Value,
-    #[default(false)] force: bool,
-    #[keywords] kwargs: Map,
+    /// Whether the service is reloaded instead of restarted.
+    #[default(false)]
+    reload: bool,
+    /// Without effect: for other systems.
+    #[default(false)]
+    full_restart: bool,
+    /// Seconds to wait afterwards.
+    #[default]
+    init_delay: Value,
+    /// With `reload`, whether a service that cannot reload is restarted.
+    #[default(false)]
+    force: bool,
+    /// Further arguments of the watching state: `no_block`, `unmask`, `unmask_runtime`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     // Only for other operating systems.
     _ = full_restart;
@@ -277,8 +385,22 @@ fn watched(
 
 /// Configure a beacon for a state with `beacon: True`, at the end of the run: events for starts and stops of the
 /// service.
+///
+/// SLS Example:
+///
+///     nginx:
+///       service.running:
+///         - beacon: True
+///         - beacon_data:
+///             delay: 10
 #[function]
-pub fn mod_beacon(context: &StateContext, #[args] args: BeaconArgs, #[keywords] _kwargs: Map) -> CallResult {
+pub fn mod_beacon(
+    context: &StateContext,
+    #[args] args: BeaconArgs,
+    /// The arguments of the state, among them `beacon_data`, the options of the beacon.
+    #[keywords]
+    _kwargs: Map,
+) -> CallResult {
     let watched = map! {
         "onchangeonly" => args.option("onchangeonly", true),
         "delay" => args.option("delay", 0),
@@ -286,4 +408,30 @@ pub fn mod_beacon(context: &StateContext, #[args] args: BeaconArgs, #[keywords] 
         "uncleanshutdown" => args.option("uncleanshutdown", Value::Nil),
     };
     BEACON.configure(context, &args, map! {"services" => map! {args.name.as_str() => watched}})
+}
+
+/// Describes the further arguments of services.
+pub(crate) fn further_control(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("no_block", "True or False", "Whether the state does not wait until systemd has done its work.");
+    params.further("unmask", "True or False", "Whether the service is unmasked first.");
+    params.further("unmask_runtime", "True or False", "Whether a mask until the next boot is removed first.");
+    params.further(
+        "reload",
+        "True or False",
+        "Whether a change of a watched state reloads the service instead of restarting it.",
+    );
+    params.further("sig", "a string", "String in the command line by which the process is found.");
+    params.further("init_delay", "a number", "Seconds to wait after the service was started or stopped.");
+    params.further("force", "True or False", "With `reload`, whether a service that cannot reload is restarted.");
+    params.further("enabled", "a string", "Not an argument: the state fails and names `enable`.");
+    for name in ["full_restart", "restart", "wait_for", "skip_verify"] {
+        params.further(name, "anything", "Without effect.");
+    }
+    for name in ["sysvinit", "runlevels", "levels", "limit"] {
+        params.further(name, "anything", "Without effect: for other systems of services.");
+    }
+    for name in ["domain", "runas", "session", "root", "start_delayed", "start_type", "timeout", "enable"] {
+        params.further(name, "anything", "Without effect: for other operating systems.");
+    }
 }

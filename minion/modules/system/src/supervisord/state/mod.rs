@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_function::{CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{Control, without_star};
@@ -13,21 +13,45 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("supervisord", [runnin
 
 /// Ensure that a process or group (`group:`) is running. With `restart`, it is restarted; with `update`, the
 /// configuration is reloaded.
+///
+/// SLS Example:
+///
+///     app:
+///       supervisord.running:
+///         - update: True
+///         - watch:
+///           - file: /etc/supervisor/conf.d/app.conf
 #[function]
 pub fn running(
     context: &StateContext,
+    /// Name of the process, or of a group with a colon at its end.
     name: String,
-    #[default(false)] restart: bool,
-    #[default(false)] update: bool,
+    /// Whether a running process is restarted.
+    #[default(false)]
+    restart: bool,
+    /// Whether the configuration is reloaded first.
+    #[default(false)]
+    update: bool,
     #[args] control: Control,
-    #[keywords] _kwargs: Map,
+    #[keywords(further_running)] _kwargs: Map,
 ) -> CallResult {
     Ok(started(context, &control, without_star(&name), restart, update)?.into())
 }
 
 /// Ensure that a process or group (`group:`) is not running.
+///
+/// SLS Example:
+///
+///     app:
+///       supervisord.dead: []
 #[function]
-pub fn dead(context: &StateContext, name: String, #[args] control: Control, #[keywords] _kwargs: Map) -> CallResult {
+pub fn dead(
+    context: &StateContext,
+    /// Name of the process, or of a group with a colon at its end.
+    name: String,
+    #[args] control: Control,
+    #[keywords(further_running)] _kwargs: Map,
+) -> CallResult {
     if context.test {
         return Ok(StateReturn::predicted(&name, format!("Service {name} is set to be stopped")).into());
     }
@@ -46,14 +70,28 @@ pub fn dead(context: &StateContext, name: String, #[args] control: Control, #[ke
 }
 
 /// Restart a process or group whose watched state has changed.
+///
+/// SLS Example:
+///
+///     app:
+///       supervisord.running:
+///         - watch:
+///           - file: /etc/supervisor/conf.d/app.conf
 #[function]
 pub fn mod_watch(
     context: &StateContext,
+    /// Name of the process, or of a group with a colon at its end.
     name: String,
-    #[default(true)] restart: bool,
-    #[default(false)] update: bool,
+    /// Whether the process is restarted.
+    #[default(true)]
+    restart: bool,
+    /// Whether the configuration is reloaded first.
+    #[default(false)]
+    update: bool,
     #[args] control: Control,
-    #[keywords] _kwargs: Map,
+    /// Further arguments of the watching state.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     Ok(started(context, &control, without_star(&name), restart, update)?.into())
 }
@@ -157,6 +195,12 @@ fn checked(name: &str, output: &str, success: &str) -> StateReturn {
         return StateReturn::failed(name, output);
     }
     StateReturn::ok(name, success)
+}
+
+/// Describes the further arguments of `supervisord.running`.
+pub(crate) fn further_running(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("runas", "a string", "Without effect: the account is called `user`.");
 }
 
 #[cfg(test)]

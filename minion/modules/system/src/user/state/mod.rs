@@ -21,13 +21,26 @@ const HIDDEN: &str = "XXX-REDACTED-XXX";
 pub static FUNCTIONS: Functions<StateContext> = registry!("user", [present::present, absent]);
 
 /// Ensure that a user is absent; `purge` also deletes the home directory.
+///
+/// SLS Example:
+///
+///     olduser:
+///       user.absent:
+///         - purge: True
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Login name.
     name: String,
-    #[default(false)] purge: bool,
-    #[default(false)] force: bool,
-    #[default(false)] local: bool,
+    /// Whether the home directory and its content are deleted, too.
+    #[default(false)]
+    purge: bool,
+    /// Whether the account is removed even if the user is logged in.
+    #[default(false)]
+    force: bool,
+    /// Whether only local accounts are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
 ) -> CallResult {
     let before = Accounts::read();
     if before.user(&name).is_none() {

@@ -108,6 +108,29 @@ pub struct PresentArgs {
 }
 
 /// Ensure that a user exists with these properties; unset ones are left unchanged.
+///
+/// `password` is a hash, as `openssl passwd -6` prints it; keep it in pillar.
+///
+/// SLS Example:
+///
+///     deploy:
+///       user.present:
+///         - uid: 2001
+///         - gid: deploy
+///         - home: /home/deploy
+///         - shell: /bin/bash
+///         - fullname: Deployment
+///         - groups:
+///           - adm
+///           - docker
+///         - remove_groups: False
+///         - require:
+///           - group: deploy
+///
+///     deploy_group:
+///       group.present:
+///         - name: deploy
+///         - gid: 2001
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     // These arguments are for BSD and Windows.
