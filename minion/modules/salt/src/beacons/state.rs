@@ -8,12 +8,26 @@ use brine_value::{Map, Value, map};
 pub static FUNCTIONS: Functions<StateContext> = registry!("beacon", [present, absent, enabled, disabled]);
 
 /// Ensure that a beacon is configured with these options; `save` also stores it for the next start.
+///
+/// SLS Example:
+///
+///     disk_usage:
+///       beacon.present:
+///         - beacon_module: diskusage
+///         - save: True
+///         - interval: 60
+///         - /: 80%
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the beacon.
     name: String,
-    #[default(false)] save: bool,
-    #[keywords] kwargs: Map,
+    /// Whether the change is stored for the next start of the minion.
+    #[default(false)]
+    save: bool,
+    /// The options of the beacon, as in the minion's configuration.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let data: Value = kwargs.iter().map(|(key, value)| Value::from(map! {key.to_string() => value.clone()})).collect();
     let mut done = Report::new(&name);
@@ -33,12 +47,21 @@ pub fn present(
 }
 
 /// Ensure that a beacon is not configured; `save` also removes it from the next start.
+///
+/// SLS Example:
+///
+///     disk_usage:
+///       beacon.absent:
+///         - save: True
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the beacon.
     name: String,
-    #[default(false)] save: bool,
-    #[keywords] _kwargs: Map,
+    /// Whether the change is stored for the next start of the minion.
+    #[default(false)]
+    save: bool,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
@@ -51,8 +74,18 @@ pub fn absent(
 }
 
 /// Ensure that a beacon is enabled.
+///
+/// SLS Example:
+///
+///     disk_usage:
+///       beacon.enabled: []
 #[function]
-pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn enabled(
+    context: &StateContext,
+    /// Name of the beacon.
+    name: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let report = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
@@ -64,8 +97,18 @@ pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -
 }
 
 /// Ensure that a beacon is disabled.
+///
+/// SLS Example:
+///
+///     disk_usage:
+///       beacon.disabled: []
 #[function]
-pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn disabled(
+    context: &StateContext,
+    /// Name of the beacon.
+    name: String,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let report = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;

@@ -13,15 +13,37 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("environ", [setenv]);
 /// Ensure that environment variables are set for commands of this minion: one of this name, or those of a mapping.
 /// False is an empty string, or unsets the variable with `false_unsets`; `clear_all` empties all others. `update_minion`
 /// and `permanent` are without effect: the variables are those of the running minion.
+///
+/// SLS Example:
+///
+///     https_proxy:
+///       environ.setenv:
+///         - value: http://proxy.example.com:3128
+///
+///     app_settings:
+///       environ.setenv:
+///         - value:
+///             APP_ENV: production
+///             APP_DEBUG: False
 #[function]
 pub fn setenv(
     context: &StateContext,
+    /// Name of the variable; any name if `value` is a mapping.
     name: String,
+    /// Value of the variable, or a mapping of variables to values.
     value: Value,
-    #[default(false)] false_unsets: bool,
-    #[default(false)] clear_all: bool,
-    #[default(false)] update_minion: bool,
-    #[default(false)] permanent: bool,
+    /// Whether `False` unsets a variable; otherwise it becomes an empty string.
+    #[default(false)]
+    false_unsets: bool,
+    /// Whether all other variables are made empty.
+    #[default(false)]
+    clear_all: bool,
+    /// Without effect: the variables are those of the running minion.
+    #[default(false)]
+    update_minion: bool,
+    /// Without effect: the variables are those of the running minion.
+    #[default(false)]
+    permanent: bool,
 ) -> CallResult {
     _ = (update_minion, permanent);
     let wanted = match desired_variables(&name, &value, false_unsets) {

@@ -24,6 +24,17 @@ pub struct SendArgs {
 
 /// Fire an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event is
 /// reported as the change, unless `show_changed` is false.
+///
+/// SLS Example:
+///
+///     app/deployed:
+///       event.send:
+///         - data:
+///             version: '1.2'
+///         - with_grains:
+///           - id
+///         - onchanges:
+///           - file: /srv/app
 #[function]
 pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
     let changes = if args.show_changed {
@@ -53,20 +64,64 @@ pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
 }
 
 /// Fire an event on the master's bus, as `event.send`.
+///
+/// SLS Example:
+///
+///     app/deployed:
+///       event.fire_master:
+///         - data:
+///             version: '1.2'
 #[function]
-pub fn fire_master(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn fire_master(
+    context: &StateContext,
+    /// Tag of the event.
+    name: String,
+    /// Data of the event, and further arguments of `event.send`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     call_send(context, name, kwargs)
 }
 
 /// Fire an event only when a watched state has changes.
+///
+/// SLS Example:
+///
+///     app/config/changed:
+///       event.wait:
+///         - data:
+///             app: web
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn wait(
+    _context: &StateContext,
+    /// Tag of the event.
+    name: String,
+    /// Data of the event, and further arguments of `event.send`.
+    #[keywords]
+    _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
 /// Fire the event when a watched state has changes.
+///
+/// SLS Example:
+///
+///     app/config/changed:
+///       event.wait:
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(
+    context: &StateContext,
+    /// Tag of the event.
+    name: String,
+    /// The arguments of the watching state, and `sfun`, its function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     kwargs.shift_remove("sfun");
     call_send(context, name, kwargs)

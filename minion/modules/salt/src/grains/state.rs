@@ -10,8 +10,20 @@ pub static FUNCTIONS: Functions<StateContext> =
     registry!("grains", [exists, present, list_present, list_absent, absent, append]);
 
 /// Ensure that a grain exists, with any value.
+///
+/// SLS Example:
+///
+///     role:
+///       grains.exists: []
 #[function]
-pub fn exists(context: &StateContext, name: String, #[default(":".into())] delimiter: String) -> CallResult {
+pub fn exists(
+    context: &StateContext,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
+    name: String,
+    /// Separator of the keys in `name`.
+    #[default(":".into())]
+    delimiter: String,
+) -> CallResult {
     let name = with_colons(&name, &delimiter);
     Ok(match grain(context, &name) {
         Some(_) => StateReturn::ok(&name, "Grain exists"),
@@ -21,13 +33,32 @@ pub fn exists(context: &StateContext, name: String, #[default(":".into())] delim
 }
 
 /// Ensure that a grain has this value.
+///
+/// Grains are stored in the file `grains` beside the minion's configuration and are available to the states that
+/// follow with `reload_grains: True`.
+///
+/// SLS Example:
+///
+///     role:
+///       grains.present:
+///         - value: web
+///
+///     app:port:
+///       grains.present:
+///         - value: 8080
 #[function]
 pub fn present(
     context: &StateContext,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     name: String,
+    /// Value of the grain.
     value: Value,
-    #[default(":".into())] delimiter: String,
-    #[default(false)] force: bool,
+    /// Separator of the keys in `name`.
+    #[default(":".into())]
+    delimiter: String,
+    /// Whether a grain that is a list or a mapping may be replaced by a value of another type.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let name = with_colons(&name, &delimiter);
     let have = grain(context, &name);
@@ -51,12 +82,24 @@ pub fn present(
 }
 
 /// Ensure that a grain is a list with this value, or all of these values.
+///
+/// SLS Example:
+///
+///     roles:
+///       grains.list_present:
+///         - value:
+///           - web
+///           - db
 #[function]
 pub fn list_present(
     context: &StateContext,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     name: String,
+    /// Value, or list of values.
     value: Value,
-    #[default(":".into())] delimiter: String,
+    /// Separator of the keys in `name`.
+    #[default(":".into())]
+    delimiter: String,
 ) -> CallResult {
     let name = with_colons(&name, &delimiter);
     let have = grain(context, &name).unwrap_or_else(|| "".into());
@@ -97,12 +140,22 @@ pub fn list_present(
 }
 
 /// Ensure that a grain that is a list does not have this value, or any of these values.
+///
+/// SLS Example:
+///
+///     roles:
+///       grains.list_absent:
+///         - value: db
 #[function]
 pub fn list_absent(
     context: &StateContext,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     name: String,
+    /// Value, or list of values, to remove.
     value: Vec<Value>,
-    #[default(":".into())] delimiter: String,
+    /// Separator of the keys in `name`.
+    #[default(":".into())]
+    delimiter: String,
 ) -> CallResult {
     let name = with_colons(&name, &delimiter);
     let list = match grain(context, &name).filter(Value::is_truthy) {
@@ -133,13 +186,26 @@ pub fn list_absent(
 }
 
 /// Ensure that a grain is null, or with `destructive` absent.
+///
+/// SLS Example:
+///
+///     role:
+///       grains.absent:
+///         - destructive: True
 #[function]
 pub fn absent(
     context: &StateContext,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     name: String,
-    #[default(false)] destructive: bool,
-    #[default(":".into())] delimiter: String,
-    #[default(false)] force: bool,
+    /// Whether the grain is removed; otherwise it becomes null.
+    #[default(false)]
+    destructive: bool,
+    /// Separator of the keys in `name`.
+    #[default(":".into())]
+    delimiter: String,
+    /// Whether a grain that is a list or a mapping may be removed.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let name = with_colons(&name, &delimiter);
     let Some(have) = grain(context, &name) else {
@@ -169,13 +235,26 @@ pub fn absent(
 }
 
 /// Append a value to a grain that is a list; `convert` makes any other grain a list.
+///
+/// SLS Example:
+///
+///     roles:
+///       grains.append:
+///         - value: web
+///         - convert: True
 #[function]
 pub fn append(
     context: &StateContext,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     name: String,
+    /// Value to append.
     value: Value,
-    #[default(false)] convert: bool,
-    #[default(":".into())] delimiter: String,
+    /// Whether a grain that is no list becomes one.
+    #[default(false)]
+    convert: bool,
+    /// Separator of the keys in `name`.
+    #[default(":".into())]
+    delimiter: String,
 ) -> CallResult {
     let name = with_colons(&name, &delimiter);
     let have = grain(context, &name);

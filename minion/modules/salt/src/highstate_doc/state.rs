@@ -12,21 +12,24 @@ const SHOWN: usize = 200;
 
 /// Add a text to the document of `highstate_doc.render`, at the place of the state. Nothing is changed on the host.
 ///
-/// name
-///     Name of the state, without effect.
+/// SLS Example:
 ///
-/// source
-///     File under `salt://` with the text.
-///
-/// contents
-///     The text.
+///     about_web:
+///       highstate_doc.note:
+///         - contents: |
+///             Web servers are behind the load balancer lb1.
+///         - require_in:
+///           - pkg: nginx
 #[function]
 pub fn note(
     _context: &StateContext,
+    /// Name of the state.
     name: String,
+    /// File under `salt://` with the text.
     source: Option<String>,
+    /// The text.
     contents: Option<String>,
-    #[keywords] _kwargs: Map,
+    #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let mut comment =
         source.filter(|path| !path.is_empty()).map_or_else(String::new, |path| format!("include file: {path}\n"));

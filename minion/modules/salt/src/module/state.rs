@@ -12,8 +12,40 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("module", [run, wait, 
 /// Call execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one in `name`, with
 /// `args`, `kwargs`, its own parameters and a `returner`. A key may have a suffix after a colon, `-
 /// test.echo:again: [hi]`, to call a function several times.
+///
+/// The state has changes whenever a function was called, and fails if one returns `False`, or a mapping with
+/// `result: False` or a `retcode` that is not 0. Conditions such as `onchanges` and `unless` make it idempotent.
+///
+/// SLS Example:
+///
+///     restart_minion_service:
+///       module.run:
+///         - service.restart:
+///           - name: nginx
+///
+///     two_calls:
+///       module.run:
+///         - test.ping: []
+///         - file.set_mode:
+///           - path: /srv/app
+///           - mode: '0750'
+///
+///     fetch_etc_hosts:
+///       module.run:
+///         - name: cp.get_file
+///         - path: salt://hosts
+///         - dest: /etc/hosts
 #[function]
-pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn run(
+    context: &StateContext,
+    /// Name of the state, or the function to call if no function is a key.
+    name: String,
+    /// Functions with their arguments as keys; otherwise the arguments of the function in `name`, also as `args` and
+    /// `kwargs`, and a `returner` of its result. A parameter of the function that is called `name`, `fun` or `state` is
+    /// written with `m_` before it.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     // A single key that is not a function is a parameter, and `name` is the function.
     let calls: Option<Vec<Call>> = kwargs
         .iter()
@@ -26,20 +58,68 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
 }
 
 /// Call execution functions only when a watched state has changes.
+///
+/// SLS Example:
+///
+///     reload_haproxy:
+///       module.wait:
+///         - name: service.reload
+///         - m_name: haproxy
+///         - watch:
+///           - file: /etc/haproxy/haproxy.cfg
 #[function]
-pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn wait(
+    _context: &StateContext,
+    /// Name of the function, such as `service.restart`.
+    name: String,
+    /// Arguments of the function, as in `module.run`.
+    #[keywords]
+    _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
 /// Call execution functions only when a watched state has changes, as `wait`.
+///
+/// SLS Example:
+///
+///     reload_haproxy:
+///       module.watch:
+///         - name: service.reload
+///         - m_name: haproxy
+///         - watch:
+///           - file: /etc/haproxy/haproxy.cfg
 #[function]
-pub fn watch(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn watch(
+    _context: &StateContext,
+    /// Name of the function, such as `service.restart`.
+    name: String,
+    /// Arguments of the function, as in `module.run`.
+    #[keywords]
+    _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
 /// Call the functions when a watched state has changes.
+///
+/// SLS Example:
+///
+///     reload_haproxy:
+///       module.wait:
+///         - name: service.reload
+///         - m_name: haproxy
+///         - watch:
+///           - file: /etc/haproxy/haproxy.cfg
 #[function]
-pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(
+    context: &StateContext,
+    /// Name of the state, or the function to call if no function is a key.
+    name: String,
+    /// The arguments of the watching state, and `sfun`, its function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     kwargs.shift_remove("sfun");
     run(context, name, kwargs)

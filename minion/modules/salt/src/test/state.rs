@@ -31,29 +31,64 @@ pub static FUNCTIONS: Functions<StateContext> = registry!(
 );
 
 /// Do nothing and succeed.
+///
+/// SLS Example:
+///
+///     anchor:
+///       test.nop:
+///         - require:
+///           - file: /etc/app.conf
 #[function]
-pub fn nop(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn nop(
+    _context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Any arguments: tests of SLS files may pass what they like.
+    #[keywords]
+    _kwargs: Map,
+) -> CallResult {
     Ok(StateReturn::ok(&name, "Success!").into())
 }
 
 /// Succeed without changes.
+///
+/// SLS Example:
+///
+///     always_succeeds:
+///       test.succeed_without_changes: []
 #[function]
 pub fn succeed_without_changes(
     _context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default("Success!".into())] comment: String,
-    #[keywords] _kwargs: Map,
+    /// Comment of the result.
+    #[default("Success!".into())]
+    comment: String,
+    /// Any arguments: tests of SLS files may pass what they like.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     Ok(StateReturn::ok(&name, comment).into())
 }
 
 /// Succeed with changes.
+///
+/// SLS Example:
+///
+///     always_changes:
+///       test.succeed_with_changes:
+///         - comment: pretends a change
 #[function]
 pub fn succeed_with_changes(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default("Success!".into())] comment: String,
-    #[keywords] _kwargs: Map,
+    /// Comment of the result.
+    #[default("Success!".into())]
+    comment: String,
+    /// Any arguments: tests of SLS files may pass what they like.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     let done = if context.test {
         StateReturn::predicted(&name, "If we weren't testing, this would be successful with changes")
@@ -64,24 +99,48 @@ pub fn succeed_with_changes(
 }
 
 /// Fail without changes.
+///
+/// SLS Example:
+///
+///     unsupported_system:
+///       test.fail_without_changes:
+///         - name: This SLS is for Debian.
+///         - unless: test -e /etc/debian_version
+///         - failhard: True
 #[function]
 pub fn fail_without_changes(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default("Failure!".into())] comment: String,
-    #[keywords] _kwargs: Map,
+    /// Comment of the result.
+    #[default("Failure!".into())]
+    comment: String,
+    /// Any arguments: tests of SLS files may pass what they like.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     let comment = if context.test { "If we weren't testing, this would be a failure!".to_owned() } else { comment };
     Ok(StateReturn::failed(&name, comment).into())
 }
 
 /// Fail with changes.
+///
+/// SLS Example:
+///
+///     always_fails:
+///       test.fail_with_changes:
+///         - comment: pretends a change and a failure
 #[function]
 pub fn fail_with_changes(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default("Failure!".into())] comment: String,
-    #[keywords] _kwargs: Map,
+    /// Comment of the result.
+    #[default("Failure!".into())]
+    comment: String,
+    /// Any arguments: tests of SLS files may pass what they like.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     let done = if context.test {
         StateReturn::predicted(&name, "If we weren't testing, this would be failed with changes")
@@ -92,15 +151,34 @@ pub fn fail_with_changes(
 }
 
 /// Return the configured result.
+///
+/// SLS Example:
+///
+///     pretend:
+///       test.configurable_test_state:
+///         - changes: True
+///         - result: False
+///         - comment: a failed upgrade
 #[function]
 pub fn configurable_test_state(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default(true.into())] changes: Value,
-    #[default(true.into())] result: Value,
-    #[default] comment: String,
-    #[default] warnings: Value,
-    #[default(false)] allow_test_mode_failure: bool,
+    /// Whether there are changes, or `Random`.
+    #[default(true.into())]
+    changes: Value,
+    /// Whether the state succeeds, or `Random`.
+    #[default(true.into())]
+    result: Value,
+    /// Comment of the result.
+    #[default]
+    comment: String,
+    /// Warnings of the result, as a string or a list.
+    #[default]
+    warnings: Value,
+    /// Whether a failure is a failure in test mode, too.
+    #[default(false)]
+    allow_test_mode_failure: bool,
 ) -> CallResult {
     let changes = yes_or_random("changes", &changes)?;
     let mut done = StateReturn::ok(&name, comment);
@@ -126,17 +204,43 @@ pub fn configurable_test_state(
 
 /// Check that the pillar has keys with values of a type: `present`, `boolean`, `integer`, `string`, `listing`,
 /// `dictionary`, each one key or several. `verbose` is without effect: all failed keys are reported.
+///
+/// SLS Example:
+///
+///     pillar_of_app:
+///       test.check_pillar:
+///         - present: app:listen
+///         - integer:
+///           - app:port
+///           - app:workers
+///         - dictionary: app:users
+///         - failhard: True
 #[function]
 pub fn check_pillar(
     context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default] present: Value,
-    #[default] boolean: Value,
-    #[default] integer: Value,
-    #[default] string: Value,
-    #[default] listing: Value,
-    #[default] dictionary: Value,
-    #[default(false)] verbose: bool,
+    /// Keys that the pillar must have, as a string or a list.
+    #[default]
+    present: Value,
+    /// Keys whose values must be true or false.
+    #[default]
+    boolean: Value,
+    /// Keys whose values must be integers.
+    #[default]
+    integer: Value,
+    /// Keys whose values must be strings.
+    #[default]
+    string: Value,
+    /// Keys whose values must be lists.
+    #[default]
+    listing: Value,
+    /// Keys whose values must be mappings.
+    #[default]
+    dictionary: Value,
+    /// Without effect: all failed keys are reported.
+    #[default(false)]
+    verbose: bool,
 ) -> CallResult {
     _ = verbose;
     let pillar = Value::Map((*context.call.pillar()).clone());
@@ -165,12 +269,23 @@ pub fn check_pillar(
 }
 
 /// Show a text as the comment.
+///
+/// SLS Example:
+///
+///     note:
+///       test.show_notification:
+///         - text: The database is migrated by hand.
 #[function]
 pub fn show_notification(
     _context: &StateContext,
+    /// Name of the state.
     name: String,
-    #[default] text: String,
-    #[keywords] _kwargs: Map,
+    /// Text of the comment.
+    #[default]
+    text: String,
+    /// Any arguments: tests of SLS files may pass what they like.
+    #[keywords]
+    _kwargs: Map,
 ) -> CallResult {
     if text.is_empty() {
         return Err(CallError::execution("option 'text' is missing"));
@@ -179,8 +294,22 @@ pub fn show_notification(
 }
 
 /// Return the configured `result`, `comment` and `changes` when a watched state has changes.
+///
+/// SLS Example:
+///
+///     watcher:
+///       test.succeed_without_changes:
+///         - watch:
+///           - file: /etc/app.conf
 #[function]
-pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// The arguments of the watching state, and `sfun`, its function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let requisites = context.chunk.get("__reqs__").and_then(|requisites| requisites.get("watch"));
     let changed = requisites
         .and_then(Value::as_list)

@@ -9,28 +9,77 @@ use fancy_regex::Regex;
 pub static FUNCTIONS: Functions<StateContext> = registry!("http", [query, wait_for_successful_query]);
 
 /// Query a web server, and check the status, a pattern of the body, or both.
+///
+/// At least one of `match` and `status` is given. Nothing is changed on the host; the state is for requisites of
+/// others.
+///
+/// SLS Example:
+///
+///     https://app.example.com/health:
+///       http.query:
+///         - status: 200
+///         - match: '"ok"'
+///
+///     deploy_hook:
+///       http.query:
+///         - name: https://ci.example.com/hooks/deploy
+///         - method: POST
+///         - data: '{"version": "1.2"}'
+///         - header_dict:
+///             Content-Type: application/json
+///         - status: [200, 202]
+///         - status_type: list
 #[function]
 pub fn query(
     context: &StateContext,
+    /// URL.
     name: String,
-    #[default] r#match: Value,
-    #[default("string".to_owned())] match_type: String,
-    #[default] status: Value,
-    #[default("string".to_owned())] status_type: String,
-    #[default] wait_for: Value,
-    #[keywords] kwargs: Map,
+    /// Text or regular expression that the body must match.
+    #[default]
+    r#match: Value,
+    /// How `match` is compared: `string` or `pcre`.
+    #[default("string".to_owned())]
+    match_type: String,
+    /// Expected status, or a list of them, such as 200.
+    #[default]
+    status: Value,
+    /// How `status` is compared: `string`, `list` or `pcre`.
+    #[default("string".to_owned())]
+    status_type: String,
+    /// Seconds for which the query is repeated until it succeeds.
+    #[default]
+    wait_for: Value,
+    /// Further arguments of the execution function `http.query`: `method`, `data`, `header_dict`, `username`,
+    /// `password`, `verify_ssl` and others.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let wanted = Desired { text: r#match, text_type: match_type, status, status_type };
     wanted.state(context, &name, &wait_for, kwargs)
 }
 
 /// Query a web server as `query`, repeatedly until the check succeeds, for up to `wait_for` seconds.
+///
+/// SLS Example:
+///
+///     http://localhost:8080/health:
+///       http.wait_for_successful_query:
+///         - status: 200
+///         - wait_for: 60
+///         - request_interval: 5
+///         - require:
+///           - service: app
 #[function]
 pub fn wait_for_successful_query(
     context: &StateContext,
+    /// URL.
     name: String,
-    #[default(300.0)] wait_for: f64,
-    #[keywords] kwargs: Map,
+    /// Seconds for which the query is repeated.
+    #[default(300.0)]
+    wait_for: f64,
+    /// Arguments of `http.query`, and `request_interval`, the seconds between queries.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
     let end = std::time::Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);

@@ -19,15 +19,38 @@ pub static FUNCTIONS: Functions<StateContext> = registry!("loop", [until, until_
 
 /// Call the execution function `name` until a condition is true: an expression in Python in which `m_ret` is the
 /// returned value.
+///
+/// SLS Example:
+///
+///     wait_for_app:
+///       loop.until:
+///         - name: http.query
+///         - m_args:
+///           - http://localhost:8080/health
+///         - m_kwargs:
+///             status: True
+///         - condition: m_ret['status'] == 200
+///         - period: 5
+///         - timeout: 120
 #[function]
 pub fn until(
     context: &StateContext,
+    /// Name of the execution function.
     name: String,
-    #[default] m_args: Vec<Value>,
-    #[default] m_kwargs: Map,
+    /// Arguments of the function.
+    #[default]
+    m_args: Vec<Value>,
+    /// Keyword arguments of the function.
+    #[default]
+    m_kwargs: Map,
+    /// Expression in Python in which `m_ret` is the returned value.
     condition: Option<String>,
-    #[default(1.0)] period: f64,
-    #[default(60.0)] timeout: f64,
+    /// Seconds between two calls.
+    #[default(1.0)]
+    period: f64,
+    /// Seconds after which the state fails.
+    #[default(60.0)]
+    timeout: f64,
 ) -> CallResult {
     if context.call.minion.functions.get(&name).is_none() {
         return Ok(StateReturn::failed(&name, format!("Cannot find module {name}")).into());
@@ -70,17 +93,42 @@ fn is_met(context: &StateContext, condition: &str, variables: Map) -> Result<boo
 /// Call the execution function `name` until the comparison of its return with the expected value is true. The
 /// comparison is `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains` or another function of Python's module `operator`,
 /// `data.subdict_match`, or a function of two arguments: an execution function, or one of `_utils`.
+///
+/// SLS Example:
+///
+///     wait_for_file:
+///       loop.until_no_eval:
+///         - name: file.file_exists
+///         - args:
+///           - /run/app.pid
+///         - expected: True
+///         - period: 2
+///         - timeout: 60
 #[function]
 pub fn until_no_eval(
     context: &StateContext,
+    /// Name of the execution function.
     name: String,
+    /// Expected value.
     expected: Value,
-    #[default("eq".into())] compare_operator: String,
-    #[default(60.0)] timeout: f64,
-    #[default(1.0)] period: f64,
-    #[default(0.0)] init_wait: f64,
-    #[default] args: Vec<Value>,
-    #[default] kwargs: Map,
+    /// How the return is compared with the expected value.
+    #[default("eq".into())]
+    compare_operator: String,
+    /// Seconds after which the state fails.
+    #[default(60.0)]
+    timeout: f64,
+    /// Seconds between two calls.
+    #[default(1.0)]
+    period: f64,
+    /// Seconds before the first call.
+    #[default(0.0)]
+    init_wait: f64,
+    /// Arguments of the function.
+    #[default]
+    args: Vec<Value>,
+    /// Keyword arguments of the function.
+    #[default]
+    kwargs: Map,
 ) -> CallResult {
     let functions = &context.call.minion.functions;
     if functions.get(&name).is_none() {

@@ -2,7 +2,7 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::arguments::refuse;
-use brine_function::{Args, CallResult, function};
+use brine_function::{Args, CallResult, Others, ParamList, function};
 use brine_job::orchestration::MinionResult;
 use brine_value::{FromValue, Map, Value, map};
 
@@ -60,12 +60,30 @@ pub struct StateArgs {
     #[args]
     how: RunArgs,
     /// Further arguments, ignored; `ssh` and `roster` are refused.
-    #[keywords]
+    #[keywords(further_state)]
     kwargs: Map,
 }
 
 /// Apply SLS files, a top file or the highstate on minions. `allow_fail` is the number of minions that may fail,
 /// `fail_minions` lists some; with `expect_minions`, a minion that does not return has failed.
+///
+/// SLS Example:
+///
+///     web_servers:
+///       salt.state:
+///         - tgt: web*
+///         - sls:
+///           - nginx
+///           - app
+///         - batch: 25%
+///         - require:
+///           - salt: databases
+///
+///     databases:
+///       salt.state:
+///         - tgt: role:db
+///         - tgt_type: grain
+///         - highstate: True
 #[function]
 pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
     refuse("salt.state", &given.kwargs, &super::SSH)?;
@@ -184,4 +202,18 @@ fn detail(id: &str, value: Option<&Value>) -> Option<String> {
         Some(Value::Map(results)) if !results.is_empty() => None,
         Some(other) => Some(format!("Minion {id} returned {other} instead of a state result.")),
     }
+}
+
+/// Describes the further arguments of `salt.state`.
+pub(crate) fn further_state(params: &mut ParamList) {
+    params.others(Others::Unused);
+    for name in ["roster", "ssh"] {
+        params.further(name, "a string", "Refused: orchestrations have minions as targets, not hosts of salt-ssh.");
+    }
+    params.further("sync_mods", "a string", "Without effect: the minions synchronize their modules themselves.");
+    params.further(
+        "orchestration_jid",
+        "a string",
+        "Without effect: the id of the orchestration is recorded by the master.",
+    );
 }

@@ -2,7 +2,7 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::arguments::refuse;
-use brine_function::{Args, CallResult, function};
+use brine_function::{Args, CallResult, Others, ParamList, function};
 use brine_value::{Map, Value};
 
 use super::{Job, ReturnerArgs, RunArgs, called, words};
@@ -35,12 +35,25 @@ pub struct FunctionArgs {
     #[args]
     how: RunArgs,
     /// Further arguments, ignored; `ssh` and `roster` are refused.
-    #[keywords]
+    #[keywords(further_function)]
     kwargs: Map,
 }
 
 /// Call an execution function on minions. It has failed on a minion if its retcode is not 0, if it returns false,
 /// or if `fail_function`, an execution function called on the master, returns false for its return.
+///
+/// SLS Example:
+///
+///     cmd.run:
+///       salt.function:
+///         - tgt: web*
+///         - arg:
+///           - systemctl reload nginx
+///
+///     ping_all:
+///       salt.function:
+///         - name: test.ping
+///         - tgt: '*'
 #[function]
 pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResult {
     refuse("salt.function", &given.kwargs, &super::SSH)?;
@@ -69,4 +82,12 @@ pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResu
         }
     };
     Ok(called(name, &answers, &words(&given.fail_minions), good).into())
+}
+
+/// Describes the further arguments of `salt.function`.
+pub(crate) fn further_function(params: &mut ParamList) {
+    params.others(Others::Unused);
+    for name in ["roster", "ssh"] {
+        params.further(name, "a string", "Refused: orchestrations have minions as targets, not hosts of salt-ssh.");
+    }
 }

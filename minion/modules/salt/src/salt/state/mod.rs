@@ -22,14 +22,40 @@ pub static FUNCTIONS: Functions<StateContext> =
     registry!("salt", [apply::state, call::function, runner, wheel, wait_for_event, parallel_runners]);
 
 /// Call a runner function on the master; further arguments are those of the function.
+///
+/// SLS Example:
+///
+///     manage.down:
+///       salt.runner:
+///         - removekeys: False
 #[function]
-pub fn runner(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn runner(
+    context: &StateContext,
+    /// Name of the runner function.
+    name: String,
+    /// Arguments of the function. `arg` is a list of positional ones, `kwarg` a mapping of named ones.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     on_master(context, "Runner", name, kwargs, |master, name, args| master.runner(name, args))
 }
 
 /// Call a wheel function on the master; further arguments are those of the function.
+///
+/// SLS Example:
+///
+///     key.accept:
+///       salt.wheel:
+///         - match: web1
 #[function]
-pub fn wheel(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn wheel(
+    context: &StateContext,
+    /// Name of the wheel function.
+    name: String,
+    /// Arguments of the function. `arg` is a list of positional ones, `kwarg` a mapping of named ones.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
 }
 
@@ -41,14 +67,32 @@ const SSH: [(&str, &str); 2] = [
 
 /// Wait until each id of a list has occurred in the field `event_id` of an event whose tag matches the name. `node` is
 /// without effect: orchestrations run on the master.
+///
+/// SLS Example:
+///
+///     minions_are_back:
+///       salt.wait_for_event:
+///         - name: salt/minion/*/start
+///         - id_list:
+///           - web1
+///           - web2
+///         - timeout: 600
 #[function]
 pub fn wait_for_event(
     context: &StateContext,
+    /// Glob of the tag.
     name: String,
+    /// Ids to wait for, as a list.
     id_list: Value,
-    #[default("id".into())] event_id: String,
-    #[default(300.0)] timeout: f64,
-    #[default("master".into())] node: String,
+    /// Field of the event that has the id.
+    #[default("id".into())]
+    event_id: String,
+    /// Seconds after which the state fails.
+    #[default(300.0)]
+    timeout: f64,
+    /// Without effect: orchestrations run on the master.
+    #[default("master".into())]
+    node: String,
 ) -> CallResult {
     // The events are the master's: orchestrations only run there.
     _ = node;
@@ -92,8 +136,29 @@ pub fn wait_for_event(
 }
 
 /// Call several runner functions in parallel: a mapping of ids to `name` and `kwarg`.
+///
+/// SLS Example:
+///
+///     both_sites:
+///       salt.parallel_runners:
+///         - runners:
+///             site_a:
+///               - name: state.orchestrate
+///               - kwarg:
+///                   mods: orch.site_a
+///             site_b:
+///               - name: state.orchestrate
+///               - kwarg:
+///                   mods: orch.site_b
 #[function]
-pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[keywords] _kwargs: Map) -> CallResult {
+pub fn parallel_runners(
+    context: &StateContext,
+    /// Name of the state.
+    name: String,
+    /// Mapping of ids to a mapping with `name`, the runner function, and `kwarg`, its arguments.
+    runners: Value,
+    #[keywords(brine_function::unused)] _kwargs: Map,
+) -> CallResult {
     let mut wanted: Vec<(String, String, Map)> = Vec::new();
     match runners {
         Value::Str(one) => wanted.push((one.clone(), one, Map::new())),
