@@ -16,7 +16,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 
 use crate::options::Settings;
-use crate::own_args::OWN_ARGS;
+use crate::own_args::is_own;
 use crate::result_fields::{Clock, sls_of, text};
 use crate::retry::{Retry, attempt_text};
 use crate::sub_states::{self, SUB_STATES};
@@ -395,7 +395,7 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
     for (key, value) in &chunk.args {
         let name = key.to_string();
         let named = params.iter().any(|param| param.name == name && param.is_named());
-        let own = name.starts_with("__") || OWN_ARGS.contains(&&*name) || RequisiteKind::parse(&name).is_some();
+        let own = name.starts_with("__") || is_own(&name) || RequisiteKind::parse(&name).is_some();
         if name == "name" {
             continue;
         }

@@ -48,11 +48,12 @@ mod unknown;
 pub use call::call_errors;
 pub use highstate::{PillarError, StateRun, errors};
 pub use options::{Options, Queue, Settings};
+pub use own_args::OWN_ARGS;
 pub use queue::{Turn, only_run, other_runs};
 pub use run::run;
 pub use source::Source;
 pub use top::Top;
-pub use unknown::is_unknown_argument;
+pub use unknown::{is_known_argument, is_unknown_argument};
 
 #[cfg(test)]
 mod testing;

@@ -1,38 +1,41 @@
 //! Arguments that a state function accepts as `**kwargs`, and that neither it nor the state engine knows: misspelt
 //! ones, and words of other systems. Functions without `**kwargs` refuse them, as in Salt.
 
-mod known;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use brine_context::{Context, StateContext};
-use brine_function::{Function, Param};
+use brine_function::{Function, Others, Param};
 use brine_sls::compile::{Chunk, RequisiteKind};
 use brine_sls::lines;
 use brine_text::nearest::{nearest, nearest_within};
 use brine_value::Value;
 
-use crate::own_args::OWN_ARGS;
+use crate::own_args::{OWN_ARGS, is_own};
 use crate::source::written;
 
 /// Returns a message about each argument of a state that its function accepts without knowing it.
 pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chunk: &Chunk) -> Vec<String> {
     let full = format!("{}.{}", chunk.state, chunk.fun);
-    if !function.takes_keywords() || context.minion.custom.has("states", &full) {
+    let Some(others) = function.others() else { return Vec::new() };
+    if context.minion.custom.has("states", &full) {
         return Vec::new();
     }
-    let Some(further) = known::further(&full) else { return misspelt_requisites(context, &full, chunk) };
+    if others == Others::Any {
+        return misspelt_requisites(context, &full, chunk);
+    }
     let watching = context.minion.states.get(&format!("{}.mod_watch", chunk.state));
     let named = |function: &Function<StateContext>| {
         function.params().iter().filter(|param| param.is_named()).map(|param| param.name)
     };
+    let further = further(function);
     let known: Vec<&'static str> =
-        named(function).chain(further.names.iter().copied()).chain(watching.into_iter().flat_map(named)).collect();
-    let fills_template = further.are_variables && chunk.args.get("template").is_some_and(Value::is_truthy);
+        named(function).chain(further.iter().copied()).chain(watching.into_iter().flat_map(named)).collect();
+    let fills_template = others == Others::Variables && chunk.args.get("template").is_some_and(Value::is_truthy);
     let mut found = Vec::new();
     for name in chunk.args.keys().filter_map(Value::as_str) {
-        if is_of_engine(name) || known.contains(&name) || further.takes(name) {
+        if is_of_engine(name) || known.contains(&name) || takes(&further, name) {
             continue;
         }
         let hint = hint(name, &known);
@@ -67,9 +70,31 @@ fn misspelt_requisites(context: &Context, full: &str, chunk: &Chunk) -> Vec<Stri
 /// Whether neither a state function nor the state engine knows an argument. Functions that accept any know all.
 pub fn is_unknown_argument(context: &Context, function: &str, name: &Value) -> bool {
     let (Some(name), Some(found)) = (name.as_str(), context.minion.states.get(function)) else { return false };
-    let is_declared = found.params().iter().any(|param| param.is_named() && param.name == name);
-    let accepts_any = || found.takes_keywords() && known::further(function).is_none_or(|further| further.takes(name));
-    !is_declared && !is_of_engine(name) && !accepts_any() && !context.minion.custom.has("states", function)
+    !is_known_argument(found, name) && !context.minion.custom.has("states", function)
+}
+
+/// Whether the `**kwargs` of a function accept an argument that they know, or any.
+fn accepts(function: &Function<StateContext>, name: &str) -> bool {
+    function.others().is_some_and(|others| others == Others::Any || takes(&further(function), name))
+}
+
+/// Returns the arguments that a function takes as `**kwargs` and knows.
+fn further(function: &Function<StateContext>) -> Vec<&'static str> {
+    function.params().iter().filter(|param| param.is_further()).map(|param| param.name).collect()
+}
+
+/// Whether one of these names is the name; one that ends in `*` stands for all with that start.
+fn takes(further: &[&str], name: &str) -> bool {
+    further.iter().any(|known| match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => *known == name,
+    })
+}
+
+/// Whether a state function or the state engine knows an argument, or the function accepts any.
+pub fn is_known_argument(function: &Function<StateContext>, name: &str) -> bool {
+    let is_declared = function.params().iter().any(|param| param.is_named() && param.name == name);
+    is_declared || is_of_engine(name) || accepts(function, name)
 }
 
 /// Keys of a chunk that are no arguments of its function.
@@ -77,7 +102,7 @@ const ENGINE: [&str; 6] = ["state", "fun", "names", "provider", "beacon", "beaco
 
 /// Whether an argument is for the state engine.
 fn is_of_engine(name: &str) -> bool {
-    name.starts_with("__") || ENGINE.contains(&name) || OWN_ARGS.contains(&name) || RequisiteKind::parse(name).is_some()
+    name.starts_with("__") || ENGINE.contains(&name) || is_own(name) || RequisiteKind::parse(name).is_some()
 }
 
 /// What is meant by an unknown argument.
@@ -120,7 +145,7 @@ fn hint(name: &str, known: &[&'static str]) -> Option<Hint> {
         return None;
     }
     let kinds = RequisiteKind::ALL.into_iter().map(RequisiteKind::name);
-    nearest(name, known.iter().copied().chain(OWN_ARGS.iter().copied()).chain(kinds))
+    nearest(name, known.iter().copied().chain(OWN_ARGS.iter().map(|(name, _)| *name)).chain(kinds))
         .map(|near| Hint::Near(near.into()))
 }
 
