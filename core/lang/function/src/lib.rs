@@ -283,6 +283,13 @@ impl<C> Function<C> {
         (self.doc[..start].trim_end(), self.doc[start..].trim_start())
     }
 
+    /// Returns the parameters in order. Successive keywords that `**kwargs` takes and that have the same documentation are
+    /// one group; every other parameter is a group of its own.
+    pub fn parameter_groups(&self) -> Vec<&'static [Param]> {
+        let is_same = |one: &Param, next: &Param| one.is_further() && next.is_further() && one.doc == next.doc;
+        self.params().chunk_by(is_same).collect()
+    }
+
     /// Returns the name with the parameters and their defaults: `test.echo(text)`, `test.arg(*args, **kwargs)`.
     pub fn signature(&self) -> String {
         let parameter = |param: &Param| match param.kind {
@@ -299,9 +306,9 @@ impl<C> Function<C> {
 
     /// Returns the documentation as one string: description, arguments, examples.
     pub fn docstring(&self) -> String {
-        let params = self.params();
-        let documented = params.iter().filter(|param| !param.doc.is_empty());
-        let arguments: Vec<String> = documented.map(Param::docstring).collect();
+        let groups = self.parameter_groups();
+        let documented = groups.iter().filter(|group| group.iter().all(|param| !param.doc.is_empty()));
+        let arguments: Vec<String> = documented.map(|group| param::docstring(group)).collect();
         if arguments.is_empty() {
             return self.doc.to_owned();
         }

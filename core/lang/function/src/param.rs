@@ -78,13 +78,14 @@ impl Param {
             ParamKind::Required | ParamKind::Rest | ParamKind::Keywords(_) | ParamKind::Further => None,
         }
     }
+}
 
-    /// Returns the documentation in the format of Salt's functions.
-    pub(crate) fn docstring(&self) -> String {
-        let lines =
-            self.doc.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
-        format!("{}{}", self.name, lines.collect::<String>())
-    }
+/// Returns the documentation of parameters in the format of Salt's functions: their names, and the text of the first.
+pub(crate) fn docstring(group: &[Param]) -> String {
+    let names: Vec<&str> = group.iter().map(|param| param.name).collect();
+    let doc = group.first().map_or("", |param| param.doc);
+    let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("\n    {line}") };
+    format!("{}{}", names.join(", "), doc.split('\n').map(line).collect::<String>())
 }
 
 /// Describes `**kwargs` that a function accepts for Salt's SLS files and does not use.

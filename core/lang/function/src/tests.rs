@@ -270,3 +270,41 @@ fn strings_with_a_name_and_a_value_are_keyword_arguments() {
         assert_eq!(args, Args { positional: positional.as_list().unwrap().to_vec(), keyword }, "{wire}");
     }
 }
+
+/// Describes what `demo.mark` knows.
+fn known(params: &mut ParamList) {
+    params.others(Others::Unused);
+    params.further("colour", "a string", "Colour of the mark.");
+    for name in ["width", "height"] {
+        params.further(name, "an integer", "Size of the mark.");
+    }
+    params.further_of_except::<HowArgs>(&["tries"]);
+    params.further("source", "a string", "It is declared already.");
+}
+
+/// Mark a file.
+///
+/// SLS Example:
+///
+///     /a:
+///       demo.mark: []
+#[function]
+fn mark(_ctx: &Host, source: String, #[keywords(known)] kwargs: Map) -> CallResult {
+    Ok(list![source, kwargs])
+}
+
+static MARKS: Functions<Host> = registry!("marks", [mark]);
+
+#[test]
+fn keywords_that_a_function_knows_are_documented_and_not_declared() {
+    let mark = &MARKS.list()[0];
+    let expected = "Mark a file.\n\ncolour\n    Colour of the mark.\n\nwidth, height\n    Size of the mark.\n\n\
+                    type\n    Type of the copy.\n\n    `hard` makes a hard link.\n\nSLS Example:\n\n    /a:\n      demo.mark: []";
+    assert_eq!(mark.docstring(), expected);
+    assert_eq!(mark.signature(), "marks.mark(source, **kwargs)");
+    assert_eq!(mark.others(), Some(Others::Unused));
+    let further: Vec<&str> = mark.params().iter().filter(|param| param.is_further()).map(|param| param.name).collect();
+    assert_eq!(further, ["colour", "width", "height", "type"]);
+    let args = Args { positional: vec!["/a".into()], keyword: map! {"colour" => "red"} };
+    assert_eq!(mark.call(&Host, args), Ok(list!["/a", map! {"colour" => "red"}]));
+}
