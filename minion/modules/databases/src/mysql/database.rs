@@ -73,7 +73,12 @@ pub fn db_list(context: &Context, #[args] connection: ConnectionArgs) -> CallRes
 ///
 ///     salt '*' mysql.db_get test
 #[function]
-pub fn db_get(context: &Context, name: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn db_get(
+    context: &Context,
+    /// Name of the database, user or plugin.
+    name: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     let found = Settings::of(&connection.session(context)?, &name)?;
     let value = |Settings { character_set, collate }| map! {"character_set" => character_set, "collate" => collate};
     Ok(found.map(value).unwrap_or_default().into())
@@ -85,7 +90,12 @@ pub fn db_get(context: &Context, name: String, #[args] connection: ConnectionArg
 ///
 ///     salt '*' mysql.db_tables 'database'
 #[function]
-pub fn db_tables(context: &Context, name: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn db_tables(
+    context: &Context,
+    /// Name of the database, user or plugin.
+    name: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     let session = connection.session(context)?;
     if Settings::of(&session, &name)?.is_none() {
         return Ok(false.into());
@@ -99,7 +109,12 @@ pub fn db_tables(context: &Context, name: String, #[args] connection: Connection
 ///
 ///     salt '*' mysql.db_exists 'dbname'
 #[function]
-pub fn db_exists(context: &Context, name: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn db_exists(
+    context: &Context,
+    /// Name of the database, user or plugin.
+    name: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     Ok(Settings::of(&connection.session(context)?, &name)?.is_some().into())
 }
 
@@ -112,6 +127,7 @@ pub fn db_exists(context: &Context, name: String, #[args] connection: Connection
 #[function]
 pub fn db_create(
     context: &Context,
+    /// Name of the database, user or plugin.
     name: String,
     #[args] defaults: DefaultsArgs,
     #[args] connection: ConnectionArgs,
@@ -132,6 +148,7 @@ pub fn db_create(
 #[function]
 pub fn alter_db(
     context: &Context,
+    /// Name of the database, user or plugin.
     name: String,
     #[args] defaults: DefaultsArgs,
     #[args] connection: ConnectionArgs,
@@ -145,7 +162,12 @@ pub fn alter_db(
 ///
 ///     salt '*' mysql.db_remove 'dbname'
 #[function]
-pub fn db_remove(context: &Context, name: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn db_remove(
+    context: &Context,
+    /// Name of the database, user or plugin.
+    name: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     let session = connection.session(context)?;
     if Settings::of(&session, &name)?.is_none() {
         tracing::info!(database = name, "the database does not exist");
@@ -163,7 +185,9 @@ pub fn db_remove(context: &Context, name: String, #[args] connection: Connection
 #[function]
 pub fn db_check(
     context: &Context,
+    /// Name of the database, user or plugin.
     name: String,
+    /// Name of the table; all by default.
     table: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
@@ -178,7 +202,9 @@ pub fn db_check(
 #[function]
 pub fn db_repair(
     context: &Context,
+    /// Name of the database, user or plugin.
     name: String,
+    /// Name of the table; all by default.
     table: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
@@ -193,7 +219,9 @@ pub fn db_repair(
 #[function]
 pub fn db_optimize(
     context: &Context,
+    /// Name of the database, user or plugin.
     name: String,
+    /// Name of the table; all by default.
     table: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
@@ -206,7 +234,14 @@ pub fn db_optimize(
 ///
 ///     salt '*' mysql.quote_identifier 'foo`bar'
 #[function]
-pub fn quote_identifier(_context: &Context, identifier: String, #[default(false)] for_grants: bool) -> CallResult {
+pub fn quote_identifier(
+    _context: &Context,
+    /// Name to quote.
+    identifier: String,
+    /// Whether the name is quoted for grants, where `%` and `_` are wildcards.
+    #[default(false)]
+    for_grants: bool,
+) -> CallResult {
     let quote = if for_grants { super::quote::database_pattern } else { super::quote::identifier };
     Ok(quote(&identifier).into())
 }

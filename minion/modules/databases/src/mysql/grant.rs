@@ -52,7 +52,11 @@ pub fn user_grants(context: &Context, #[args] of: AccountArgs, #[args] connectio
 ///
 ///     salt '*' mysql.tokenize_grant "GRANT SELECT, INSERT ON testdb.* TO 'testuser'@'localhost'"
 #[function]
-pub fn tokenize_grant(_context: &Context, grant: String) -> CallResult {
+pub fn tokenize_grant(
+    _context: &Context,
+    /// Privileges as in a statement.
+    grant: String,
+) -> CallResult {
     let Some(parsed) = Grant::parse(&grant) else {
         return Err(CallError::Execution(format!("grant is invalid: expected GRANT ... ON ... TO ..., got '{grant}'")));
     };

@@ -36,7 +36,9 @@ pub fn plugins_list(context: &Context, #[args] connection: ConnectionArgs) -> Ca
 #[function]
 pub fn plugin_add(
     context: &Context,
+    /// Name of the database, user or plugin.
     name: String,
+    /// Name of the library of the plugin.
     soname: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
@@ -55,7 +57,12 @@ pub fn plugin_add(
 ///
 ///     salt '*' mysql.plugin_remove auth_socket
 #[function]
-pub fn plugin_remove(context: &Context, name: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn plugin_remove(
+    context: &Context,
+    /// Name of the database, user or plugin.
+    name: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     let session = connection.session(context)?;
     if plugin_state(&session, required(&name)?)?.is_none() {
         return Ok(true.into());
@@ -69,7 +76,12 @@ pub fn plugin_remove(context: &Context, name: String, #[args] connection: Connec
 ///
 ///     salt '*' mysql.plugin_status auth_socket
 #[function]
-pub fn plugin_status(context: &Context, name: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn plugin_status(
+    context: &Context,
+    /// Name of the database, user or plugin.
+    name: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     Ok(plugin_state(&connection.session(context)?, required(&name)?)?.unwrap_or_default().into())
 }
 

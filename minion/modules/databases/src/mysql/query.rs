@@ -21,7 +21,14 @@ pub static FUNCTIONS: Functions<Context> = registry!("mysql", [query, file_query
 ///     salt '*' mysql.query mydb "SELECT id, name FROM users LIMIT 3"
 ///     salt '*' mysql.query mydb "UPDATE mytable SET myfield = 1 LIMIT 1"
 #[function]
-pub fn query(context: &Context, database: String, query: String, #[args] connection: ConnectionArgs) -> CallResult {
+pub fn query(
+    context: &Context,
+    /// Name of the database.
+    database: String,
+    /// Statement to run.
+    query: String,
+    #[args] connection: ConnectionArgs,
+) -> CallResult {
     Ok(run(context, &connection, &database, &query)?.into())
 }
 
@@ -36,7 +43,9 @@ pub fn query(context: &Context, database: String, query: String, #[args] connect
 #[function]
 pub fn file_query(
     context: &Context,
+    /// Name of the database.
     database: String,
+    /// URL or path of the file with statements.
     file_name: String,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {

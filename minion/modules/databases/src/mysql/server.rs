@@ -164,7 +164,9 @@ pub fn showglobal(context: &Context, #[args] connection: ConnectionArgs) -> Call
 #[function]
 pub fn verify_login(
     context: &Context,
+    /// Name of the user.
     user: String,
+    /// Password of the user.
     password: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {

@@ -43,7 +43,12 @@ pub struct InitArgs {
 ///
 ///     salt '*' postgres.datadir_init '/var/lib/pgsql/data'
 #[function]
-pub fn datadir_init(context: &Context, name: String, #[args] args: InitArgs) -> CallResult {
+pub fn datadir_init(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] args: InitArgs,
+) -> CallResult {
     if is_data_directory(&name) {
         return Ok(false.into());
     }
@@ -56,7 +61,11 @@ pub fn datadir_init(context: &Context, name: String, #[args] args: InitArgs) -> 
 ///
 ///     salt '*' postgres.datadir_exists '/var/lib/pgsql/data'
 #[function]
-pub fn datadir_exists(_context: &Context, name: String) -> CallResult {
+pub fn datadir_exists(
+    _context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+) -> CallResult {
     Ok(is_data_directory(&name).into())
 }
 

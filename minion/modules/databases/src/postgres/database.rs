@@ -29,7 +29,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' postgres.db_list
 #[function]
-pub fn db_list(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn db_list(
+    context: &Context,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     Ok(databases(&server.session(context, runas)?)?.into())
 }
 
@@ -39,7 +44,14 @@ pub fn db_list(context: &Context, #[args] server: ServerArgs, runas: Option<Stri
 ///
 ///     salt '*' postgres.db_exists 'dbname'
 #[function]
-pub fn db_exists(context: &Context, name: String, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn db_exists(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     Ok(databases(&server.session(context, runas)?)?.contains_key(&*name).into())
 }
 
@@ -52,14 +64,22 @@ pub fn db_exists(context: &Context, name: String, #[args] server: ServerArgs, ru
 #[function]
 pub fn db_create(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Name of the tablespace.
     tablespace: Option<String>,
+    /// Encoding of the database, such as `UTF8`.
     encoding: Option<String>,
+    /// Order of strings in the database.
     lc_collate: Option<String>,
+    /// Types of characters in the database.
     lc_ctype: Option<String>,
+    /// Owner.
     owner: Option<String>,
+    /// Template of the database.
     template: Option<String>,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let settings = Settings { tablespace, encoding, lc_collate, lc_ctype, owner, template };
@@ -74,11 +94,17 @@ pub fn db_create(
 #[function]
 pub fn db_alter(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Name of the tablespace.
     tablespace: Option<String>,
+    /// Owner.
     owner: Option<String>,
-    #[default(false)] owner_recurse: bool,
+    /// Whether the objects in the database change their owner, too.
+    #[default(false)]
+    owner_recurse: bool,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     done(alter(context, &server, runas, &name, tablespace.as_deref(), owner.as_deref(), owner_recurse))
@@ -90,7 +116,14 @@ pub fn db_alter(
 ///
 ///     salt '*' postgres.db_remove 'dbname'
 #[function]
-pub fn db_remove(context: &Context, name: String, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn db_remove(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     done(server.session(context, runas)?.execute(&[format!("DROP DATABASE {}", identifier(&name))]))
 }
 
@@ -100,7 +133,12 @@ pub fn db_remove(context: &Context, name: String, #[args] server: ServerArgs, ru
 ///
 ///     salt '*' postgres.tablespace_list
 #[function]
-pub fn tablespace_list(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn tablespace_list(
+    context: &Context,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     Ok(tablespaces(&server.session(context, runas)?)?.into())
 }
 
@@ -112,8 +150,10 @@ pub fn tablespace_list(context: &Context, #[args] server: ServerArgs, runas: Opt
 #[function]
 pub fn tablespace_exists(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     Ok(tablespaces(&server.session(context, runas)?)?.contains_key(&*name).into())
@@ -127,11 +167,16 @@ pub fn tablespace_exists(
 #[function]
 pub fn tablespace_create(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
+    /// Directory of the tablespace.
     location: String,
+    /// Options, as a mapping.
     options: Option<Map>,
+    /// Owner.
     owner: Option<String>,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let session = server.session(context, runas)?;
@@ -148,12 +193,16 @@ pub fn tablespace_create(
 #[function]
 pub fn tablespace_alter(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// New name.
     new_name: Option<String>,
+    /// New owner.
     new_owner: Option<String>,
     set_option: Option<Map>,
     reset_option: Option<String>,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let mut changes = Vec::new();
@@ -177,8 +226,10 @@ pub fn tablespace_alter(
 #[function]
 pub fn tablespace_remove(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     done(server.session(context, runas)?.execute(&[format!("DROP TABLESPACE {}", identifier(&name))]))

@@ -30,7 +30,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' postgres.available_extensions
 #[function]
-pub fn available_extensions(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn available_extensions(
+    context: &Context,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     Ok(available(&server.session(context, runas)?)?.into())
 }
 
@@ -40,7 +45,12 @@ pub fn available_extensions(context: &Context, #[args] server: ServerArgs, runas
 ///
 ///     salt '*' postgres.installed_extensions
 #[function]
-pub fn installed_extensions(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn installed_extensions(
+    context: &Context,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     Ok(installed(&server.session(context, runas)?)?.into())
 }
 
@@ -52,8 +62,10 @@ pub fn installed_extensions(context: &Context, #[args] server: ServerArgs, runas
 #[function]
 pub fn get_available_extension(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     Ok(available(&server.session(context, runas)?)?.get(&*name).cloned().unwrap_or_default())
@@ -67,8 +79,10 @@ pub fn get_available_extension(
 #[function]
 pub fn get_installed_extension(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     Ok(installed(&server.session(context, runas)?)?.get(&*name).cloned().unwrap_or_default())
@@ -82,8 +96,10 @@ pub fn get_installed_extension(
 #[function]
 pub fn is_available_extension(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let all = available(&server.session(context, runas)?)?;
@@ -98,8 +114,10 @@ pub fn is_available_extension(
 #[function]
 pub fn is_installed_extension(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     Ok(installed(&server.session(context, runas)?)?.contains_key(&*name).into())
@@ -113,10 +131,14 @@ pub fn is_installed_extension(
 #[function]
 pub fn create_metadata(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
+    /// Version of the extension.
     ext_version: Option<String>,
+    /// Schema of the objects of the extension.
     schema: Option<String>,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let status = Status::read(&server.session(context, runas)?, &name, ext_version.as_deref(), schema.as_deref())?;
@@ -131,12 +153,18 @@ pub fn create_metadata(
 #[function]
 pub fn create_extension(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
+    /// Whether an extension that exists is no error.
     if_not_exists: Option<bool>,
+    /// Schema of the objects of the extension.
     schema: Option<String>,
+    /// Version of the extension.
     ext_version: Option<String>,
+    /// Version of the objects that a new extension takes over.
     from_version: Option<String>,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let wanted = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
@@ -151,11 +179,16 @@ pub fn create_extension(
 #[function]
 pub fn drop_extension(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
+    /// Whether a missing item is no error.
     if_exists: Option<bool>,
+    /// Whether the extension stays if others depend on it.
     restrict: Option<bool>,
+    /// Whether dependent objects are removed, too.
     cascade: Option<bool>,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let session = server.session(context, runas)?;

@@ -46,7 +46,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("postgres", [version, psql_
 ///
 ///     salt '*' postgres.version
 #[function]
-pub fn version(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn version(
+    context: &Context,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     let rows = server.session(context, runas)?.query("SELECT current_setting('server_version') AS version")?;
     Ok(rows.first().and_then(|row| row.get("version")).cloned().unwrap_or_default())
 }
@@ -60,10 +65,14 @@ pub fn version(context: &Context, #[args] server: ServerArgs, runas: Option<Stri
 #[function]
 pub fn psql_query(
     context: &Context,
+    /// Statement to run.
     query: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
-    #[default(false)] write: bool,
+    /// Whether the statement may change data.
+    #[default(false)]
+    write: bool,
 ) -> CallResult {
     let session = server.session(context, runas)?;
     let rows = if write { session.query_and_write(&query)? } else { session.query(&query)? };
@@ -77,6 +86,13 @@ pub fn psql_query(
 ///
 ///     salt '*' postgres.owner_to 'dbname' 'username'
 #[function]
-pub fn owner_to(context: &Context, dbname: String, ownername: String, #[args] login: LoginArgs) -> CallResult {
+pub fn owner_to(
+    context: &Context,
+    /// Name of the database.
+    dbname: String,
+    /// Name of the new owner.
+    ownername: String,
+    #[args] login: LoginArgs,
+) -> CallResult {
     done(database::change_owner_of_all(&login.session(context, Some(dbname.clone()))?, &dbname, &ownername))
 }

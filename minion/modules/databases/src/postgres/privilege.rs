@@ -61,7 +61,14 @@ impl GrantArgs {
 ///
 ///     salt '*' postgres.privileges_list table_name table maintenance_db=db_name
 #[function]
-pub fn privileges_list(context: &Context, name: String, object_type: String, #[args] at: LocationArgs) -> CallResult {
+pub fn privileges_list(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    /// Kind of the object: `table`, `sequence`, `function`, `schema`, `tablespace`, `language`, `database` or `group`.
+    object_type: String,
+    #[args] at: LocationArgs,
+) -> CallResult {
     let object = Object::new(&object_type, &name, &at.prepend)?;
     Ok(object.privileges(&at.session(context)?)?.into())
 }
@@ -100,9 +107,13 @@ pub fn privileges_grant(context: &Context, #[args] grant: GrantArgs) -> CallResu
 #[function]
 pub fn privileges_revoke(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
+    /// Name of the object; `ALL` for all tables, sequences or functions of the schema.
     object_name: String,
+    /// Kind of the object: `table`, `sequence`, `function`, `schema`, `tablespace`, `language`, `database` or `group`.
     object_type: String,
+    /// Privileges, as a list.
     privileges: Option<String>,
     #[args] at: LocationArgs,
 ) -> CallResult {

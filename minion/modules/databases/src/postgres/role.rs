@@ -146,8 +146,11 @@ impl NamedUserArgs {
 pub fn user_list(
     context: &Context,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
-    #[default(false)] return_password: bool,
+    /// Whether the stored form of the password is returned.
+    #[default(false)]
+    return_password: bool,
 ) -> CallResult {
     let all = Role::all(&server.session(context, runas)?, return_password)?;
     Ok(all.into_iter().map(|role| (Value::from(role.name.clone()), role.into_value())).collect::<Map>().into())
@@ -161,10 +164,14 @@ pub fn user_list(
 #[function]
 pub fn role_get(
     context: &Context,
+    /// Name of the database, role, schema or other item.
     name: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
-    #[default(false)] return_password: bool,
+    /// Whether the stored form of the password is returned.
+    #[default(false)]
+    return_password: bool,
 ) -> CallResult {
     let found = Role::find(&server.session(context, runas)?, &name, return_password)?;
     Ok(found.map(Role::into_value).unwrap_or_default())
@@ -176,7 +183,14 @@ pub fn role_get(
 ///
 ///     salt '*' postgres.user_exists 'username'
 #[function]
-pub fn user_exists(context: &Context, name: String, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
+pub fn user_exists(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Role::find(&server.session(context, runas)?, &name, false)?.is_some().into())
 }
 
@@ -210,8 +224,10 @@ pub fn user_update(context: &Context, #[args] args: NamedUserArgs) -> CallResult
 #[function]
 pub fn user_remove(
     context: &Context,
+    /// Name of the user.
     username: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     let session = server.session(context, runas)?;
@@ -251,8 +267,10 @@ pub fn group_update(context: &Context, #[args] args: NamedGroupArgs) -> CallResu
 #[function]
 pub fn group_remove(
     context: &Context,
+    /// Name of the group.
     groupname: String,
     #[args] server: ServerArgs,
+    /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
     user_remove(context, groupname, server, runas)

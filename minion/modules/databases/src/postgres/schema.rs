@@ -62,8 +62,11 @@ impl DatabaseArgs {
 #[function]
 pub fn schema_create(
     context: &Context,
+    /// Name of the database.
     dbname: String,
+    /// Name of the database, role, schema or other item.
     name: String,
+    /// Owner.
     owner: Option<String>,
     #[args] server: SchemaServerArgs,
 ) -> CallResult {
@@ -80,7 +83,14 @@ pub fn schema_create(
 ///
 ///     salt '*' postgres.schema_remove dbname schemaname
 #[function]
-pub fn schema_remove(context: &Context, dbname: String, name: String, #[args] server: SchemaServerArgs) -> CallResult {
+pub fn schema_remove(
+    context: &Context,
+    /// Name of the database.
+    dbname: String,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] server: SchemaServerArgs,
+) -> CallResult {
     let session = server.session(context, &dbname)?;
     if !schemas(&session)?.contains_key(&*name) {
         return Ok(false.into());
@@ -94,7 +104,14 @@ pub fn schema_remove(context: &Context, dbname: String, name: String, #[args] se
 ///
 ///     salt '*' postgres.schema_exists dbname schemaname
 #[function]
-pub fn schema_exists(context: &Context, dbname: String, name: String, #[args] server: SchemaServerArgs) -> CallResult {
+pub fn schema_exists(
+    context: &Context,
+    /// Name of the database.
+    dbname: String,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] server: SchemaServerArgs,
+) -> CallResult {
     Ok(schemas(&server.session(context, &dbname)?)?.contains_key(&*name).into())
 }
 
@@ -104,7 +121,14 @@ pub fn schema_exists(context: &Context, dbname: String, name: String, #[args] se
 ///
 ///     salt '*' postgres.schema_get dbname name
 #[function]
-pub fn schema_get(context: &Context, dbname: String, name: String, #[args] server: SchemaServerArgs) -> CallResult {
+pub fn schema_get(
+    context: &Context,
+    /// Name of the database.
+    dbname: String,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] server: SchemaServerArgs,
+) -> CallResult {
     Ok(schemas(&server.session(context, &dbname)?)?.get(&*name).cloned().unwrap_or_default())
 }
 
@@ -114,7 +138,12 @@ pub fn schema_get(context: &Context, dbname: String, name: String, #[args] serve
 ///
 ///     salt '*' postgres.schema_list dbname
 #[function]
-pub fn schema_list(context: &Context, dbname: String, #[args] server: SchemaServerArgs) -> CallResult {
+pub fn schema_list(
+    context: &Context,
+    /// Name of the database.
+    dbname: String,
+    #[args] server: SchemaServerArgs,
+) -> CallResult {
     Ok(schemas(&server.session(context, &dbname)?)?.into())
 }
 
@@ -135,7 +164,12 @@ pub fn language_list(context: &Context, #[args] at: DatabaseArgs) -> CallResult 
 ///
 ///     salt '*' postgres.language_exists plpgsql dbname
 #[function]
-pub fn language_exists(context: &Context, name: String, #[args] at: DatabaseArgs) -> CallResult {
+pub fn language_exists(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] at: DatabaseArgs,
+) -> CallResult {
     Ok(languages(&at.session(context)?)?.contains(&name).into())
 }
 
@@ -145,7 +179,12 @@ pub fn language_exists(context: &Context, name: String, #[args] at: DatabaseArgs
 ///
 ///     salt '*' postgres.language_create plpgsql dbname
 #[function]
-pub fn language_create(context: &Context, name: String, #[args] at: DatabaseArgs) -> CallResult {
+pub fn language_create(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] at: DatabaseArgs,
+) -> CallResult {
     let session = at.session(context)?;
     if languages(&session)?.contains(&name) {
         return Ok(false.into());
@@ -159,7 +198,12 @@ pub fn language_create(context: &Context, name: String, #[args] at: DatabaseArgs
 ///
 ///     salt '*' postgres.language_remove plpgsql dbname
 #[function]
-pub fn language_remove(context: &Context, name: String, #[args] at: DatabaseArgs) -> CallResult {
+pub fn language_remove(
+    context: &Context,
+    /// Name of the database, role, schema or other item.
+    name: String,
+    #[args] at: DatabaseArgs,
+) -> CallResult {
     let session = at.session(context)?;
     if !languages(&session)?.contains(&name) {
         return Ok(false.into());

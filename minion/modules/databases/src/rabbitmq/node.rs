@@ -17,7 +17,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' rabbitmq.status
 #[function]
-pub fn status(context: &Context, runas: Option<String>) -> CallResult {
+pub fn status(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Ctl::new(context, runas).run(&["status"])?.into())
 }
 
@@ -27,20 +31,15 @@ pub fn status(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.cluster_status
 #[function]
-pub fn cluster_status(context: &Context, runas: Option<String>) -> CallResult {
+pub fn cluster_status(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Ctl::new(context, runas).run(&["cluster_status"])?.into())
 }
 
 /// Let the node join the cluster of another node.
-///
-/// host
-///     Host of the other node.
-///
-/// user
-///     First part of the name of the other node, before `@`.
-///
-/// ram_node
-///     Whether the node stores its data in memory only.
 ///
 /// CLI Example:
 ///
@@ -48,9 +47,14 @@ pub fn cluster_status(context: &Context, runas: Option<String>) -> CallResult {
 #[function]
 pub fn join_cluster(
     context: &Context,
+    /// Host of the other node.
     host: String,
-    #[default("rabbit".into())] user: String,
+    /// First part of the name of the other node, before `@`.
+    #[default("rabbit".into())]
+    user: String,
+    /// Whether the node stores its data in memory only.
     ram_node: Option<bool>,
+    /// User that the program runs as.
     runas: Option<String>,
 ) -> CallResult {
     let messages = join(&Ctl::new(context, runas), &format!("{user}@{host}"), ram_node.unwrap_or_default())?;
@@ -63,7 +67,11 @@ pub fn join_cluster(
 ///
 ///     salt '*' rabbitmq.stop_app
 #[function]
-pub fn stop_app(context: &Context, runas: Option<String>) -> CallResult {
+pub fn stop_app(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Ctl::new(context, runas).run(&["stop_app"])?.into())
 }
 
@@ -73,7 +81,11 @@ pub fn stop_app(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.start_app
 #[function]
-pub fn start_app(context: &Context, runas: Option<String>) -> CallResult {
+pub fn start_app(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Ctl::new(context, runas).run(&["start_app"])?.into())
 }
 
@@ -83,7 +95,11 @@ pub fn start_app(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.reset
 #[function]
-pub fn reset(context: &Context, runas: Option<String>) -> CallResult {
+pub fn reset(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Ctl::new(context, runas).run(&["reset"])?.into())
 }
 
@@ -93,7 +109,11 @@ pub fn reset(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.force_reset
 #[function]
-pub fn force_reset(context: &Context, runas: Option<String>) -> CallResult {
+pub fn force_reset(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Ctl::new(context, runas).run(&["force_reset"])?.into())
 }
 

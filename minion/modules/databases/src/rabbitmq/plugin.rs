@@ -19,7 +19,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' rabbitmq.list_available_plugins
 #[function]
-pub fn list_available_plugins(context: &Context, runas: Option<String>) -> CallResult {
+pub fn list_available_plugins(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(names(&Ctl::new(context, runas).plugins(&["list", "-m"])?).into())
 }
 
@@ -29,7 +33,11 @@ pub fn list_available_plugins(context: &Context, runas: Option<String>) -> CallR
 ///
 ///     salt '*' rabbitmq.list_enabled_plugins
 #[function]
-pub fn list_enabled_plugins(context: &Context, runas: Option<String>) -> CallResult {
+pub fn list_enabled_plugins(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(enabled(&Ctl::new(context, runas))?.into())
 }
 
@@ -39,7 +47,13 @@ pub fn list_enabled_plugins(context: &Context, runas: Option<String>) -> CallRes
 ///
 ///     salt '*' rabbitmq.plugin_is_enabled rabbitmq_plugin_name
 #[function]
-pub fn plugin_is_enabled(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn plugin_is_enabled(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(enabled(&Ctl::new(context, runas))?.contains(&name).into())
 }
 
@@ -49,7 +63,13 @@ pub fn plugin_is_enabled(context: &Context, name: String, runas: Option<String>)
 ///
 ///     salt '*' rabbitmq.enable_plugin foo
 #[function]
-pub fn enable_plugin(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn enable_plugin(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Enabled" => set(&Ctl::new(context, runas), &name, true)?}.into())
 }
 
@@ -59,7 +79,13 @@ pub fn enable_plugin(context: &Context, name: String, runas: Option<String>) -> 
 ///
 ///     salt '*' rabbitmq.disable_plugin foo
 #[function]
-pub fn disable_plugin(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn disable_plugin(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Disabled" => set(&Ctl::new(context, runas), &name, false)?}.into())
 }
 

@@ -19,7 +19,14 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' rabbitmq.list_policies
 #[function]
-pub fn list_policies(context: &Context, #[default("/".into())] vhost: String, runas: Option<String>) -> CallResult {
+pub fn list_policies(
+    context: &Context,
+    /// Virtual host.
+    #[default("/".into())]
+    vhost: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     let mut listed = Map::new();
     for policy in policies(&Ctl::new(context, runas), &vhost)? {
         let settings = policy.settings().into();
@@ -32,27 +39,25 @@ pub fn list_policies(context: &Context, #[default("/".into())] vhost: String, ru
 
 /// Set a policy.
 ///
-/// pattern
-///     Regular expression of the names of queues and exchanges.
-///
-/// definition
-///     Settings, as a mapping or as JSON.
-///
-/// apply_to
-///     `queues`, `exchanges` or `all`.
-///
 /// CLI Example:
 ///
 ///     salt '*' rabbitmq.set_policy / HA '.*' '{"ha-mode":"all"}'
 #[function]
 pub fn set_policy(
     context: &Context,
+    /// Virtual host.
     vhost: String,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
     name: String,
+    /// Regular expression of the names of queues and exchanges.
     pattern: String,
+    /// Settings, as a mapping or as JSON.
     definition: Value,
+    /// Priority of the policy.
     priority: Option<i64>,
+    /// User that the program runs as.
     runas: Option<String>,
+    /// `queues`, `exchanges` or `all`.
     apply_to: Option<String>,
 ) -> CallResult {
     let policy = Desired {
@@ -72,7 +77,15 @@ pub fn set_policy(
 ///
 ///     salt '*' rabbitmq.delete_policy / HA
 #[function]
-pub fn delete_policy(context: &Context, vhost: String, name: String, runas: Option<String>) -> CallResult {
+pub fn delete_policy(
+    context: &Context,
+    /// Virtual host.
+    vhost: String,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Deleted" => delete(&Ctl::new(context, runas), &vhost, &name)?}.into())
 }
 
@@ -82,7 +95,15 @@ pub fn delete_policy(context: &Context, vhost: String, name: String, runas: Opti
 ///
 ///     salt '*' rabbitmq.policy_exists / HA
 #[function]
-pub fn policy_exists(context: &Context, vhost: String, name: String, runas: Option<String>) -> CallResult {
+pub fn policy_exists(
+    context: &Context,
+    /// Virtual host.
+    vhost: String,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(find(&Ctl::new(context, runas), &vhost, &name)?.is_some().into())
 }
 

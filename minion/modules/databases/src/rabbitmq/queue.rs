@@ -12,15 +12,19 @@ pub static FUNCTIONS: Functions<Context> = registry!("rabbitmq", [list_queues, l
 
 /// Return the queues of the virtual host `/`.
 ///
-/// args
-///     Columns, such as `name`, `messages` and `consumers`. The queues are listed by the first one; the others are a
-///     list of texts. By default: the number of messages by name.
-///
 /// CLI Example:
 ///
 ///     salt '*' rabbitmq.list_queues rabbitmq name messages consumers
 #[function]
-pub fn list_queues(context: &Context, runas: Option<String>, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_queues(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+    /// Columns, such as `name`, `messages` and `consumers`. The queues are listed by the first one; the others are a
+    /// list of texts. By default: the number of messages by name.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     queues(&Ctl::new(context, runas), None, &args)
 }
 
@@ -32,7 +36,9 @@ pub fn list_queues(context: &Context, runas: Option<String>, #[rest] args: Vec<V
 #[function]
 pub fn list_queues_vhost(
     context: &Context,
+    /// Virtual host.
     vhost: String,
+    /// User that the program runs as.
     runas: Option<String>,
     #[rest] args: Vec<Value>,
 ) -> CallResult {

@@ -52,7 +52,11 @@ pub struct UpstreamArgs {
 ///
 ///     salt '*' rabbitmq.list_upstreams
 #[function]
-pub fn list_upstreams(context: &Context, runas: Option<String>) -> CallResult {
+pub fn list_upstreams(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(upstreams(&Ctl::new(context, runas))?.into())
 }
 
@@ -62,7 +66,13 @@ pub fn list_upstreams(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.upstream_exists rabbit_upstream
 #[function]
-pub fn upstream_exists(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn upstream_exists(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(upstreams(&Ctl::new(context, runas))?.contains_key(name.as_str()).into())
 }
 
@@ -83,7 +93,13 @@ pub fn set_upstream(context: &Context, #[args] upstream: UpstreamArgs) -> CallRe
 ///
 ///     salt '*' rabbitmq.delete_upstream upstream_name
 #[function]
-pub fn delete_upstream(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn delete_upstream(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     delete(&Ctl::new(context, runas), &name)?;
     Ok(true.into())
 }

@@ -32,7 +32,11 @@ const REFUSED: i64 = 65;
 ///
 ///     salt '*' rabbitmq.list_users
 #[function]
-pub fn list_users(context: &Context, runas: Option<String>) -> CallResult {
+pub fn list_users(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(users(&Ctl::new(context, runas))?.into())
 }
 
@@ -42,7 +46,13 @@ pub fn list_users(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.user_exists rabbit_user
 #[function]
-pub fn user_exists(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn user_exists(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(users(&Ctl::new(context, runas))?.contains_key(name.as_str()).into())
 }
 
@@ -52,7 +62,15 @@ pub fn user_exists(context: &Context, name: String, runas: Option<String>) -> Ca
 ///
 ///     salt '*' rabbitmq.add_user rabbit_user password
 #[function]
-pub fn add_user(context: &Context, name: String, password: Option<String>, runas: Option<String>) -> CallResult {
+pub fn add_user(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// Password of the user.
+    password: Option<String>,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Added" => add(&Ctl::new(context, runas), &name, password.as_deref())?}.into())
 }
 
@@ -62,7 +80,13 @@ pub fn add_user(context: &Context, name: String, password: Option<String>, runas
 ///
 ///     salt '*' rabbitmq.delete_user rabbit_user
 #[function]
-pub fn delete_user(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn delete_user(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Deleted" => delete(&Ctl::new(context, runas), &name)?}.into())
 }
 
@@ -72,7 +96,15 @@ pub fn delete_user(context: &Context, name: String, runas: Option<String>) -> Ca
 ///
 ///     salt '*' rabbitmq.change_password rabbit_user password
 #[function]
-pub fn change_password(context: &Context, name: String, password: String, runas: Option<String>) -> CallResult {
+pub fn change_password(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// Password of the user.
+    password: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Password Changed" => set_password(&Ctl::new(context, runas), &name, &password)?}.into())
 }
 
@@ -82,7 +114,13 @@ pub fn change_password(context: &Context, name: String, password: String, runas:
 ///
 ///     salt '*' rabbitmq.clear_password rabbit_user
 #[function]
-pub fn clear_password(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn clear_password(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Password Cleared" => remove_password(&Ctl::new(context, runas), &name)?}.into())
 }
 
@@ -92,7 +130,15 @@ pub fn clear_password(context: &Context, name: String, runas: Option<String>) ->
 ///
 ///     salt '*' rabbitmq.check_password rabbit_user password
 #[function]
-pub fn check_password(context: &Context, name: String, password: String, runas: Option<String>) -> CallResult {
+pub fn check_password(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// Password of the user.
+    password: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(has_password(&Ctl::new(context, runas), &name, &password)?.into())
 }
 
@@ -102,7 +148,13 @@ pub fn check_password(context: &Context, name: String, password: String, runas: 
 ///
 ///     salt '*' rabbitmq.list_user_permissions user
 #[function]
-pub fn list_user_permissions(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn list_user_permissions(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(permissions(&Ctl::new(context, runas), &name)?.into())
 }
 
@@ -112,7 +164,15 @@ pub fn list_user_permissions(context: &Context, name: String, runas: Option<Stri
 ///
 ///     salt '*' rabbitmq.set_user_tags myadmin administrator
 #[function]
-pub fn set_user_tags(context: &Context, name: String, tags: Value, runas: Option<String>) -> CallResult {
+pub fn set_user_tags(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// The tags: a list, or words with spaces between them.
+    tags: Value,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     let tags: Vec<String> = match &tags {
         Value::List(tags) => tags.iter().map(text).collect(),
         tag => vec![text(tag)],

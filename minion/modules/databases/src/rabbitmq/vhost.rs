@@ -18,7 +18,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' rabbitmq.list_vhosts
 #[function]
-pub fn list_vhosts(context: &Context, runas: Option<String>) -> CallResult {
+pub fn list_vhosts(
+    context: &Context,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(vhosts(&Ctl::new(context, runas))?.into())
 }
 
@@ -28,7 +32,13 @@ pub fn list_vhosts(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' rabbitmq.vhost_exists rabbit_host
 #[function]
-pub fn vhost_exists(context: &Context, name: String, runas: Option<String>) -> CallResult {
+pub fn vhost_exists(
+    context: &Context,
+    /// Name of the item: the user, virtual host, queue, plugin, policy or upstream.
+    name: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(vhosts(&Ctl::new(context, runas))?.contains(&name).into())
 }
 
@@ -38,7 +48,13 @@ pub fn vhost_exists(context: &Context, name: String, runas: Option<String>) -> C
 ///
 ///     salt '*' rabbitmq.add_vhost '<vhost_name>'
 #[function]
-pub fn add_vhost(context: &Context, vhost: String, runas: Option<String>) -> CallResult {
+pub fn add_vhost(
+    context: &Context,
+    /// Virtual host.
+    vhost: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Added" => add(&Ctl::new(context, runas), &vhost)?}.into())
 }
 
@@ -48,15 +64,17 @@ pub fn add_vhost(context: &Context, vhost: String, runas: Option<String>) -> Cal
 ///
 ///     salt '*' rabbitmq.delete_vhost '<vhost_name>'
 #[function]
-pub fn delete_vhost(context: &Context, vhost: String, runas: Option<String>) -> CallResult {
+pub fn delete_vhost(
+    context: &Context,
+    /// Virtual host.
+    vhost: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     Ok(map! {"Deleted" => delete(&Ctl::new(context, runas), &vhost)?}.into())
 }
 
 /// Set the permissions of a user in a virtual host.
-///
-/// conf, write, read
-///     Regular expressions of the names of the queues and exchanges that the user may configure, write to and read
-///     from; an empty one matches none.
 ///
 /// CLI Example:
 ///
@@ -64,11 +82,23 @@ pub fn delete_vhost(context: &Context, vhost: String, runas: Option<String>) -> 
 #[function]
 pub fn set_permissions(
     context: &Context,
+    /// Virtual host.
     vhost: String,
+    /// Name of the user.
     user: String,
-    #[default(".*".into())] conf: String,
-    #[default(".*".into())] write: String,
-    #[default(".*".into())] read: String,
+    /// Regular expressions of the names of the queues and exchanges that the user may configure, write to and read
+    /// from; an empty one matches none.
+    #[default(".*".into())]
+    conf: String,
+    /// Regular expressions of the names of the queues and exchanges that the user may configure, write to and read
+    /// from; an empty one matches none.
+    #[default(".*".into())]
+    write: String,
+    /// Regular expressions of the names of the queues and exchanges that the user may configure, write to and read
+    /// from; an empty one matches none.
+    #[default(".*".into())]
+    read: String,
+    /// User that the program runs as.
     runas: Option<String>,
 ) -> CallResult {
     let messages = permit(&Ctl::new(context, runas), &vhost, &user, [&conf, &write, &read])?;
@@ -81,7 +111,13 @@ pub fn set_permissions(
 ///
 ///     salt '*' rabbitmq.list_permissions /myvhost
 #[function]
-pub fn list_permissions(context: &Context, vhost: String, runas: Option<String>) -> CallResult {
+pub fn list_permissions(
+    context: &Context,
+    /// Virtual host.
+    vhost: String,
+    /// User that the program runs as.
+    runas: Option<String>,
+) -> CallResult {
     let rows = Ctl::new(context, runas).list("list_permissions", &["-p", &argument(&vhost)?])?;
     Ok(rows_by("user", rows)?.into())
 }

@@ -32,7 +32,15 @@ pub fn version(context: &Context) -> CallResult {
 ///
 ///     salt '*' acl.getfacl /tmp/house/kitchen /tmp/house/livingroom recursive=True
 #[function]
-pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn getfacl(
+    context: &Context,
+    /// Paths of files and directories.
+    #[rest]
+    args: Vec<Value>,
+    /// `recursive`: whether everything below a directory is included.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let files = files(&args)?;
     let output = run_acl_program(context, "getfacl", &["--absolute-names"], &kwargs, &[], &files)?;
     Ok(parse(&output.stdout).into())
@@ -44,7 +52,15 @@ pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
 ///
 ///     salt '*' acl.wipefacls /tmp/house/kitchen recursive=True
 #[function]
-pub fn wipefacls(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn wipefacls(
+    context: &Context,
+    /// Paths of files and directories.
+    #[rest]
+    args: Vec<Value>,
+    /// `recursive`: whether everything below a directory is included.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     set_acl(context, &kwargs, &["-b".into()], &files(&args)?)
 }
 
@@ -56,11 +72,20 @@ pub fn wipefacls(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
 #[function]
 pub fn modfacl(
     context: &Context,
+    /// `user`, `group`, `other` or `mask`; with the prefix `d:` or `default:` a default entry.
     acl_type: String,
-    #[default] acl_name: String,
-    #[default] perms: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// Name of the user or group; empty for the owner.
+    #[default]
+    acl_name: String,
+    /// Permissions, such as `rwx`.
+    #[default]
+    perms: String,
+    /// Paths of files and directories.
+    #[rest]
+    args: Vec<Value>,
+    /// `recursive`: whether everything below a directory is included.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let entry = format!("{}:{acl_name}:{perms}", short_type(&acl_type));
     set_acl(context, &kwargs, &["-m".into(), entry], &files(&args)?)
@@ -74,10 +99,17 @@ pub fn modfacl(
 #[function]
 pub fn delfacl(
     context: &Context,
+    /// `user`, `group`, `other` or `mask`; with the prefix `d:` or `default:` a default entry.
     acl_type: String,
-    #[default] acl_name: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// Name of the user or group; empty for the owner.
+    #[default]
+    acl_name: String,
+    /// Paths of files and directories.
+    #[rest]
+    args: Vec<Value>,
+    /// `recursive`: whether everything below a directory is included.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let entry = format!("{}:{acl_name}", short_type(&acl_type));
     set_acl(context, &kwargs, &["-x".into(), entry], &files(&args)?)

@@ -40,7 +40,11 @@ pub fn list_aliases(context: &Context) -> CallResult {
 ///
 ///     salt '*' aliases.get_target alias
 #[function(out = "txt")]
-pub fn get_target(context: &Context, alias: String) -> CallResult {
+pub fn get_target(
+    context: &Context,
+    /// Alias.
+    alias: String,
+) -> CallResult {
     Ok(target(context, &alias)?.unwrap_or_default().into())
 }
 
@@ -50,7 +54,13 @@ pub fn get_target(context: &Context, alias: String) -> CallResult {
 ///
 ///     salt '*' aliases.has_target alias target
 #[function(out = "txt")]
-pub fn has_target(context: &Context, alias: String, target: Value) -> CallResult {
+pub fn has_target(
+    context: &Context,
+    /// Alias.
+    alias: String,
+    /// Address, or list of addresses, that mail for the alias goes to.
+    target: Value,
+) -> CallResult {
     Ok(has(context, &alias, &target)?.into())
 }
 
@@ -60,7 +70,13 @@ pub fn has_target(context: &Context, alias: String, target: Value) -> CallResult
 ///
 ///     salt '*' aliases.set_target alias target
 #[function(out = "txt")]
-pub fn set_target(context: &Context, alias: String, target: Value) -> CallResult {
+pub fn set_target(
+    context: &Context,
+    /// Alias.
+    alias: String,
+    /// Address, or list of addresses, that mail for the alias goes to.
+    target: Value,
+) -> CallResult {
     if alias.is_empty() {
         return Err(CallError::execution("alias can not be an empty string"));
     }
@@ -76,7 +92,11 @@ pub fn set_target(context: &Context, alias: String, target: Value) -> CallResult
 ///
 ///     salt '*' aliases.rm_alias alias
 #[function(out = "txt")]
-pub fn rm_alias(context: &Context, alias: String) -> CallResult {
+pub fn rm_alias(
+    context: &Context,
+    /// Alias.
+    alias: String,
+) -> CallResult {
     if target(context, &alias)?.is_some() {
         edit(context, &alias, None)?;
     }

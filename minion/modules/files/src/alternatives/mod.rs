@@ -25,7 +25,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' alternatives.display editor
 #[function]
-pub fn display(context: &Context, name: String) -> CallResult {
+pub fn display(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+) -> CallResult {
     Ok(shown(context, &name)?.into())
 }
 
@@ -35,7 +39,11 @@ pub fn display(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' alternatives.show_link editor
 #[function]
-pub fn show_link(context: &Context, name: String) -> CallResult {
+pub fn show_link(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+) -> CallResult {
     let output = call(context, "--query", &[&name])?;
     let link = output.stdout.lines().find_map(|line| line.strip_prefix("Link:"));
     Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
@@ -47,7 +55,11 @@ pub fn show_link(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' alternatives.show_current editor
 #[function]
-pub fn show_current(_context: &Context, name: String) -> CallResult {
+pub fn show_current(
+    _context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+) -> CallResult {
     Ok(current(&name).map_or(false.into(), Value::from))
 }
 
@@ -57,7 +69,13 @@ pub fn show_current(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' alternatives.check_exists name path
 #[function]
-pub fn check_exists(context: &Context, name: String, path: String) -> CallResult {
+pub fn check_exists(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the alternative.
+    path: String,
+) -> CallResult {
     Ok(exists(context, &name, &path)?.into())
 }
 
@@ -67,7 +85,13 @@ pub fn check_exists(context: &Context, name: String, path: String) -> CallResult
 ///
 ///     salt '*' alternatives.check_installed name path
 #[function]
-pub fn check_installed(_context: &Context, name: String, path: String) -> CallResult {
+pub fn check_installed(
+    _context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the alternative.
+    path: String,
+) -> CallResult {
     Ok((current(&name) == Some(path)).into())
 }
 
@@ -77,7 +101,17 @@ pub fn check_installed(_context: &Context, name: String, path: String) -> CallRe
 ///
 ///     salt '*' alternatives.install editor /usr/bin/editor /usr/bin/emacs23 50
 #[function]
-pub fn install(context: &Context, name: String, link: String, path: String, priority: i64) -> CallResult {
+pub fn install(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the link by which programs are called, such as `/usr/bin/editor`.
+    link: String,
+    /// Path of the alternative.
+    path: String,
+    /// Priority of the alternative; the highest one is current in automatic mode.
+    priority: i64,
+) -> CallResult {
     add(context, &name, &link, &path, priority)
 }
 
@@ -87,7 +121,13 @@ pub fn install(context: &Context, name: String, link: String, path: String, prio
 ///
 ///     salt '*' alternatives.remove name path
 #[function]
-pub fn remove(context: &Context, name: String, path: String) -> CallResult {
+pub fn remove(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the alternative.
+    path: String,
+) -> CallResult {
     change(context, "--remove", &[&name, &path])
 }
 
@@ -97,7 +137,11 @@ pub fn remove(context: &Context, name: String, path: String) -> CallResult {
 ///
 ///     salt '*' alternatives.auto name
 #[function]
-pub fn auto(context: &Context, name: String) -> CallResult {
+pub fn auto(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+) -> CallResult {
     change(context, "--auto", &[&name])
 }
 
@@ -107,7 +151,13 @@ pub fn auto(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' alternatives.set name path
 #[function]
-pub fn set(context: &Context, name: String, path: String) -> CallResult {
+pub fn set(
+    context: &Context,
+    /// Name of the group of alternatives, such as `editor`.
+    name: String,
+    /// Path of the alternative.
+    path: String,
+) -> CallResult {
     change(context, "--set", &[&name, &path])
 }
 

@@ -38,7 +38,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' apache.check_mod_enabled status
 #[function]
-pub fn check_mod_enabled(_context: &Context, r#mod: String) -> CallResult {
+pub fn check_mod_enabled(
+    _context: &Context,
+    /// Name of the module, such as `rewrite`.
+    r#mod: String,
+) -> CallResult {
     Ok(is_enabled(Path::new(ETC), Part::Mod, &r#mod).into())
 }
 
@@ -48,7 +52,11 @@ pub fn check_mod_enabled(_context: &Context, r#mod: String) -> CallResult {
 ///
 ///     salt '*' apache.a2enmod vhost_alias
 #[function]
-pub fn a2enmod(context: &Context, r#mod: String) -> CallResult {
+pub fn a2enmod(
+    context: &Context,
+    /// Name of the module, such as `rewrite`.
+    r#mod: String,
+) -> CallResult {
     called(context, Part::Mod, true, &r#mod)
 }
 
@@ -58,7 +66,11 @@ pub fn a2enmod(context: &Context, r#mod: String) -> CallResult {
 ///
 ///     salt '*' apache.a2dismod vhost_alias
 #[function]
-pub fn a2dismod(context: &Context, r#mod: String) -> CallResult {
+pub fn a2dismod(
+    context: &Context,
+    /// Name of the module, such as `rewrite`.
+    r#mod: String,
+) -> CallResult {
     called(context, Part::Mod, false, &r#mod)
 }
 
@@ -68,7 +80,11 @@ pub fn a2dismod(context: &Context, r#mod: String) -> CallResult {
 ///
 ///     salt '*' apache.check_site_enabled example.com
 #[function]
-pub fn check_site_enabled(_context: &Context, site: String) -> CallResult {
+pub fn check_site_enabled(
+    _context: &Context,
+    /// Name of the site.
+    site: String,
+) -> CallResult {
     Ok(is_enabled(Path::new(ETC), Part::Site, &site).into())
 }
 
@@ -78,7 +94,11 @@ pub fn check_site_enabled(_context: &Context, site: String) -> CallResult {
 ///
 ///     salt '*' apache.a2ensite example.com
 #[function]
-pub fn a2ensite(context: &Context, site: String) -> CallResult {
+pub fn a2ensite(
+    context: &Context,
+    /// Name of the site.
+    site: String,
+) -> CallResult {
     called(context, Part::Site, true, &site)
 }
 
@@ -88,7 +108,11 @@ pub fn a2ensite(context: &Context, site: String) -> CallResult {
 ///
 ///     salt '*' apache.a2dissite example.com
 #[function]
-pub fn a2dissite(context: &Context, site: String) -> CallResult {
+pub fn a2dissite(
+    context: &Context,
+    /// Name of the site.
+    site: String,
+) -> CallResult {
     called(context, Part::Site, false, &site)
 }
 
@@ -98,7 +122,11 @@ pub fn a2dissite(context: &Context, site: String) -> CallResult {
 ///
 ///     salt '*' apache.check_conf_enabled security
 #[function]
-pub fn check_conf_enabled(_context: &Context, conf: String) -> CallResult {
+pub fn check_conf_enabled(
+    _context: &Context,
+    /// Name of the configuration.
+    conf: String,
+) -> CallResult {
     Ok(is_enabled(Path::new(ETC), Part::Conf, &conf).into())
 }
 
@@ -108,7 +136,11 @@ pub fn check_conf_enabled(_context: &Context, conf: String) -> CallResult {
 ///
 ///     salt '*' apache.a2enconf security
 #[function]
-pub fn a2enconf(context: &Context, conf: String) -> CallResult {
+pub fn a2enconf(
+    context: &Context,
+    /// Name of the configuration.
+    conf: String,
+) -> CallResult {
     called(context, Part::Conf, true, &conf)
 }
 
@@ -118,7 +150,11 @@ pub fn a2enconf(context: &Context, conf: String) -> CallResult {
 ///
 ///     salt '*' apache.a2disconf security
 #[function]
-pub fn a2disconf(context: &Context, conf: String) -> CallResult {
+pub fn a2disconf(
+    context: &Context,
+    /// Name of the configuration.
+    conf: String,
+) -> CallResult {
     called(context, Part::Conf, false, &conf)
 }
 

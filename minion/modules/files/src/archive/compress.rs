@@ -21,9 +21,13 @@ pub static FUNCTIONS: Functions<Context> = registry!("archive", [gzip, gunzip]);
 #[function]
 pub fn gzip(
     context: &Context,
+    /// Path of the file to compress.
     sourcefile: String,
+    /// Template engine that renders the paths: `jinja`.
     template: Option<String>,
+    /// User that the program runs as.
     runas: Option<String>,
+    /// Further options of the program.
     options: Option<String>,
 ) -> CallResult {
     run_on_file(context, "gzip", options, sourcefile, template.as_deref(), runas)
@@ -37,9 +41,13 @@ pub fn gzip(
 #[function]
 pub fn gunzip(
     context: &Context,
+    /// Path of the file to decompress.
     gzipfile: String,
+    /// Template engine that renders the paths: `jinja`.
     template: Option<String>,
+    /// User that the program runs as.
     runas: Option<String>,
+    /// Further options of the program.
     options: Option<String>,
 ) -> CallResult {
     run_on_file(context, "gunzip", options, gzipfile, template.as_deref(), runas)

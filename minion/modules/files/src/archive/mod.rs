@@ -123,10 +123,15 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
 #[function]
 pub fn cmd_zip(
     context: &Context,
+    /// Path of the archive to write.
     zip_file: String,
+    /// Paths to add to the archive, as a list or with commas.
     sources: Value,
+    /// Template engine that renders the paths: `jinja`.
     template: Option<String>,
+    /// Working directory, which relative paths start from.
     cwd: Option<String>,
+    /// User that the program runs as.
     runas: Option<String>,
 ) -> CallResult {
     let render = |text: String| rendered(context, template.as_deref(), text);
@@ -263,11 +268,20 @@ pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
 #[function]
 pub fn is_encrypted(
     context: &Context,
+    /// URL or path of the archive.
     name: String,
-    #[default(false)] clean: bool,
-    #[default("base".to_owned())] saltenv: String,
-    #[default] source_hash: Value,
-    #[default(false)] use_etag: bool,
+    /// Whether the copy of the archive is removed afterwards.
+    #[default(false)]
+    clean: bool,
+    /// Environment of the file server for a `salt://` URL.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Without effect, as for `archive.list`.
+    #[default]
+    source_hash: Value,
+    /// Without effect, as for `archive.list`.
+    #[default(false)]
+    use_etag: bool,
 ) -> CallResult {
     _ = (source_hash, use_etag);
     let cached = cached(context, &name, &saltenv)?;

@@ -10,7 +10,11 @@ use brine_host::programs::find_program;
 ///
 ///     salt '*' cmd.which cat
 #[function]
-pub fn which(_context: &Context, cmd: String) -> CallResult {
+pub fn which(
+    _context: &Context,
+    /// Name of the program.
+    cmd: String,
+) -> CallResult {
     Ok(find_program(&cmd).map(|path| path.display().to_string()).into())
 }
 
@@ -20,7 +24,11 @@ pub fn which(_context: &Context, cmd: String) -> CallResult {
 ///
 ///     salt '*' cmd.which_bin '[pip2, pip, pip-python]'
 #[function]
-pub fn which_bin(_context: &Context, cmds: Vec<String>) -> CallResult {
+pub fn which_bin(
+    _context: &Context,
+    /// Names of programs; the first that is found is returned.
+    cmds: Vec<String>,
+) -> CallResult {
     Ok(cmds.iter().find_map(|cmd| find_program(cmd)).map(|path| path.display().to_string()).into())
 }
 
@@ -41,6 +49,10 @@ pub fn shells(_context: &Context) -> CallResult {
 ///
 ///     salt '*' cmd.has_exec cat
 #[function]
-pub fn has_exec(_context: &Context, cmd: String) -> CallResult {
+pub fn has_exec(
+    _context: &Context,
+    /// Name of the program.
+    cmd: String,
+) -> CallResult {
     Ok(find_program(&cmd).is_some().into())
 }

@@ -61,7 +61,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
 #[function]
-pub fn run(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn run(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     if args.bg.is_truthy() {
         return run_bg(context, cmd, args);
     }
@@ -87,7 +92,12 @@ pub fn output(context: &Context, command: &str, args: &CommandArgs) -> CallResul
 ///
 ///     salt '*' cmd.run_bg "fstrim-all"
 #[function]
-pub fn run_bg(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn run_bg(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let (command, args) = permitted(context, cmd, args)?;
     Ok(map! {"pid" => start(context, &command, &args)?}.into())
 }
@@ -98,7 +108,12 @@ pub fn run_bg(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) ->
 ///
 ///     salt '*' cmd.shell "ls -l | wc -l"
 #[function]
-pub fn shell(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn shell(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let python_shell = if args.python_shell.is_nil() { true.into() } else { args.python_shell.clone() };
     run(context, cmd, CommandArgs { python_shell, ..args })
 }
@@ -109,7 +124,12 @@ pub fn shell(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> 
 ///
 ///     salt '*' cmd.run_stdout "ls -l"
 #[function]
-pub fn run_stdout(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn run_stdout(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let (command, args) = permitted(context, cmd, args)?;
     Ok(execute(context, &command, &args)?.stdout.into())
 }
@@ -120,7 +140,12 @@ pub fn run_stdout(context: &Context, cmd: CommandLine, #[args] args: CommandArgs
 ///
 ///     salt '*' cmd.run_stderr "ls -l /nope"
 #[function]
-pub fn run_stderr(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn run_stderr(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let (command, args) = permitted(context, cmd, args)?;
     Ok(execute(context, &command, &args)?.stderr.into())
 }
@@ -131,7 +156,12 @@ pub fn run_stderr(context: &Context, cmd: CommandLine, #[args] args: CommandArgs
 ///
 ///     salt '*' cmd.run_all "ls -l"
 #[function]
-pub fn run_all(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn run_all(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let (command, args) = permitted(context, cmd, args)?;
     Ok(result_of_all(execute(context, &command, &args)?).into())
 }
@@ -142,7 +172,12 @@ pub fn run_all(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -
 ///
 ///     salt '*' cmd.retcode "file /bin/bash"
 #[function]
-pub fn retcode(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn retcode(
+    context: &Context,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let (command, args) = permitted(context, cmd, args)?;
     Ok(execute(context, &command, &args)?.retcode.into())
 }

@@ -15,7 +15,15 @@ use super::{CommandArgs, finish, joined, permission, plain, result_of_all, run_s
 ///
 ///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
 #[function]
-pub fn script(context: &Context, source: String, #[default] args: Value, #[args] how: CommandArgs) -> CallResult {
+pub fn script(
+    context: &Context,
+    /// URL (`salt://`, `https://`) or path of the script.
+    source: String,
+    /// Arguments of the script, as a string or a list.
+    #[default]
+    args: Value,
+    #[args] how: CommandArgs,
+) -> CallResult {
     let saltenv = how.saltenv.clone().or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
     let Some(content) = script_content(context, &source, &saltenv, &how)? else {
         let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
@@ -34,8 +42,11 @@ pub fn script(context: &Context, source: String, #[default] args: Value, #[args]
 #[function]
 pub fn script_retcode(
     context: &Context,
+    /// URL (`salt://`, `https://`) or path of the script.
     source: String,
-    #[default] args: Value,
+    /// Arguments of the script, as a string or a list.
+    #[default]
+    args: Value,
     #[args] how: CommandArgs,
 ) -> CallResult {
     // As in Salt, the script is rendered by default.

@@ -17,7 +17,13 @@ use crate::checksum::{digest, hash_kind};
 ///
 ///     salt '*' cp.hash_file salt://my/file
 #[function]
-pub fn hash_file(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
+pub fn hash_file(
+    context: &Context,
+    /// URL or path of the file, or of the directory.
+    path: String,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+) -> CallResult {
     let own = brine_fileserver::hash_kind(&context.config().opts).name();
     let report = |hash: String| map! {"hash_type" => hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
     if !path.starts_with("salt://") {
@@ -37,7 +43,16 @@ pub fn hash_file(context: &Context, path: String, saltenv: Option<String>) -> Ca
 ///
 ///     salt '*' cp.stat_file salt://path/to/file
 #[function]
-pub fn stat_file(context: &Context, path: String, saltenv: Option<String>, #[default(true)] octal: bool) -> CallResult {
+pub fn stat_file(
+    context: &Context,
+    /// URL or path of the file, or of the directory.
+    path: String,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+    /// Whether the mode is returned as an octal string.
+    #[default(true)]
+    octal: bool,
+) -> CallResult {
     let saltenv = environment(context, saltenv);
     let mode = if path.starts_with("salt://") {
         let (name, saltenv) = in_environment(&path, &saltenv);
@@ -59,7 +74,14 @@ pub fn stat_file(context: &Context, path: String, saltenv: Option<String>, #[def
 ///
 ///     salt '*' cp.list_master_symlinks
 #[function]
-pub fn list_master_symlinks(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
+pub fn list_master_symlinks(
+    context: &Context,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+    /// Start of the paths that are listed.
+    #[default]
+    prefix: String,
+) -> CallResult {
     let mut links = context.minion.files.links(&environment(context, saltenv)).map_err(CallError::execution)?;
     let prefix = prefix.trim_matches('/');
     links.retain(|path, _| path.as_str().is_some_and(|path| path.starts_with(prefix)));
@@ -72,7 +94,11 @@ pub fn list_master_symlinks(context: &Context, saltenv: Option<String>, #[defaul
 ///
 ///     salt '*' cp.list_states
 #[function]
-pub fn list_states(context: &Context, saltenv: Option<String>) -> CallResult {
+pub fn list_states(
+    context: &Context,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+) -> CallResult {
     let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::execution)?;
     let name = |path: &String| {
         let path = path.strip_suffix(".sls")?;
@@ -89,7 +115,14 @@ pub fn list_states(context: &Context, saltenv: Option<String>) -> CallResult {
 ///
 ///     salt '*' cp.list_master
 #[function]
-pub fn list_master(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
+pub fn list_master(
+    context: &Context,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+    /// Start of the paths that are listed.
+    #[default]
+    prefix: String,
+) -> CallResult {
     let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::execution)?;
     Ok(below(files, &prefix))
 }
@@ -100,7 +133,14 @@ pub fn list_master(context: &Context, saltenv: Option<String>, #[default] prefix
 ///
 ///     salt '*' cp.list_master_dirs
 #[function]
-pub fn list_master_dirs(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
+pub fn list_master_dirs(
+    context: &Context,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+    /// Start of the paths that are listed.
+    #[default]
+    prefix: String,
+) -> CallResult {
     let directories = context.minion.files.directories(&environment(context, saltenv)).map_err(CallError::execution)?;
     Ok(below(directories, &prefix))
 }

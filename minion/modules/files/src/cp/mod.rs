@@ -98,10 +98,16 @@ impl RenderingArgs {
 #[function]
 pub fn get_file(
     context: &Context,
+    /// URL or path of the file, or of the directory.
     path: String,
-    #[required] dest: Option<String>,
+    /// Path of the copy.
+    #[required]
+    dest: Option<String>,
+    /// Environment of the file server.
     saltenv: Option<String>,
-    #[default(false)] makedirs: bool,
+    /// Whether missing parent directories of the copy are created.
+    #[default(false)]
+    makedirs: bool,
     #[args] rendering: RenderingArgs,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
@@ -128,8 +134,11 @@ pub fn get_file(
 #[function]
 pub fn get_dir(
     context: &Context,
+    /// URL or path of the file, or of the directory.
     path: String,
+    /// Path of the copy.
     dest: String,
+    /// Environment of the file server.
     saltenv: Option<String>,
     #[args] rendering: RenderingArgs,
 ) -> CallResult {
@@ -167,10 +176,17 @@ pub fn get_dir(
 #[function]
 pub fn get_url(
     context: &Context,
+    /// URL or path of the file, or of the directory.
     path: String,
-    #[default("".into())] dest: Value,
+    /// Path of the copy.
+    #[default("".into())]
+    dest: Value,
+    /// Environment of the file server.
     saltenv: Option<String>,
-    #[default(false)] makedirs: bool,
+    /// Whether missing parent directories of the copy are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Expected checksum of the file.
     source_hash: Option<String>,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
@@ -206,12 +222,22 @@ pub fn get_url(
 #[function]
 pub fn get_template(
     context: &Context,
+    /// URL or path of the file, or of the directory.
     path: String,
-    #[required] dest: Option<String>,
-    #[default("jinja".into())] template: String,
+    /// Path of the copy.
+    #[required]
+    dest: Option<String>,
+    /// Template engine that renders the file, such as `jinja`.
+    #[default("jinja".into())]
+    template: String,
+    /// Environment of the file server.
     saltenv: Option<String>,
-    #[default(false)] makedirs: bool,
-    #[keywords] kwargs: Map,
+    /// Whether missing parent directories of the copy are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Variables of the template.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
     let found = file_cache::cache(context, &path, &saltenv, &Remote::default()).map_err(CallError::Execution)?;
@@ -254,7 +280,13 @@ pub fn get_template(
 ///
 ///     salt '*' cp.get_file_str salt://my/file
 #[function]
-pub fn get_file_str(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
+pub fn get_file_str(
+    context: &Context,
+    /// URL or path of the file, or of the directory.
+    path: String,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+) -> CallResult {
     let found = file_cache::cache(context, &path, &environment(context, saltenv), &Remote::default())
         .map_err(CallError::Execution)?;
     let content = found.and_then(|found| std::fs::read(found).ok());
@@ -269,11 +301,18 @@ pub fn get_file_str(context: &Context, path: String, saltenv: Option<String>) ->
 #[function]
 pub fn cache_file(
     context: &Context,
+    /// URL or path of the file, or of the directory.
     path: String,
+    /// Environment of the file server.
     saltenv: Option<String>,
+    /// Expected checksum of the file.
     source_hash: Option<String>,
-    #[default(true)] verify_ssl: bool,
-    #[default(false)] use_etag: bool,
+    /// Whether certificates of web servers are verified.
+    #[default(true)]
+    verify_ssl: bool,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
 ) -> CallResult {
     let remote = Remote { hash: source_hash, trust_anyone: !verify_ssl, use_etag };
     let saltenv = environment(context, saltenv);
@@ -290,7 +329,13 @@ pub fn cache_file(
 ///
 ///     salt '*' cp.cache_files salt://pathto/file1,salt://pathto/file2
 #[function]
-pub fn cache_files(context: &Context, paths: Value, saltenv: Option<String>) -> CallResult {
+pub fn cache_files(
+    context: &Context,
+    /// URLs of the files, as a list or with commas.
+    paths: Value,
+    /// Environment of the file server.
+    saltenv: Option<String>,
+) -> CallResult {
     let paths = match &paths {
         Value::List(paths) => paths.iter().map(ToString::to_string).collect(),
         paths => paths.to_string().split(',').map(str::to_owned).collect::<Vec<_>>(),

@@ -19,7 +19,13 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' file.list_backups /foo/bar/baz.txt
 #[function]
-pub fn list_backups(context: &Context, path: String, limit: Option<usize>) -> CallResult {
+pub fn list_backups(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Lines to which the change is limited: a regular expression or an address of sed.
+    limit: Option<usize>,
+) -> CallResult {
     Ok(to_map(backups(context, &expand(&path)), limit).into())
 }
 
@@ -29,7 +35,13 @@ pub fn list_backups(context: &Context, path: String, limit: Option<usize>) -> Ca
 ///
 ///     salt '*' file.list_backup /foo/bar/baz.txt
 #[function]
-pub fn list_backup(context: &Context, path: String, limit: Option<usize>) -> CallResult {
+pub fn list_backup(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Lines to which the change is limited: a regular expression or an address of sed.
+    limit: Option<usize>,
+) -> CallResult {
     list_backups(context, path, limit)
 }
 
@@ -39,7 +51,13 @@ pub fn list_backup(context: &Context, path: String, limit: Option<usize>) -> Cal
 ///
 ///     salt '*' file.list_backups_dir /foo/bar/
 #[function]
-pub fn list_backups_dir(context: &Context, path: String, limit: Option<usize>) -> CallResult {
+pub fn list_backups_dir(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Lines to which the change is limited: a regular expression or an address of sed.
+    limit: Option<usize>,
+) -> CallResult {
     // As in Salt, the part after the last slash is ignored: `/foo/bar/` and `/foo/bar/x` are the same directory.
     let directory = path.rfind('/').map_or("", |at| &path[..at]);
     let kept = backup_directory(context, &expand(directory));
@@ -58,7 +76,13 @@ pub fn list_backups_dir(context: &Context, path: String, limit: Option<usize>) -
 ///
 ///     salt '*' file.restore_backup /foo/bar/baz.txt 0
 #[function]
-pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+pub fn restore_backup(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Number of the backup, as `file.list_backups` lists them; 0 is the newest.
+    backup_id: Value,
+) -> CallResult {
     let file = expand(&path);
     let backup = match find_backup(context, &path, &backup_id) {
         Ok(backup) => backup,
@@ -82,7 +106,13 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
 ///
 ///     salt '*' file.delete_backup /foo/bar/baz.txt 0
 #[function]
-pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+pub fn delete_backup(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Number of the backup, as `file.list_backups` lists them; 0 is the newest.
+    backup_id: Value,
+) -> CallResult {
     let backup = match find_backup(context, &path, &backup_id) {
         Ok(backup) => backup,
         Err(reported) => return Ok(reported.into()),
@@ -101,7 +131,13 @@ pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallR
 ///
 ///     salt '*' file.remove_backup /foo/bar/baz.txt 0
 #[function]
-pub fn remove_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+pub fn remove_backup(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Number of the backup, as `file.list_backups` lists them; 0 is the newest.
+    backup_id: Value,
+) -> CallResult {
     delete_backup(context, path, backup_id)
 }
 

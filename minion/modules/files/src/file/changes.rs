@@ -299,11 +299,17 @@ pub fn uncomment(context: &Context, #[args] args: CommentArgs) -> CallResult {
 #[function]
 pub fn comment_line(
     _context: &Context,
+    /// Path of the file.
     path: String,
+    /// Regular expression.
     regex: String,
-    #[default("#".into())] char: String,
+    /// Text that starts a comment.
+    #[default("#".into())]
+    char: String,
     #[default(true)] cmnt: bool,
-    #[default(".bak".into())] backup: Value,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
 ) -> CallResult {
     let file = Text::real(&path)?;
     let before = read(&file, "comment_line")?;

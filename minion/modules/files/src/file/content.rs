@@ -18,7 +18,17 @@ use super::error_at;
 ///
 ///     salt '*' file.write /etc/motd "With all thine offerings thou shalt offer salt."
 #[function]
-pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn write(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Lines.
+    #[rest]
+    args: Vec<Value>,
+    /// `args`: the lines as a list, instead.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let lines = lines(&args, &kwargs);
     user_files::write(expand(&path), lines.concat()).map_err(|error| error_at(&path, &error))?;
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
@@ -30,7 +40,17 @@ pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywo
 ///
 ///     salt '*' file.append /etc/motd "With all thine offerings thou shalt offer salt."
 #[function]
-pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn append(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Lines.
+    #[rest]
+    args: Vec<Value>,
+    /// `args`: the lines as a list, instead.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let lines = lines(&args, &kwargs);
     let file = expand(&path);
     file.metadata()
@@ -45,7 +65,17 @@ pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keyw
 ///
 ///     salt '*' file.prepend /etc/motd "With all thine offerings thou shalt offer salt."
 #[function]
-pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn prepend(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Lines.
+    #[rest]
+    args: Vec<Value>,
+    /// `args`: the lines as a list, instead.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let lines = lines(&args, &kwargs);
     let file = expand(&path);
     let before = match user_files::read(&file) {
@@ -63,7 +93,15 @@ pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[key
 ///
 ///     salt '*' file.seek_read /path/to/file 4096 0
 #[function]
-pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> CallResult {
+pub fn seek_read(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Number of bytes.
+    size: u64,
+    /// Place in the file, in bytes.
+    offset: u64,
+) -> CallResult {
     let mut data = Vec::new();
     let read = std::fs::File::open(expand(&path)).and_then(|mut file| {
         file.seek(SeekFrom::Start(offset))?;
@@ -80,7 +118,15 @@ pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> Ca
 ///
 ///     salt '*' file.seek_write /path/to/file 'some data' 4096
 #[function]
-pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) -> CallResult {
+pub fn seek_write(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Text to write.
+    data: Value,
+    /// Place in the file, in bytes.
+    offset: u64,
+) -> CallResult {
     let data = data.as_bytes().map_or_else(|| data.to_string().into_bytes(), <[u8]>::to_vec);
     let written = user_files::open_in_place(expand(&path)).and_then(|mut file| {
         file.seek(SeekFrom::Start(offset))?;
@@ -97,7 +143,13 @@ pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) ->
 ///
 ///     salt '*' file.truncate /path/to/file 512
 #[function]
-pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
+pub fn truncate(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// New length in bytes.
+    length: u64,
+) -> CallResult {
     let cut = user_files::open_in_place(expand(&path)).and_then(|file| file.set_len(length));
     cut.map_err(|error| error_at(&path, &error))?;
     Ok(Value::Nil)
@@ -109,7 +161,14 @@ pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
 ///
 ///     salt '*' file.read /path/to/file
 #[function]
-pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) -> CallResult {
+pub fn read(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether the content is returned as bytes.
+    #[default(false)]
+    binary: bool,
+) -> CallResult {
     let bytes = std::fs::read(expand(&path)).map_err(|error| error_at(&path, &error))?;
     Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
 }
@@ -120,7 +179,13 @@ pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) ->
 ///
 ///     salt '*' file.contains_glob /etc/foobar '*cheese*'
 #[function]
-pub fn contains_glob(_context: &Context, path: String, glob_expr: String) -> CallResult {
+pub fn contains_glob(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Glob of a line.
+    glob_expr: String,
+) -> CallResult {
     let have = std::fs::read(expand(&path)).unwrap_or_default();
     Ok((!have.is_empty() && fnmatch(&glob_expr, &String::from_utf8_lossy(&have))).into())
 }
@@ -131,7 +196,13 @@ pub fn contains_glob(_context: &Context, path: String, glob_expr: String) -> Cal
 ///
 ///     salt '*' file.contains /etc/crontab 'mymaintenance.sh'
 #[function]
-pub fn contains(_context: &Context, path: String, text: String) -> CallResult {
+pub fn contains(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Text to search for.
+    text: String,
+) -> CallResult {
     let have = std::fs::read(expand(&path)).unwrap_or_default();
     Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
 }
@@ -142,7 +213,14 @@ pub fn contains(_context: &Context, path: String, text: String) -> CallResult {
 ///
 ///     salt '*' file.contains_regex /etc/crontab '^@daily'
 #[function]
-pub fn contains_regex(_context: &Context, path: String, regex: String, #[default] lchar: String) -> CallResult {
+pub fn contains_regex(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Regular expression.
+    regex: String,
+    #[default] lchar: String,
+) -> CallResult {
     let regex = Regex::new(&regex).map_err(CallError::execution)?;
     let have = std::fs::read(expand(&path)).unwrap_or_default();
     let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();

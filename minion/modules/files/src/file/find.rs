@@ -36,7 +36,17 @@ pub static FUNCTIONS: Functions<Context> = registry!("file", [find]);
 ///     salt '*' file.find / type=f name=\*.bak size=+10m
 ///     salt '*' file.find /var/log name=\*.[0-9] mtime=+30d print=path,size,mtime
 #[function]
-pub fn find(context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn find(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Criteria such as `print` or `delete` without a value.
+    #[rest]
+    args: Vec<Value>,
+    /// Criteria and actions with a value, such as `name`, `type`, `mtime`, `size`, `maxdepth` and `print`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut wanted = kwargs;
     if args.iter().any(|word| word.as_str() == Some("delete")) {
         wanted.insert("delete".into(), "f".into());

@@ -21,7 +21,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("file", [lsattr, chattr]);
 ///
 ///     salt '*' file.lsattr /etc/resolv.conf
 #[function]
-pub fn lsattr(context: &Context, path: String) -> CallResult {
+pub fn lsattr(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     if context.minion.programs.find("lsattr").is_none() {
         return Ok(Value::Nil);
     }

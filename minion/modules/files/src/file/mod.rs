@@ -95,7 +95,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' file.file_exists /etc/passwd
 #[function]
-pub fn file_exists(_context: &Context, path: String) -> CallResult {
+pub fn file_exists(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     Ok(expand(&path).is_file().into())
 }
 
@@ -105,7 +109,11 @@ pub fn file_exists(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.directory_exists /etc
 #[function]
-pub fn directory_exists(_context: &Context, path: String) -> CallResult {
+pub fn directory_exists(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     Ok(expand(&path).is_dir().into())
 }
 
@@ -115,7 +123,11 @@ pub fn directory_exists(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
 #[function]
-pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
+pub fn path_exists_glob(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     Ok((!brine_text::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
 }
 
@@ -125,7 +137,11 @@ pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.readdir /path/to/dir/
 #[function]
-pub fn readdir(_context: &Context, path: String) -> CallResult {
+pub fn readdir(
+    _context: &Context,
+    /// Path of the directory.
+    path: String,
+) -> CallResult {
     if !expand(&path).is_absolute() {
         return Err(invalid("readdir", "Dir path must be absolute."));
     }
@@ -144,7 +160,11 @@ pub fn readdir(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.diskusage /path/to/check
 #[function]
-pub fn diskusage(_context: &Context, path: String) -> CallResult {
+pub fn diskusage(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     let (mut total, mut seen, mut open) = (0, HashSet::new(), vec![PathBuf::from(path)]);
     while let Some(path) = open.pop() {
         let Ok(status) = std::fs::metadata(&path) else { continue };
@@ -164,7 +184,12 @@ pub fn diskusage(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.open_files
 #[function]
-pub fn open_files(_context: &Context, #[default(false)] by_pid: bool) -> CallResult {
+pub fn open_files(
+    _context: &Context,
+    /// Whether the files are listed by process.
+    #[default(false)]
+    by_pid: bool,
+) -> CallResult {
     let mut open = BTreeSet::new();
     for (pid, process) in numbered(Path::new("/proc")) {
         for (_, task) in numbered(&process.join("task")) {
@@ -187,7 +212,13 @@ pub fn open_files(_context: &Context, #[default(false)] by_pid: bool) -> CallRes
 ///
 ///     salt '*' file.check_hash /etc/fstab md5=e138491e9d5b97023cea823fe17bac22
 #[function]
-pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallResult {
+pub fn check_hash(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Expected hash, as `sha256=...` or as hex digits.
+    file_hash: String,
+) -> CallResult {
     let (form, hash) = match file_hash.split_once([':', '=']) {
         Some(pair) => pair,
         None => (
@@ -208,10 +239,15 @@ pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallRe
 #[function]
 pub fn apply_template_on_contents(
     host: &Context,
+    /// Text of the template.
     contents: String,
+    /// Template engine, such as `jinja`.
     template: String,
+    /// Variables of the template.
     context: Value,
+    /// Variables of the template, below those of `context`.
     defaults: Value,
+    /// Environment of the file server.
     saltenv: String,
 ) -> CallResult {
     if template != "jinja" {
@@ -234,8 +270,11 @@ pub fn apply_template_on_contents(
 #[function]
 pub fn get_hash(
     _context: &Context,
+    /// Path of the file.
     path: String,
-    #[default("sha256".into())] form: String,
+    /// Type of the hash, such as `sha256`.
+    #[default("sha256".into())]
+    form: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     Ok(digest(&expand(&path), &form)?.into())
@@ -247,7 +286,14 @@ pub fn get_hash(
 ///
 ///     salt '*' file.get_sum /etc/passwd sha512
 #[function]
-pub fn get_sum(_context: &Context, path: String, #[default("sha256".into())] form: String) -> CallResult {
+pub fn get_sum(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Type of the hash, such as `sha256`.
+    #[default("sha256".into())]
+    form: String,
+) -> CallResult {
     Ok(digest(&expand(&path), &form)?.into())
 }
 
@@ -257,7 +303,11 @@ pub fn get_sum(_context: &Context, path: String, #[default("sha256".into())] for
 ///
 ///     salt '*' file.dirname '/etc/salt/minion'
 #[function]
-pub fn dirname(_context: &Context, path: String) -> CallResult {
+pub fn dirname(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     Ok(path.rfind('/').map_or("", |at| if at == 0 { "/" } else { path[..at].trim_end_matches('/') }).into())
 }
 
@@ -267,7 +317,11 @@ pub fn dirname(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.basename '/etc/salt/minion'
 #[function]
-pub fn basename(_context: &Context, path: String) -> CallResult {
+pub fn basename(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     Ok(path.rsplit('/').next().unwrap_or_default().into())
 }
 
@@ -277,7 +331,12 @@ pub fn basename(_context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.join '/' 'usr' 'local' 'bin'
 #[function]
-pub fn join(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn join(
+    _context: &Context,
+    /// Parts of the path.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let joined: PathBuf = args.iter().map(ToString::to_string).collect();
     Ok(joined.display().to_string().into())
 }
@@ -288,7 +347,11 @@ pub fn join(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///
 ///     salt '*' file.normpath 'a/b/c/..'
 #[function]
-pub fn normpath(_context: &Context, path: String) -> CallResult {
+pub fn normpath(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     Ok(operations::normal(Path::new(&path)).display().to_string().into())
 }
 
@@ -308,7 +371,13 @@ pub fn pardir(_context: &Context) -> CallResult {
 ///
 ///     salt '*' file.access /path/to/file r
 #[function]
-pub fn access(_context: &Context, path: String, mode: String) -> CallResult {
+pub fn access(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// What is checked: `r`, `w`, `x` or `f` (exists).
+    mode: String,
+) -> CallResult {
     let flags = match mode.as_str() {
         "f" => AccessFlags::F_OK,
         "r" => AccessFlags::R_OK,

@@ -22,13 +22,25 @@ use super::{error_at, invalid, is_test};
 #[function]
 pub fn mknod(
     context: &Context,
+    /// Path of the node.
     name: String,
+    /// Type: `c` (character device), `b` (block device) or `p` (named pipe).
     ntype: String,
-    #[default(0)] major: u64,
-    #[default(0)] minor: u64,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default("0600".into())] mode: Value,
+    /// Major number.
+    #[default(0)]
+    major: u64,
+    /// Minor number.
+    #[default(0)]
+    minor: u64,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string.
+    #[default("0600".into())]
+    mode: Value,
 ) -> CallResult {
     makedirs(context, name.clone(), user.clone(), group.clone(), Value::Nil)?;
     match ntype.as_str() {
@@ -99,10 +111,17 @@ pub fn mknod_blkdev(context: &Context, #[args] device: DeviceArgs) -> CallResult
 #[function]
 pub fn mknod_fifo(
     context: &Context,
+    /// Path of the node.
     name: String,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default("0660".into())] mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string.
+    #[default("0660".into())]
+    mode: Value,
 ) -> CallResult {
     Node { name, kind: SFlag::S_IFIFO, what: "Fifo pipe", number: 0 }.make(context, user, group, mode)
 }
@@ -113,7 +132,11 @@ pub fn mknod_fifo(
 ///
 ///     salt '*' file.is_chrdev /dev/null
 #[function]
-pub fn is_chrdev(_context: &Context, name: String) -> CallResult {
+pub fn is_chrdev(
+    _context: &Context,
+    /// Path of the file.
+    name: String,
+) -> CallResult {
     Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_char_device()).into())
 }
 
@@ -123,7 +146,11 @@ pub fn is_chrdev(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' file.is_blkdev /dev/sda
 #[function]
-pub fn is_blkdev(_context: &Context, name: String) -> CallResult {
+pub fn is_blkdev(
+    _context: &Context,
+    /// Path of the file.
+    name: String,
+) -> CallResult {
     Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_block_device()).into())
 }
 
@@ -133,7 +160,11 @@ pub fn is_blkdev(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' file.is_fifo /dev/fifo
 #[function]
-pub fn is_fifo(_context: &Context, name: String) -> CallResult {
+pub fn is_fifo(
+    _context: &Context,
+    /// Path of the file.
+    name: String,
+) -> CallResult {
     Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_fifo()).into())
 }
 
@@ -143,7 +174,11 @@ pub fn is_fifo(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' file.get_devmm /dev/null
 #[function]
-pub fn get_devmm(_context: &Context, name: String) -> CallResult {
+pub fn get_devmm(
+    _context: &Context,
+    /// Path of the file.
+    name: String,
+) -> CallResult {
     let status = std::fs::metadata(expand(&name)).ok();
     let device = status.filter(|status| status.file_type().is_char_device() || status.file_type().is_block_device());
     let numbers = device.map_or((0, 0), |status| (major(status.rdev()), minor(status.rdev())));

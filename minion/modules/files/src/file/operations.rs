@@ -51,10 +51,17 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 #[function]
 pub fn mkdir(
     context: &Context,
+    /// Path of the directory.
     dir_path: String,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default] mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string.
+    #[default]
+    mode: Value,
 ) -> CallResult {
     let directory = normal(&expand(&dir_path));
     if !directory.is_dir() {
@@ -71,10 +78,17 @@ pub fn mkdir(
 #[function]
 pub fn makedirs(
     context: &Context,
+    /// Path of the directory.
     path: String,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default] mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string.
+    #[default]
+    mode: Value,
 ) -> CallResult {
     let whole = expand(&path);
     let directory = if path.ends_with('/') { whole } else { whole.parent().unwrap_or(Path::new("/")).to_owned() };
@@ -97,10 +111,17 @@ pub fn makedirs(
 #[function]
 pub fn makedirs_perms(
     context: &Context,
+    /// Path of the file.
     name: String,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default("0755".into())] mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string.
+    #[default("0755".into())]
+    mode: Value,
 ) -> CallResult {
     let directory = expand(&name);
     if directory.exists() {
@@ -116,7 +137,12 @@ pub fn makedirs_perms(
 ///
 ///     salt '*' file.remove /tmp/foo
 #[function]
-pub fn remove(_context: &Context, path: String, #[keywords] _kwargs: Map) -> CallResult {
+pub fn remove(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let file = expand(&path);
     if !file.is_absolute() {
         return Err(invalid("remove", &format!("File path must be absolute: {path}")));
@@ -139,9 +165,15 @@ pub fn remove(_context: &Context, path: String, #[keywords] _kwargs: Map) -> Cal
 #[function]
 pub fn rmdir(
     _context: &Context,
+    /// Path of the directory.
     path: String,
-    #[default(false)] recurse: bool,
-    #[default(false)] verbose: bool,
+    /// Whether everything below a directory is included.
+    #[default(false)]
+    recurse: bool,
+    /// Whether the removed directories are returned, too.
+    #[default(false)]
+    verbose: bool,
+    /// Number of days: only what is unchanged for longer is removed.
     older_than: Option<u64>,
 ) -> CallResult {
     let directory = expand(&path);
@@ -179,7 +211,13 @@ pub fn rmdir(
 ///
 ///     salt '*' file.rename /path/to/src /path/to/dst
 #[function]
-pub fn rename(_context: &Context, src: String, dst: String) -> CallResult {
+pub fn rename(
+    _context: &Context,
+    /// Path of the source.
+    src: String,
+    /// Path of the destination.
+    dst: String,
+) -> CallResult {
     if !expand(&src).is_absolute() {
         return Err(invalid("rename", "File path must be absolute."));
     }

@@ -44,7 +44,14 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' file.get_mode /etc/passwd
 #[function]
-pub fn get_mode(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+pub fn get_mode(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether the target of a symbolic link is meant, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+) -> CallResult {
     Ok(mode_text(&status(&path, follow_symlinks)?).into())
 }
 
@@ -54,7 +61,14 @@ pub fn get_mode(_context: &Context, path: String, #[default(true)] follow_symlin
 ///
 ///     salt '*' file.get_user /etc/passwd
 #[function]
-pub fn get_user(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+pub fn get_user(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether the target of a symbolic link is meant, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+) -> CallResult {
     Ok(user_name(status(&path, follow_symlinks)?.uid()).into())
 }
 
@@ -64,7 +78,14 @@ pub fn get_user(_context: &Context, path: String, #[default(true)] follow_symlin
 ///
 ///     salt '*' file.get_group /etc/passwd
 #[function]
-pub fn get_group(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+pub fn get_group(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether the target of a symbolic link is meant, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+) -> CallResult {
     Ok(group_name(status(&path, follow_symlinks)?.gid()).into())
 }
 
@@ -74,7 +95,14 @@ pub fn get_group(_context: &Context, path: String, #[default(true)] follow_symli
 ///
 ///     salt '*' file.get_uid /etc/passwd
 #[function]
-pub fn get_uid(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+pub fn get_uid(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether the target of a symbolic link is meant, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+) -> CallResult {
     Ok(status(&path, follow_symlinks)?.uid().into())
 }
 
@@ -84,7 +112,14 @@ pub fn get_uid(_context: &Context, path: String, #[default(true)] follow_symlink
 ///
 ///     salt '*' file.get_gid /etc/passwd
 #[function]
-pub fn get_gid(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+pub fn get_gid(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether the target of a symbolic link is meant, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+) -> CallResult {
     Ok(status(&path, follow_symlinks)?.gid().into())
 }
 
@@ -94,7 +129,11 @@ pub fn get_gid(_context: &Context, path: String, #[default(true)] follow_symlink
 ///
 ///     salt '*' file.gid_to_group 0
 #[function]
-pub fn gid_to_group(_context: &Context, gid: Value) -> CallResult {
+pub fn gid_to_group(
+    _context: &Context,
+    /// Group id.
+    gid: Value,
+) -> CallResult {
     let Some(number) = gid_of(&gid) else { return Ok("".into()) };
     Ok(Group::from_gid(Gid::from_raw(number)).ok().flatten().map_or(number.into(), |group| group.name.into()))
 }
@@ -105,7 +144,11 @@ pub fn gid_to_group(_context: &Context, gid: Value) -> CallResult {
 ///
 ///     salt '*' file.group_to_gid root
 #[function]
-pub fn group_to_gid(_context: &Context, group: Value) -> CallResult {
+pub fn group_to_gid(
+    _context: &Context,
+    /// Name or id of the owning group.
+    group: Value,
+) -> CallResult {
     Ok(gid_of(&group).map_or("".into(), Value::from))
 }
 
@@ -115,7 +158,11 @@ pub fn group_to_gid(_context: &Context, group: Value) -> CallResult {
 ///
 ///     salt '*' file.uid_to_user 0
 #[function]
-pub fn uid_to_user(_context: &Context, uid: u32) -> CallResult {
+pub fn uid_to_user(
+    _context: &Context,
+    /// User id.
+    uid: u32,
+) -> CallResult {
     Ok(User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or(uid.into(), |user| user.name.into()))
 }
 
@@ -125,7 +172,12 @@ pub fn uid_to_user(_context: &Context, uid: u32) -> CallResult {
 ///
 ///     salt '*' file.user_to_uid root
 #[function]
-pub fn user_to_uid(_context: &Context, #[default] user: Value) -> CallResult {
+pub fn user_to_uid(
+    _context: &Context,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+) -> CallResult {
     let uid = if user.is_nil() { Some(Uid::effective().as_raw()) } else { uid_of(&user) };
     Ok(uid.map_or("".into(), Value::from))
 }
@@ -136,7 +188,15 @@ pub fn user_to_uid(_context: &Context, #[default] user: Value) -> CallResult {
 ///
 ///     salt '*' file.chown /etc/passwd root root
 #[function]
-pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> CallResult {
+pub fn chown(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Name or id of the owner.
+    user: Value,
+    /// Name or id of the owning group.
+    group: Value,
+) -> CallResult {
     let file = expand(&path);
     let exists = file.exists();
     match owner(&user, &group) {
@@ -159,7 +219,15 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
 ///
 ///     salt '*' file.lchown /path/to/link root root
 #[function]
-pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> CallResult {
+pub fn lchown(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Name or id of the owner.
+    user: Value,
+    /// Name or id of the owning group.
+    group: Value,
+) -> CallResult {
     match owner(&user, &group) {
         Ok((uid, gid)) => {
             user_files::set_owner(expand(&path), uid, gid, Links::Keep).map_err(|error| error_at(&path, &error))?;
@@ -175,7 +243,13 @@ pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> Ca
 ///
 ///     salt '*' file.chgrp /etc/passwd root
 #[function]
-pub fn chgrp(context: &Context, path: String, group: Value) -> CallResult {
+pub fn chgrp(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Name or id of the owning group.
+    group: Value,
+) -> CallResult {
     let user = get_user(context, path.clone(), true)?;
     chown(context, path, user, group)
 }

@@ -24,10 +24,14 @@ pub static FUNCTIONS: Functions<Context> = registry!("file", [patch]);
 #[function]
 pub fn patch(
     context: &Context,
+    /// Path of the file or directory to patch.
     originalfile: String,
+    /// Path of the patch.
     patchfile: String,
     #[default] options: String,
-    #[default(false)] dry_run: bool,
+    /// Whether the files are left as they are.
+    #[default(false)]
+    dry_run: bool,
 ) -> CallResult {
     let options = split(&options)
         .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))?;

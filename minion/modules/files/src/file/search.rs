@@ -24,12 +24,20 @@ use crate::cmd;
 #[function]
 pub fn search(
     _context: &Context,
+    /// Path of the file.
     path: String,
+    /// Regular expression.
     pattern: String,
-    #[default(8.into())] flags: Value,
+    /// Flags of the regular expression.
+    #[default(8.into())]
+    flags: Value,
     #[default(1.into())] bufsize: Value,
-    #[default(false)] ignore_if_missing: bool,
-    #[default(false)] multiline: bool,
+    /// Whether a missing file is not an error.
+    #[default(false)]
+    ignore_if_missing: bool,
+    /// Without effect: files are read whole.
+    #[default(false)]
+    multiline: bool,
 ) -> CallResult {
     // Files are read whole, and Salt's `multiline` is set in the flags already.
     _ = (bufsize, multiline);
@@ -48,7 +56,16 @@ pub fn search(
 ///
 ///     salt '*' file.grep /etc/passwd nobody -i
 #[function]
-pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<Value>) -> CallResult {
+pub fn grep(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Regular expression.
+    pattern: String,
+    /// Options of `grep`.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let mut words = vec!["grep".to_owned()];
     for option in args.iter().map(ToString::to_string) {
         if option.contains(char::is_whitespace) {
@@ -83,12 +100,22 @@ pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<
 #[function]
 pub fn get_diff(
     context: &Context,
+    /// First file.
     file1: String,
+    /// Second file.
     file2: String,
-    #[default("base".into())] saltenv: String,
-    #[default(true)] show_filenames: bool,
-    #[default(true)] show_changes: bool,
-    #[default(false)] template: bool,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+    /// Whether the diff names the files.
+    #[default(true)]
+    show_filenames: bool,
+    /// Whether the diff is returned; otherwise only that there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Without effect: the diff of templates is returned, too.
+    #[default(false)]
+    template: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let refused = [

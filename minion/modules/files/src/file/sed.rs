@@ -19,13 +19,22 @@ use crate::cmd::{self, split_options};
 #[function]
 pub fn sed(
     context: &Context,
+    /// Path of the file.
     path: String,
+    /// Regular expression of the text to replace.
     before: Value,
+    /// Replacement.
     after: Value,
-    #[default] limit: String,
-    #[default(".bak".into())] backup: Value,
+    /// Lines to which the change is limited: a regular expression or an address of sed.
+    #[default]
+    limit: String,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
     #[default("-r -e".into())] options: String,
-    #[default("g".into())] flags: String,
+    /// Flags of the regular expression.
+    #[default("g".into())]
+    flags: String,
     #[default(false)] escape_all: bool,
     #[default(false)] negate_match: bool,
 ) -> CallResult {
@@ -59,12 +68,21 @@ pub fn sed(
 #[function]
 pub fn psed(
     _context: &Context,
+    /// Path of the file.
     path: String,
+    /// Regular expression of the text to replace.
     before: Value,
+    /// Replacement.
     after: Value,
-    #[default] limit: String,
-    #[default(".bak".into())] backup: Value,
-    #[default("gMS".into())] flags: String,
+    /// Lines to which the change is limited: a regular expression or an address of sed.
+    #[default]
+    limit: String,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Flags of the regular expression.
+    #[default("gMS".into())]
+    flags: String,
     #[default(false)] escape_all: bool,
     #[default(false)] multi: bool,
 ) -> CallResult {
@@ -102,10 +120,16 @@ pub fn psed(
 #[function]
 pub fn sed_contains(
     context: &Context,
+    /// Path of the file.
     path: String,
+    /// Text to search for.
     text: Value,
-    #[default] limit: Value,
-    #[default("g".into())] flags: String,
+    /// Lines to which the change is limited: a regular expression or an address of sed.
+    #[default]
+    limit: Value,
+    /// Flags of the regular expression.
+    #[default("g".into())]
+    flags: String,
 ) -> CallResult {
     let file = expand(&path);
     if !file.exists() {

@@ -38,7 +38,14 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' hashutil.digest 'get salted' sha256
 #[function]
-pub fn digest(_context: &Context, instr: Value, #[default("md5".into())] checksum: String) -> CallResult {
+pub fn digest(
+    _context: &Context,
+    /// Text.
+    instr: Value,
+    /// Type of the hash, such as `sha256`.
+    #[default("md5".into())]
+    checksum: String,
+) -> CallResult {
     hash(instr.to_string().as_bytes(), &checksum)
 }
 
@@ -48,7 +55,14 @@ pub fn digest(_context: &Context, instr: Value, #[default("md5".into())] checksu
 ///
 ///     salt '*' hashutil.digest_file /path/to/file sha256
 #[function]
-pub fn digest_file(_context: &Context, infile: String, #[default("md5".into())] checksum: String) -> CallResult {
+pub fn digest_file(
+    _context: &Context,
+    /// Path of the file.
+    infile: String,
+    /// Type of the hash, such as `sha256`.
+    #[default("md5".into())]
+    checksum: String,
+) -> CallResult {
     if !std::path::Path::new(&infile).is_file() {
         return Err(CallError::Execution(format!("File path '{infile}' not found.")));
     }
@@ -61,7 +75,11 @@ pub fn digest_file(_context: &Context, infile: String, #[default("md5".into())] 
 ///
 ///     salt '*' hashutil.md5_digest 'get salted'
 #[function]
-pub fn md5_digest(_context: &Context, instr: Value) -> CallResult {
+pub fn md5_digest(
+    _context: &Context,
+    /// Text.
+    instr: Value,
+) -> CallResult {
     hash(instr.to_string().as_bytes(), "md5")
 }
 
@@ -71,7 +89,11 @@ pub fn md5_digest(_context: &Context, instr: Value) -> CallResult {
 ///
 ///     salt '*' hashutil.sha256_digest 'get salted'
 #[function]
-pub fn sha256_digest(_context: &Context, instr: Value) -> CallResult {
+pub fn sha256_digest(
+    _context: &Context,
+    /// Text.
+    instr: Value,
+) -> CallResult {
     hash(instr.to_string().as_bytes(), "sha256")
 }
 
@@ -81,7 +103,11 @@ pub fn sha256_digest(_context: &Context, instr: Value) -> CallResult {
 ///
 ///     salt '*' hashutil.sha512_digest 'get salted'
 #[function]
-pub fn sha512_digest(_context: &Context, instr: Value) -> CallResult {
+pub fn sha512_digest(
+    _context: &Context,
+    /// Text.
+    instr: Value,
+) -> CallResult {
     hash(instr.to_string().as_bytes(), "sha512")
 }
 
@@ -91,7 +117,11 @@ pub fn sha512_digest(_context: &Context, instr: Value) -> CallResult {
 ///
 ///     salt '*' hashutil.base64_b64encode 'get salted'
 #[function]
-pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
+pub fn base64_b64encode(
+    _context: &Context,
+    /// Text.
+    instr: Value,
+) -> CallResult {
     Ok(STANDARD.encode(instr.to_string()).into())
 }
 
@@ -101,7 +131,11 @@ pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
 ///
 ///     salt '*' hashutil.base64_encodestring 'get salted'
 #[function]
-pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
+pub fn base64_encodestring(
+    _context: &Context,
+    /// Text.
+    instr: Value,
+) -> CallResult {
     Ok(encode_lines(instr.to_string().as_bytes()).into())
 }
 
@@ -111,7 +145,11 @@ pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
 ///
 ///     salt '*' hashutil.base64_decodestring instr='Z2V0IHNhbHRlZA==\n'
 #[function]
-pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
+pub fn base64_decodestring(
+    _context: &Context,
+    /// Text.
+    instr: String,
+) -> CallResult {
     Ok(String::from_utf8_lossy(&decode_lines(&instr)?).into_owned().into())
 }
 
@@ -121,7 +159,11 @@ pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
 ///
 ///     salt '*' hashutil.base64_b64decode 'Z2V0IHNhbHRlZA=='
 #[function]
-pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
+pub fn base64_b64decode(
+    _context: &Context,
+    /// Text.
+    instr: String,
+) -> CallResult {
     let bytes = STANDARD.decode(instr.trim()).map_err(CallError::execution)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned().into())
 }
@@ -132,7 +174,11 @@ pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
 ///
 ///     salt '*' hashutil.base64_encodefile /path/to/binary_file
 #[function]
-pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
+pub fn base64_encodefile(
+    _context: &Context,
+    /// Path of the file.
+    fname: String,
+) -> CallResult {
     Ok(encode_lines(&read(&fname)?).into())
 }
 
@@ -142,7 +188,13 @@ pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
 ///
 ///     salt '*' hashutil.base64_decodefile instr='Z2V0IHNhbHRlZA==\n' outfile='/path/to/binary_file'
 #[function]
-pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> CallResult {
+pub fn base64_decodefile(
+    _context: &Context,
+    /// Text.
+    instr: String,
+    /// Path of the file to write.
+    outfile: String,
+) -> CallResult {
     let bytes = decode_lines(&instr)?;
     user_files::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
     Ok(true.into())
@@ -154,7 +206,13 @@ pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> 
 ///
 ///     salt '*' hashutil.hmac_compute 'get salted' 'shared secret'
 #[function]
-pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -> CallResult {
+pub fn hmac_compute(
+    _context: &Context,
+    /// Text.
+    string: String,
+    /// Secret key.
+    shared_secret: String,
+) -> CallResult {
     Ok(hex(hmac(Digest::Sha256, &string, &shared_secret)?).into())
 }
 
@@ -164,7 +222,15 @@ pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -
 ///
 ///     salt '*' hashutil.hmac_signature 'get salted' 'shared secret' 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='
 #[function]
-pub fn hmac_signature(_context: &Context, string: String, shared_secret: String, challenge_hmac: String) -> CallResult {
+pub fn hmac_signature(
+    _context: &Context,
+    /// Text.
+    string: String,
+    /// Secret key.
+    shared_secret: String,
+    /// Signature to compare with.
+    challenge_hmac: String,
+) -> CallResult {
     let made = STANDARD.encode(hmac(Digest::Sha256, &string, &shared_secret)?);
     Ok(constant_time_eq(made, challenge_hmac).into())
 }
@@ -177,8 +243,11 @@ pub fn hmac_signature(_context: &Context, string: String, shared_secret: String,
 #[function]
 pub fn github_signature(
     _context: &Context,
+    /// Text.
     string: String,
+    /// Secret key.
     shared_secret: String,
+    /// Signature to compare with.
     challenge_hmac: String,
 ) -> CallResult {
     let Some((kind, challenge)) = challenge_hmac.split_once('=') else {

@@ -33,7 +33,11 @@ pub fn list_hosts(context: &Context) -> CallResult {
 ///
 ///     salt '*' hosts.get_ip <hostname>
 #[function]
-pub fn get_ip(context: &Context, host: String) -> CallResult {
+pub fn get_ip(
+    context: &Context,
+    /// Host name.
+    host: String,
+) -> CallResult {
     let hosts = Hosts::read(context)?;
     let found = hosts.addresses.iter().find(|(_, entry)| entry.aliases.contains(&host));
     Ok(found.map(|(address, _)| address.as_str()).unwrap_or_default().into())
@@ -45,7 +49,11 @@ pub fn get_ip(context: &Context, host: String) -> CallResult {
 ///
 ///     salt '*' hosts.get_alias <ip addr>
 #[function]
-pub fn get_alias(context: &Context, ip: String) -> CallResult {
+pub fn get_alias(
+    context: &Context,
+    /// Address.
+    ip: String,
+) -> CallResult {
     Ok(Hosts::read(context)?.aliases(&ip).to_vec().into())
 }
 
@@ -55,7 +63,13 @@ pub fn get_alias(context: &Context, ip: String) -> CallResult {
 ///
 ///     salt '*' hosts.has_pair <ip> <alias>
 #[function]
-pub fn has_pair(context: &Context, ip: String, alias: Vec<String>) -> CallResult {
+pub fn has_pair(
+    context: &Context,
+    /// Address.
+    ip: String,
+    /// Host name, or list of them.
+    alias: Vec<String>,
+) -> CallResult {
     let hosts = Hosts::read(context)?;
     let entry = hosts.addresses.get(&ip);
     Ok(entry.is_some_and(|entry| alias.iter().all(|alias| entry.aliases.contains(alias))).into())
@@ -67,7 +81,15 @@ pub fn has_pair(context: &Context, ip: String, alias: Vec<String>) -> CallResult
 ///
 ///     salt '*' hosts.set_host <ip> <alias>
 #[function]
-pub fn set_host(context: &Context, ip: String, alias: String, comment: Option<String>) -> CallResult {
+pub fn set_host(
+    context: &Context,
+    /// Address.
+    ip: String,
+    /// Host name, or list of them.
+    alias: String,
+    /// Comment at the end of the line.
+    comment: Option<String>,
+) -> CallResult {
     Ok(edit(context, |text| Some(with_line(text, &ip, &alias, comment.as_deref())))?.into())
 }
 
@@ -77,7 +99,13 @@ pub fn set_host(context: &Context, ip: String, alias: String, comment: Option<St
 ///
 ///     salt '*' hosts.rm_host <ip> <alias>
 #[function]
-pub fn rm_host(context: &Context, ip: String, alias: String) -> CallResult {
+pub fn rm_host(
+    context: &Context,
+    /// Address.
+    ip: String,
+    /// Host name, or list of them.
+    alias: String,
+) -> CallResult {
     if Hosts::read(context)?.has(&ip, &alias) {
         edit(context, |text| Some(without_alias(text, &ip, &alias)))?;
     }
@@ -90,7 +118,13 @@ pub fn rm_host(context: &Context, ip: String, alias: String) -> CallResult {
 ///
 ///     salt '*' hosts.add_host <ip> <alias>
 #[function]
-pub fn add_host(context: &Context, ip: String, alias: String) -> CallResult {
+pub fn add_host(
+    context: &Context,
+    /// Address.
+    ip: String,
+    /// Host name, or list of them.
+    alias: String,
+) -> CallResult {
     let add = |text: &str| {
         let mut hosts = Hosts::parse(text);
         if hosts.has(&ip, &alias) {
@@ -108,7 +142,13 @@ pub fn add_host(context: &Context, ip: String, alias: String) -> CallResult {
 ///
 ///     salt '*' hosts.set_comment <ip> <comment>
 #[function]
-pub fn set_comment(context: &Context, ip: String, comment: String) -> CallResult {
+pub fn set_comment(
+    context: &Context,
+    /// Address.
+    ip: String,
+    /// Comment at the end of the line.
+    comment: String,
+) -> CallResult {
     if !Hosts::read(context)?.addresses.contains_key(&ip) {
         return Ok(false.into());
     }

@@ -67,11 +67,19 @@ pub struct SectionArgs {
 #[function]
 pub fn set_option(
     _context: &Context,
+    /// Path of the file.
     file_name: String,
-    #[default] sections: Map,
-    #[default("=".into())] separator: String,
+    /// Mapping of sections to mappings of options to values.
+    #[default]
+    sections: Map,
+    /// Text between option and value.
+    #[default("=".into())]
+    separator: String,
+    /// Encoding of the file; UTF-8 by default.
     encoding: Option<String>,
-    #[default(false)] no_spaces: bool,
+    /// Whether there are no spaces around the separator.
+    #[default(false)]
+    no_spaces: bool,
 ) -> CallResult {
     let file = File::new(&file_name, separator, encoding.as_deref(), no_spaces)?;
     Ok(file.edit(|ini, form| ini.set(&sections, form))?.into())
@@ -128,7 +136,12 @@ pub fn remove_section(_context: &Context, #[args] at: SectionArgs) -> CallResult
 ///
 ///     salt '*' ini.get_ini /path/to/ini
 #[function]
-pub fn get_ini(_context: &Context, file_name: String, #[args] format: FormatArgs) -> CallResult {
+pub fn get_ini(
+    _context: &Context,
+    /// Path of the file.
+    file_name: String,
+    #[args] format: FormatArgs,
+) -> CallResult {
     Ok(format.file(&file_name)?.read()?.describe().into())
 }
 

@@ -21,7 +21,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("logrotate", [show_conf, ge
 ///
 ///     salt '*' logrotate.show_conf
 #[function]
-pub fn show_conf(_context: &Context, #[default("/etc/logrotate.conf".into())] conf_file: String) -> CallResult {
+pub fn show_conf(
+    _context: &Context,
+    /// Path of the configuration file.
+    #[default("/etc/logrotate.conf".into())]
+    conf_file: String,
+) -> CallResult {
     Ok(conf::read(&conf_file)?.describe().into())
 }
 
@@ -35,9 +40,13 @@ pub fn show_conf(_context: &Context, #[default("/etc/logrotate.conf".into())] co
 #[function]
 pub fn get(
     _context: &Context,
+    /// Directive, or the path of a log with a block of its own.
     key: String,
+    /// Value of the directive; for a log its directive.
     value: Option<String>,
-    #[default("/etc/logrotate.conf".into())] conf_file: String,
+    /// Path of the configuration file.
+    #[default("/etc/logrotate.conf".into())]
+    conf_file: String,
 ) -> CallResult {
     Ok(conf::get(&conf::read(&conf_file)?, &key, value.as_deref()))
 }
@@ -51,10 +60,16 @@ pub fn get(
 #[function]
 pub fn set(
     _context: &Context,
+    /// Directive, or the path of a log with a block of its own.
     key: String,
+    /// Value of the directive; for a log its directive.
     value: Value,
-    #[default] setting: Value,
-    #[default("/etc/logrotate.conf".into())] conf_file: String,
+    /// Value of the directive of a log.
+    #[default]
+    setting: Value,
+    /// Path of the configuration file.
+    #[default("/etc/logrotate.conf".into())]
+    conf_file: String,
 ) -> CallResult {
     let conf = conf::read(&conf_file)?;
     let path = conf.file_of(&conf_file, &key);

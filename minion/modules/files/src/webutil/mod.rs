@@ -21,13 +21,6 @@ pub static FUNCTIONS: Functions<Context> = registry!("webutil", [useradd, userde
 /// Add a user to an htpasswd file, or change the password of one, and return the exit status and output of `htpasswd`.
 /// A missing file is created.
 ///
-/// opts
-///     Letters of options of `htpasswd`: `n` returns the line instead of writing it; `B` (bcrypt), `5` (SHA-512), `2`
-///     (SHA-256), `m` (MD5, the default), `s` (SHA-1), `d` (crypt) and `p` (plain text) choose the format.
-///
-/// runas
-///     User that `htpasswd` runs as.
-///
 /// CLI Example:
 ///
 ///     salt '*' webutil.useradd /etc/httpd/htpasswd larry badpassword
@@ -35,10 +28,17 @@ pub static FUNCTIONS: Functions<Context> = registry!("webutil", [useradd, userde
 #[function]
 pub fn useradd(
     context: &Context,
+    /// Path of the file.
     pwfile: String,
+    /// Name of the user.
     user: String,
+    /// Password of the user.
     password: String,
-    #[default] opts: String,
+    /// Letters of options of `htpasswd`: `n` returns the line instead of writing it; `B` (bcrypt), `5` (SHA-512), `2`
+    /// (SHA-256), `m` (MD5, the default), `s` (SHA-1), `d` (crypt) and `p` (plain text) choose the format.
+    #[default]
+    opts: String,
+    /// User that `htpasswd` runs as.
     runas: Option<String>,
 ) -> CallResult {
     let only_shows = opts.contains('n');
@@ -50,22 +50,21 @@ pub fn useradd(
 
 /// Delete a user from an htpasswd file, and return the lines of the output of `htpasswd`.
 ///
-/// runas
-///     User that `htpasswd` runs as.
-///
-/// all_results
-///     Whether the exit status and the outputs are returned.
-///
 /// CLI Example:
 ///
 ///     salt '*' webutil.userdel /etc/httpd/htpasswd larry
 #[function]
 pub fn userdel(
     context: &Context,
+    /// Path of the file.
     pwfile: String,
+    /// Name of the user.
     user: String,
+    /// User that `htpasswd` runs as.
     runas: Option<String>,
-    #[default(false)] all_results: bool,
+    /// Whether the exit status and the outputs are returned.
+    #[default(false)]
+    all_results: bool,
 ) -> CallResult {
     if !Path::new(&pwfile).exists() {
         return Ok("Error: The specified htpasswd file does not exist".into());
@@ -77,22 +76,22 @@ pub fn userdel(
 
 /// Return whether an htpasswd file has a user with this password.
 ///
-/// opts
-///     Letters of options of `htpasswd`, as in `webutil.useradd`.
-///
-/// runas
-///     User that `htpasswd` runs as.
-///
 /// CLI Example:
 ///
 ///     salt '*' webutil.verify /etc/httpd/htpasswd larry maybepassword
 #[function]
 pub fn verify(
     context: &Context,
+    /// Path of the file.
     pwfile: String,
+    /// Name of the user.
     user: String,
+    /// Password of the user.
     password: String,
-    #[default] opts: String,
+    /// Letters of options of `htpasswd`, as in `webutil.useradd`.
+    #[default]
+    opts: String,
+    /// User that `htpasswd` runs as.
     runas: Option<String>,
 ) -> CallResult {
     if !Path::new(&pwfile).exists() {

@@ -21,62 +21,74 @@ pub static FUNCTIONS: Functions<Context> = registry!("xml", [get_value, set_valu
 
 /// Return the text of an element; False if there is no such element.
 ///
-/// file
-///     Path of the file.
-///
-/// element
-///     XPath expression: names, `*`, `.`, `..` and `//`, with conditions such as `[@id='3']`, `[name]`, `[name='text']`,
-///     `[2]` and `[last()]`. A name in a namespace is `{namespace}name`.
-///
 /// CLI Example:
 ///
 ///     salt '*' xml.get_value /etc/app.xml ".//port"
 #[function]
-pub fn get_value(context: &Context, file: String, element: String) -> CallResult {
+pub fn get_value(
+    context: &Context,
+    /// Path of the file.
+    file: String,
+    /// XPath expression: names, `*`, `.`, `..` and `//`, with conditions such as `[@id='3']`, `[name]`,
+    /// `[name='text']`, `[2]` and `[last()]`. A name in a namespace is `{namespace}name`.
+    element: String,
+) -> CallResult {
     let Some((document, index)) = find(context, &file, &element)? else { return Ok(false.into()) };
     Ok(document.text(index).into())
 }
 
 /// Set the text of an element, and return whether there is such an element. The rest of the file stays as it is.
 ///
-/// element
-///     XPath expression, as in `xml.get_value`.
-///
 /// CLI Example:
 ///
 ///     salt '*' xml.set_value /etc/app.xml ".//port" 8080
 #[function]
-pub fn set_value(context: &Context, file: String, element: String, value: Value) -> CallResult {
+pub fn set_value(
+    context: &Context,
+    /// Path of the file.
+    file: String,
+    /// XPath expression, as in `xml.get_value`.
+    element: String,
+    /// New value.
+    value: Value,
+) -> CallResult {
     edit(context, &file, &element, |document, index| document.with_text(index, &value.to_string()))
 }
 
 /// Return the attributes of an element; False if there is no such element.
 ///
-/// element
-///     XPath expression, as in `xml.get_value`.
-///
 /// CLI Example:
 ///
 ///     salt '*' xml.get_attribute /etc/app.xml ".//server[@id='3']"
 #[function]
-pub fn get_attribute(context: &Context, file: String, element: String) -> CallResult {
+pub fn get_attribute(
+    context: &Context,
+    /// Path of the file.
+    file: String,
+    /// XPath expression, as in `xml.get_value`.
+    element: String,
+) -> CallResult {
     let Some((document, index)) = find(context, &file, &element)? else { return Ok(false.into()) };
     Ok(document.attributes(index).map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
 }
 
 /// Set an attribute of an element, and return whether there is such an element. The rest of the file stays as it is.
 ///
-/// element
-///     XPath expression, as in `xml.get_value`.
-///
-/// key
-///     Name of the attribute; `{namespace}name` needs a prefix that the file declares.
-///
 /// CLI Example:
 ///
 ///     salt '*' xml.set_attribute /etc/app.xml ".//server[@id='3']" port 8080
 #[function]
-pub fn set_attribute(context: &Context, file: String, element: String, key: String, value: Value) -> CallResult {
+pub fn set_attribute(
+    context: &Context,
+    /// Path of the file.
+    file: String,
+    /// XPath expression, as in `xml.get_value`.
+    element: String,
+    /// Name of the attribute; `{namespace}name` needs a prefix that the file declares.
+    key: String,
+    /// New value.
+    value: Value,
+) -> CallResult {
     edit(context, &file, &element, |document, index| document.with_attribute(index, &key, &value.to_string()))
 }
 

@@ -23,7 +23,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///     salt '*' bridge.show
 ///     salt '*' bridge.show br0
 #[function]
-pub fn show(context: &Context, br: Option<String>) -> CallResult {
+pub fn show(
+    context: &Context,
+    /// Name of the bridge.
+    br: Option<String>,
+) -> CallResult {
     Ok(match br.filter(|br| !br.is_empty()) {
         Some(br) => bridge(context, &br)?.into(),
         None => bridges(context, None)?.into(),
@@ -47,7 +51,11 @@ pub fn list_(context: &Context) -> CallResult {
 ///
 ///     salt '*' bridge.interfaces br0
 #[function]
-pub fn interfaces(context: &Context, br: Option<String>) -> CallResult {
+pub fn interfaces(
+    context: &Context,
+    /// Name of the bridge.
+    br: Option<String>,
+) -> CallResult {
     let Some(br) = br.filter(|br| !br.is_empty()) else { return Ok(Value::Nil) };
     let Some(mut found) = bridge(context, &br)? else { return Ok(Value::Nil) };
     Ok(found.swap_remove("interfaces").unwrap_or_else(|| Value::List(Vec::new())))
@@ -59,7 +67,12 @@ pub fn interfaces(context: &Context, br: Option<String>) -> CallResult {
 ///
 ///     salt '*' bridge.find_interfaces eth0 eth1
 #[function]
-pub fn find_interfaces(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn find_interfaces(
+    context: &Context,
+    /// Names of interfaces.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let bridges = bridges(context, None)?;
     if bridges.is_empty() {
         return Ok(Value::Nil);
@@ -82,7 +95,11 @@ pub fn find_interfaces(context: &Context, #[rest] args: Vec<Value>) -> CallResul
 ///
 ///     salt '*' bridge.add br0
 #[function]
-pub fn add(context: &Context, br: Option<String>) -> CallResult {
+pub fn add(
+    context: &Context,
+    /// Name of the bridge.
+    br: Option<String>,
+) -> CallResult {
     change(context, &["addbr"], &[("br", br)])
 }
 
@@ -92,7 +109,11 @@ pub fn add(context: &Context, br: Option<String>) -> CallResult {
 ///
 ///     salt '*' bridge.delete br0
 #[function]
-pub fn delete(context: &Context, br: Option<String>) -> CallResult {
+pub fn delete(
+    context: &Context,
+    /// Name of the bridge.
+    br: Option<String>,
+) -> CallResult {
     change(context, &["delbr"], &[("br", br)])
 }
 
@@ -102,7 +123,13 @@ pub fn delete(context: &Context, br: Option<String>) -> CallResult {
 ///
 ///     salt '*' bridge.addif br0 eth0
 #[function]
-pub fn addif(context: &Context, br: Option<String>, iface: Option<String>) -> CallResult {
+pub fn addif(
+    context: &Context,
+    /// Name of the bridge.
+    br: Option<String>,
+    /// Name of the interface.
+    iface: Option<String>,
+) -> CallResult {
     change(context, &["addif"], &[("br", br), ("iface", iface)])
 }
 
@@ -112,17 +139,17 @@ pub fn addif(context: &Context, br: Option<String>, iface: Option<String>) -> Ca
 ///
 ///     salt '*' bridge.delif br0 eth0
 #[function]
-pub fn delif(context: &Context, br: Option<String>, iface: Option<String>) -> CallResult {
+pub fn delif(
+    context: &Context,
+    /// Name of the bridge.
+    br: Option<String>,
+    /// Name of the interface.
+    iface: Option<String>,
+) -> CallResult {
     change(context, &["delif"], &[("br", br), ("iface", iface)])
 }
 
 /// Enable or disable the spanning tree protocol of a bridge, and return the messages of `brctl`.
-///
-/// state
-///     `enable` or `disable`.
-///
-/// iface
-///     Without effect: only systems of the BSD family need it.
 ///
 /// CLI Example:
 ///
@@ -130,8 +157,12 @@ pub fn delif(context: &Context, br: Option<String>, iface: Option<String>) -> Ca
 #[function]
 pub fn stp(
     context: &Context,
+    /// Name of the bridge.
     br: Option<String>,
-    #[default("disable".into())] state: String,
+    /// `enable` or `disable`.
+    #[default("disable".into())]
+    state: String,
+    /// Without effect: only systems of the BSD family need it.
     iface: Option<String>,
 ) -> CallResult {
     _ = iface;

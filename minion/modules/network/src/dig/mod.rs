@@ -46,7 +46,11 @@ const SPF_LOOKUPS: usize = 10;
 ///     salt ns1 dig.check_ip 127.0.0.1
 ///     salt ns1 dig.check_ip 2001:db8::/32
 #[function]
-pub fn check_ip(_context: &Context, addr: Value) -> CallResult {
+pub fn check_ip(
+    _context: &Context,
+    /// Text to check.
+    addr: Value,
+) -> CallResult {
     Ok(addr.as_str().is_some_and(is_address).into())
 }
 
@@ -57,7 +61,13 @@ pub fn check_ip(_context: &Context, addr: Value) -> CallResult {
 ///     salt ns1 dig.A www.example.com
 #[function]
 #[allow(non_snake_case)]
-pub fn A(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn A(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     Ok(addresses(context, &host, "A", nameserver.as_deref())?.into())
 }
 
@@ -68,7 +78,13 @@ pub fn A(context: &Context, host: String, nameserver: Option<String>) -> CallRes
 ///     salt ns1 dig.PTR 192.0.2.1
 #[function]
 #[allow(non_snake_case)]
-pub fn PTR(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn PTR(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     Ok(query(context, &host, REVERSE, nameserver.as_deref())?.into())
 }
 
@@ -79,7 +95,13 @@ pub fn PTR(context: &Context, host: String, nameserver: Option<String>) -> CallR
 ///     salt ns1 dig.AAAA www.example.com
 #[function]
 #[allow(non_snake_case)]
-pub fn AAAA(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn AAAA(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     Ok(addresses(context, &host, "AAAA", nameserver.as_deref())?.into())
 }
 
@@ -90,7 +112,13 @@ pub fn AAAA(context: &Context, host: String, nameserver: Option<String>) -> Call
 ///     salt ns1 dig.CNAME mail.example.com
 #[function]
 #[allow(non_snake_case)]
-pub fn CNAME(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn CNAME(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     Ok(query(context, &host, "CNAME", nameserver.as_deref())?.join("\n").into())
 }
 
@@ -102,7 +130,16 @@ pub fn CNAME(context: &Context, host: String, nameserver: Option<String>) -> Cal
 ///     salt ns1 dig.NS example.com resolve=False
 #[function]
 #[allow(non_snake_case)]
-pub fn NS(context: &Context, domain: String, #[default(true)] resolve: bool, nameserver: Option<String>) -> CallResult {
+pub fn NS(
+    context: &Context,
+    /// Domain.
+    domain: String,
+    /// Whether the names in the answer are resolved to addresses.
+    #[default(true)]
+    resolve: bool,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     let names = query(context, &domain, "NS", nameserver.as_deref())?;
     if !resolve {
         return Ok(names.into());
@@ -116,9 +153,6 @@ pub fn NS(context: &Context, domain: String, #[default(true)] resolve: bool, nam
 
 /// Return the addresses and networks that the SPF record of a domain permits, with those of included domains.
 ///
-/// record
-///     Type of the record: `SPF`, or else `TXT`, or `TXT` alone.
-///
 /// CLI Example:
 ///
 ///     salt ns1 dig.SPF example.com
@@ -126,8 +160,12 @@ pub fn NS(context: &Context, domain: String, #[default(true)] resolve: bool, nam
 #[allow(non_snake_case)]
 pub fn SPF(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default("SPF".into())] record: String,
+    /// Type of the record: `SPF`, or else `TXT`, or `TXT` alone.
+    #[default("SPF".into())]
+    record: String,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     let mut spf = Spf { context, server: nameserver.as_deref(), seen: Vec::new(), found: Vec::new() };
@@ -144,8 +182,12 @@ pub fn SPF(
 #[allow(non_snake_case)]
 pub fn MX(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default(false)] resolve: bool,
+    /// Whether the names in the answer are resolved to addresses.
+    #[default(false)]
+    resolve: bool,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     let mut found: Vec<Value> = Vec::new();
@@ -170,7 +212,13 @@ pub fn MX(
 ///     salt ns1 dig.TXT example.com
 #[function]
 #[allow(non_snake_case)]
-pub fn TXT(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn TXT(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     Ok(query(context, &host, "TXT", nameserver.as_deref())?.into())
 }
 
@@ -180,7 +228,13 @@ pub fn TXT(context: &Context, host: String, nameserver: Option<String>) -> CallR
 ///
 ///     salt ns1 dig.a www.example.com
 #[function(name = "a")]
-pub fn lower_a(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn lower_a(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     A(context, host, nameserver)
 }
 
@@ -190,7 +244,13 @@ pub fn lower_a(context: &Context, host: String, nameserver: Option<String>) -> C
 ///
 ///     salt ns1 dig.ptr 192.0.2.1
 #[function(name = "ptr")]
-pub fn lower_ptr(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn lower_ptr(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     PTR(context, host, nameserver)
 }
 
@@ -200,7 +260,13 @@ pub fn lower_ptr(context: &Context, host: String, nameserver: Option<String>) ->
 ///
 ///     salt ns1 dig.aaaa www.example.com
 #[function(name = "aaaa")]
-pub fn lower_aaaa(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn lower_aaaa(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     AAAA(context, host, nameserver)
 }
 
@@ -210,7 +276,13 @@ pub fn lower_aaaa(context: &Context, host: String, nameserver: Option<String>) -
 ///
 ///     salt ns1 dig.cname mail.example.com
 #[function(name = "cname")]
-pub fn lower_cname(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn lower_cname(
+    context: &Context,
+    /// Host name, or address.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     CNAME(context, host, nameserver)
 }
 
@@ -222,8 +294,12 @@ pub fn lower_cname(context: &Context, host: String, nameserver: Option<String>) 
 #[function(name = "ns")]
 pub fn lower_ns(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default(true)] resolve: bool,
+    /// Whether the names in the answer are resolved to addresses.
+    #[default(true)]
+    resolve: bool,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     NS(context, domain, resolve, nameserver)
@@ -237,8 +313,12 @@ pub fn lower_ns(
 #[function(name = "spf")]
 pub fn lower_spf(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default("SPF".into())] record: String,
+    /// Type of the record: `SPF` or `TXT`.
+    #[default("SPF".into())]
+    record: String,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     SPF(context, domain, record, nameserver)
@@ -252,8 +332,12 @@ pub fn lower_spf(
 #[function(name = "mx")]
 pub fn lower_mx(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default(false)] resolve: bool,
+    /// Whether the names in the answer are resolved to addresses.
+    #[default(false)]
+    resolve: bool,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     MX(context, domain, resolve, nameserver)

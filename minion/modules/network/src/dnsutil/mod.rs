@@ -31,7 +31,10 @@ const NO_DIG: &str = "This function requires dig, which is not currently availab
 #[function]
 pub fn parse_hosts(
     _context: &Context,
-    #[default("/etc/hosts".into())] hostsfile: String,
+    /// Path of the file.
+    #[default("/etc/hosts".into())]
+    hostsfile: String,
+    /// Content of a hosts file, instead of `hostsfile`.
     hosts: Option<String>,
 ) -> CallResult {
     let text = hosts.filter(|text| !text.is_empty()).or_else(|| files::read_to_string(Path::new(&hostsfile)).ok());
@@ -46,8 +49,12 @@ pub fn parse_hosts(
 #[function]
 pub fn hosts_append(
     _context: &Context,
-    #[default("/etc/hosts".into())] hostsfile: String,
+    /// Path of the file.
+    #[default("/etc/hosts".into())]
+    hostsfile: String,
+    /// Address.
     ip_addr: String,
+    /// Host names, with commas or spaces.
     entries: String,
 ) -> CallResult {
     let path = Path::new(&hostsfile);
@@ -72,7 +79,10 @@ pub fn hosts_append(
 #[function]
 pub fn hosts_remove(
     _context: &Context,
-    #[default("/etc/hosts".into())] hostsfile: String,
+    /// Path of the file.
+    #[default("/etc/hosts".into())]
+    hostsfile: String,
+    /// Host names, with commas or spaces.
     entries: String,
 ) -> CallResult {
     let path = Path::new(&hostsfile);
@@ -89,7 +99,13 @@ pub fn hosts_remove(
 ///
 ///     salt ns1 dnsutil.parse_zone /var/lib/named/example.com.zone
 #[function]
-pub fn parse_zone(_context: &Context, zonefile: Option<String>, zone: Option<String>) -> CallResult {
+pub fn parse_zone(
+    _context: &Context,
+    /// Path of the zone file.
+    zonefile: Option<String>,
+    /// Name of the zone, or with `zonefile` unset the content of a zone file.
+    zone: Option<String>,
+) -> CallResult {
     let text = zonefile.and_then(|path| files::read_to_string(Path::new(&path)).ok()).or(zone);
     match text.filter(|text| !text.is_empty()) {
         Some(text) => Ok(zone::parse(&text)?.into()),
@@ -103,7 +119,11 @@ pub fn parse_zone(_context: &Context, zonefile: Option<String>, zone: Option<Str
 ///
 ///     salt ns1 dnsutil.check_ip 127.0.0.1
 #[function]
-pub fn check_ip(_context: &Context, ip_addr: String) -> CallResult {
+pub fn check_ip(
+    _context: &Context,
+    /// Address.
+    ip_addr: String,
+) -> CallResult {
     Ok(ip_addr.parse::<IpAddr>().is_ok().into())
 }
 
@@ -114,7 +134,13 @@ pub fn check_ip(_context: &Context, ip_addr: String) -> CallResult {
 ///     salt ns1 dnsutil.A www.google.com
 #[function]
 #[allow(non_snake_case)]
-pub fn A(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn A(
+    context: &Context,
+    /// Host name.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     addresses(context, &host, "A", nameserver.as_deref())
 }
 
@@ -125,7 +151,13 @@ pub fn A(context: &Context, host: String, nameserver: Option<String>) -> CallRes
 ///     salt ns1 dnsutil.AAAA www.google.com
 #[function]
 #[allow(non_snake_case)]
-pub fn AAAA(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
+pub fn AAAA(
+    context: &Context,
+    /// Host name.
+    host: String,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     addresses(context, &host, "AAAA", nameserver.as_deref())
 }
 
@@ -136,7 +168,16 @@ pub fn AAAA(context: &Context, host: String, nameserver: Option<String>) -> Call
 ///     salt ns1 dnsutil.NS google.com
 #[function]
 #[allow(non_snake_case)]
-pub fn NS(context: &Context, domain: String, #[default(true)] resolve: bool, nameserver: Option<String>) -> CallResult {
+pub fn NS(
+    context: &Context,
+    /// Domain.
+    domain: String,
+    /// Whether the names in the answer are resolved to addresses.
+    #[default(true)]
+    resolve: bool,
+    /// Server to ask, instead of those of the host.
+    nameserver: Option<String>,
+) -> CallResult {
     let Some(lines) = dig(context, &domain, "NS", nameserver.as_deref())? else { return Ok(NO_DIG.into()) };
     if !resolve {
         return Ok(lines.into());
@@ -157,8 +198,12 @@ pub fn NS(context: &Context, domain: String, #[default(true)] resolve: bool, nam
 #[allow(non_snake_case)]
 pub fn SPF(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default("SPF".into())] record: String,
+    /// Type of the record: `SPF` or `TXT`.
+    #[default("SPF".into())]
+    record: String,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     let (mut found, mut open, mut seen) = (Vec::new(), vec![domain], Vec::new());
@@ -198,8 +243,12 @@ pub fn SPF(
 #[allow(non_snake_case)]
 pub fn MX(
     context: &Context,
+    /// Domain.
     domain: String,
-    #[default(false)] resolve: bool,
+    /// Whether the names in the answer are resolved to addresses.
+    #[default(false)]
+    resolve: bool,
+    /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
     let Some(lines) = dig(context, &domain, "MX", nameserver.as_deref())? else { return Ok(NO_DIG.into()) };
@@ -222,7 +271,15 @@ pub fn MX(
 ///
 ///     salt ns1 dnsutil.serial example.com
 #[function]
-pub fn serial(context: &Context, #[default] zone: String, #[default(false)] update: bool) -> CallResult {
+pub fn serial(
+    context: &Context,
+    /// Name of the zone, or with `zonefile` unset the content of a zone file.
+    #[default]
+    zone: String,
+    /// Whether the serial number is increased and stored.
+    #[default(false)]
+    update: bool,
+) -> CallResult {
     let key = if zone.is_empty() { "dnsserial".to_owned() } else { format!("dnsserial_{zone}") };
     let stored = context.call("grains.get", Args::positional([key.as_str().into()]))?.to_string();
     let today = now().strftime("%Y%m%d01").to_string();

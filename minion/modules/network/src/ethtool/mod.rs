@@ -73,7 +73,11 @@ fn number(word: &str) -> Value {
 ///
 ///     salt '*' ethtool.show_ring eth0
 #[function]
-pub fn show_ring(context: &Context, devname: String) -> CallResult {
+pub fn show_ring(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+) -> CallResult {
     Ok(query(context, "-g", &devname, "Not supported")?.map_or_else(|word| word, |text| rings(&text).into()))
 }
 
@@ -99,7 +103,11 @@ fn rings(text: &str) -> Map {
 ///
 ///     salt '*' ethtool.show_coalesce eth0
 #[function]
-pub fn show_coalesce(context: &Context, devname: String) -> CallResult {
+pub fn show_coalesce(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+) -> CallResult {
     Ok(query(context, "-c", &devname, "Not supported")?.map_or_else(|word| word, |text| coalescing(&text).into()))
 }
 
@@ -124,7 +132,11 @@ fn coalescing(text: &str) -> Map {
 ///
 ///     salt '*' ethtool.show_driver eth0
 #[function]
-pub fn show_driver(context: &Context, devname: String) -> CallResult {
+pub fn show_driver(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+) -> CallResult {
     let text = match query(context, "-i", &devname, "Not implemented")? {
         Ok(text) => text,
         Err(word) => return Ok(word),
@@ -139,7 +151,12 @@ pub fn show_driver(context: &Context, devname: String) -> CallResult {
 ///
 ///     salt '*' ethtool.set_ring eth0 rx=512 tx=512
 #[function]
-pub fn set_ring(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_ring(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let current = match show_ring(context, devname.clone())? {
         Value::Map(current) => current,
         word => return Ok(word),
@@ -157,7 +174,12 @@ pub fn set_ring(context: &Context, devname: String, #[keywords] kwargs: Map) -> 
 ///
 ///     salt '*' ethtool.set_coalesce eth0 adaptive_rx=on rx_usecs=30
 #[function]
-pub fn set_coalesce(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_coalesce(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let current = match show_coalesce(context, devname.clone())? {
         Value::Map(current) => current,
         word => return Ok(word),
@@ -204,7 +226,11 @@ fn switch(value: &Value) -> String {
 ///
 ///     salt '*' ethtool.show_offload eth0
 #[function]
-pub fn show_offload(context: &Context, devname: String) -> CallResult {
+pub fn show_offload(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+) -> CallResult {
     let text = ethtool(context, "-k", &devname, &[])?.unwrap_or_default();
     let names =
         ["scatter_gather", "tcp_segmentation_offload", "udp_fragmentation_offload", "generic_segmentation_offload"];
@@ -222,7 +248,12 @@ pub fn show_offload(context: &Context, devname: String) -> CallResult {
 ///
 ///     salt '*' ethtool.set_offload eth0 tcp_segmentation_offload=on
 #[function]
-pub fn set_offload(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_offload(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     if let Some(value) = kwargs.get(&Value::from("tcp_segmentation_offload")) {
         let value = if switch(value) == "on" { "on" } else { "off" };
         if ethtool(context, "-K", &devname, &["tso".to_owned(), value.to_owned()])?.is_err() {
@@ -238,7 +269,11 @@ pub fn set_offload(context: &Context, devname: String, #[keywords] kwargs: Map) 
 ///
 ///     salt '*' ethtool.show_pause eth0
 #[function]
-pub fn show_pause(context: &Context, devname: String) -> CallResult {
+pub fn show_pause(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+) -> CallResult {
     let text = ethtool(context, "-a", &devname, &[])?.map_err(CallError::execution)?;
     Ok(pairs(&text).skip(1).map(|(name, value)| (name.into(), (value == "on").into())).collect::<Map>().into())
 }
@@ -249,7 +284,12 @@ pub fn show_pause(context: &Context, devname: String) -> CallResult {
 ///
 ///     salt '*' ethtool.set_pause eth0 autoneg=off rx=off tx=off
 #[function]
-pub fn set_pause(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_pause(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     set(context, "-A", &devname, &["autoneg", "rx", "tx"], &kwargs)
 }
 
@@ -259,7 +299,11 @@ pub fn set_pause(context: &Context, devname: String, #[keywords] kwargs: Map) ->
 ///
 ///     salt '*' ethtool.show_features eth0
 #[function]
-pub fn show_features(context: &Context, devname: String) -> CallResult {
+pub fn show_features(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+) -> CallResult {
     let text = ethtool(context, "-k", &devname, &[])?.map_err(CallError::execution)?;
     let feature = |(name, value): (&str, &str)| {
         let on = value.split(' ').next() == Some("on");
@@ -275,7 +319,12 @@ pub fn show_features(context: &Context, devname: String) -> CallResult {
 ///
 ///     salt '*' ethtool.set_feature eth0 sg=off
 #[function]
-pub fn set_feature(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_feature(
+    context: &Context,
+    /// Name of the interface.
+    devname: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     set(context, "-K", &devname, &FEATURES, &kwargs)
 }
 

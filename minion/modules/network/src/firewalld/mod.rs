@@ -67,7 +67,11 @@ pub fn default_zone(context: &Context) -> CallResult {
 ///
 ///     salt '*' firewalld.set_default_zone damian
 #[function]
-pub fn set_default_zone(context: &Context, zone: String) -> CallResult {
+pub fn set_default_zone(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: String,
+) -> CallResult {
     Command::new(&format!("--set-default-zone={zone}"), None, false).run(context)
 }
 
@@ -77,7 +81,12 @@ pub fn set_default_zone(context: &Context, zone: String) -> CallResult {
 ///
 ///     salt '*' firewalld.list_zones
 #[function]
-pub fn list_zones(context: &Context, #[default(true)] permanent: bool) -> CallResult {
+pub fn list_zones(
+    context: &Context,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Ok(settings(&Command::new("--list-all-zones", None, permanent).output(context)?).into())
 }
 
@@ -87,7 +96,12 @@ pub fn list_zones(context: &Context, #[default(true)] permanent: bool) -> CallRe
 ///
 ///     salt '*' firewalld.get_zones
 #[function]
-pub fn get_zones(context: &Context, #[default(true)] permanent: bool) -> CallResult {
+pub fn get_zones(
+    context: &Context,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Command::new("--get-zones", None, permanent).words(context)
 }
 
@@ -97,7 +111,12 @@ pub fn get_zones(context: &Context, #[default(true)] permanent: bool) -> CallRes
 ///
 ///     salt '*' firewalld.get_icmp_types
 #[function]
-pub fn get_icmp_types(context: &Context, #[default(true)] permanent: bool) -> CallResult {
+pub fn get_icmp_types(
+    context: &Context,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Command::new("--get-icmptypes", None, permanent).words(context)
 }
 
@@ -108,7 +127,14 @@ pub fn get_icmp_types(context: &Context, #[default(true)] permanent: bool) -> Ca
 ///     salt '*' firewalld.list_all
 ///     salt '*' firewalld.list_all my_zone
 #[function]
-pub fn list_all(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
+pub fn list_all(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: Option<String>,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Ok(settings(&Command::new("--list-all", zone.as_deref(), permanent).output(context)?).into())
 }
 

@@ -31,7 +31,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' firewalld.get_services
 #[function]
-pub fn get_services(context: &Context, #[default(true)] permanent: bool) -> CallResult {
+pub fn get_services(
+    context: &Context,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Command::new("--get-services", None, permanent).words(context)
 }
 
@@ -41,7 +46,14 @@ pub fn get_services(context: &Context, #[default(true)] permanent: bool) -> Call
 ///
 ///     salt '*' firewalld.list_services my_zone
 #[function]
-pub fn list_services(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
+pub fn list_services(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: Option<String>,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Command::new("--list-services", zone.as_deref(), permanent).words(context)
 }
 
@@ -53,9 +65,13 @@ pub fn list_services(context: &Context, zone: Option<String>, #[default(true)] p
 #[function]
 pub fn add_service(
     context: &Context,
+    /// Name of the service.
     service: String,
+    /// Name of the zone; the default zone by default.
     zone: Option<String>,
-    #[default(true)] permanent: bool,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
 ) -> CallResult {
     Command::new(&format!("--add-service={service}"), zone.as_deref(), permanent).run(context)
 }
@@ -68,9 +84,13 @@ pub fn add_service(
 #[function]
 pub fn remove_service(
     context: &Context,
+    /// Name of the service.
     service: String,
+    /// Name of the zone; the default zone by default.
     zone: Option<String>,
-    #[default(true)] permanent: bool,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
 ) -> CallResult {
     Command::new(&format!("--remove-service={service}"), zone.as_deref(), permanent).run(context)
 }
@@ -81,7 +101,14 @@ pub fn remove_service(
 ///
 ///     salt '*' firewalld.new_service my_service
 #[function]
-pub fn new_service(context: &Context, name: String, #[default(true)] restart: bool) -> CallResult {
+pub fn new_service(
+    context: &Context,
+    /// Name of the service.
+    name: String,
+    /// Whether firewalld is reloaded afterwards.
+    #[default(true)]
+    restart: bool,
+) -> CallResult {
     change_permanent(context, &format!("--new-service={name}"), restart)
 }
 
@@ -91,7 +118,14 @@ pub fn new_service(context: &Context, name: String, #[default(true)] restart: bo
 ///
 ///     salt '*' firewalld.delete_service my_service
 #[function]
-pub fn delete_service(context: &Context, name: String, #[default(true)] restart: bool) -> CallResult {
+pub fn delete_service(
+    context: &Context,
+    /// Name of the service.
+    name: String,
+    /// Whether firewalld is reloaded afterwards.
+    #[default(true)]
+    restart: bool,
+) -> CallResult {
     change_permanent(context, &format!("--delete-service={name}"), restart)
 }
 
@@ -101,7 +135,11 @@ pub fn delete_service(context: &Context, name: String, #[default(true)] restart:
 ///
 ///     salt '*' firewalld.get_service_ports zone
 #[function]
-pub fn get_service_ports(context: &Context, service: String) -> CallResult {
+pub fn get_service_ports(
+    context: &Context,
+    /// Name of the service.
+    service: String,
+) -> CallResult {
     of_service(&service, "--get-ports").words(context)
 }
 
@@ -111,7 +149,13 @@ pub fn get_service_ports(context: &Context, service: String) -> CallResult {
 ///
 ///     salt '*' firewalld.add_service_port zone 80
 #[function]
-pub fn add_service_port(context: &Context, service: String, port: String) -> CallResult {
+pub fn add_service_port(
+    context: &Context,
+    /// Name of the service.
+    service: String,
+    /// Port, or range of ports, such as `8080/tcp`.
+    port: String,
+) -> CallResult {
     require_service(context, &service)?;
     of_service(&service, &format!("--add-port={port}")).run(context)
 }
@@ -122,7 +166,13 @@ pub fn add_service_port(context: &Context, service: String, port: String) -> Cal
 ///
 ///     salt '*' firewalld.remove_service_port zone 80
 #[function]
-pub fn remove_service_port(context: &Context, service: String, port: String) -> CallResult {
+pub fn remove_service_port(
+    context: &Context,
+    /// Name of the service.
+    service: String,
+    /// Port, or range of ports, such as `8080/tcp`.
+    port: String,
+) -> CallResult {
     require_service(context, &service)?;
     of_service(&service, &format!("--remove-port={port}")).run(context)
 }
@@ -133,7 +183,11 @@ pub fn remove_service_port(context: &Context, service: String, port: String) -> 
 ///
 ///     salt '*' firewalld.get_service_protocols zone
 #[function]
-pub fn get_service_protocols(context: &Context, service: String) -> CallResult {
+pub fn get_service_protocols(
+    context: &Context,
+    /// Name of the service.
+    service: String,
+) -> CallResult {
     of_service(&service, "--get-protocols").words(context)
 }
 
@@ -143,7 +197,13 @@ pub fn get_service_protocols(context: &Context, service: String) -> CallResult {
 ///
 ///     salt '*' firewalld.add_service_protocol zone ssh
 #[function]
-pub fn add_service_protocol(context: &Context, service: String, protocol: String) -> CallResult {
+pub fn add_service_protocol(
+    context: &Context,
+    /// Name of the service.
+    service: String,
+    /// Protocol, such as `gre`.
+    protocol: String,
+) -> CallResult {
     of_service(&service, &format!("--add-protocol={protocol}")).run(context)
 }
 
@@ -153,7 +213,13 @@ pub fn add_service_protocol(context: &Context, service: String, protocol: String
 ///
 ///     salt '*' firewalld.remove_service_protocol zone ssh
 #[function]
-pub fn remove_service_protocol(context: &Context, service: String, protocol: String) -> CallResult {
+pub fn remove_service_protocol(
+    context: &Context,
+    /// Name of the service.
+    service: String,
+    /// Protocol, such as `gre`.
+    protocol: String,
+) -> CallResult {
     of_service(&service, &format!("--remove-protocol={protocol}")).run(context)
 }
 

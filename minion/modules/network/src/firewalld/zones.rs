@@ -42,7 +42,14 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' firewalld.new_zone my_zone
 #[function]
-pub fn new_zone(context: &Context, zone: String, #[default(true)] restart: bool) -> CallResult {
+pub fn new_zone(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: String,
+    /// Whether firewalld is reloaded afterwards.
+    #[default(true)]
+    restart: bool,
+) -> CallResult {
     managed(context, "new", &zone, restart)
 }
 
@@ -52,7 +59,14 @@ pub fn new_zone(context: &Context, zone: String, #[default(true)] restart: bool)
 ///
 ///     salt '*' firewalld.delete_zone my_zone
 #[function]
-pub fn delete_zone(context: &Context, zone: String, #[default(true)] restart: bool) -> CallResult {
+pub fn delete_zone(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: String,
+    /// Whether firewalld is reloaded afterwards.
+    #[default(true)]
+    restart: bool,
+) -> CallResult {
     managed(context, "delete", &zone, restart)
 }
 
@@ -62,7 +76,14 @@ pub fn delete_zone(context: &Context, zone: String, #[default(true)] restart: bo
 ///
 ///     salt '*' firewalld.get_masquerade zone
 #[function]
-pub fn get_masquerade(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
+pub fn get_masquerade(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: Option<String>,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Ok(masquerades(context, zone.as_deref(), permanent)?.into())
 }
 
@@ -72,7 +93,14 @@ pub fn get_masquerade(context: &Context, zone: Option<String>, #[default(true)] 
 ///
 ///     salt '*' firewalld.add_masquerade dmz
 #[function]
-pub fn add_masquerade(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
+pub fn add_masquerade(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: Option<String>,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Command::new("--add-masquerade", zone.as_deref(), permanent).run(context)
 }
 
@@ -82,7 +110,14 @@ pub fn add_masquerade(context: &Context, zone: Option<String>, #[default(true)] 
 ///
 ///     salt '*' firewalld.remove_masquerade dmz
 #[function]
-pub fn remove_masquerade(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
+pub fn remove_masquerade(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: Option<String>,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     Command::new("--remove-masquerade", zone.as_deref(), permanent).run(context)
 }
 
@@ -94,10 +129,16 @@ pub fn remove_masquerade(context: &Context, zone: Option<String>, #[default(true
 #[function]
 pub fn add_port(
     context: &Context,
+    /// Name of the zone; the default zone by default.
     zone: String,
+    /// Port, or range of ports, such as `8080/tcp`.
     port: String,
-    #[default(true)] permanent: bool,
-    #[default(false)] force_masquerade: bool,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+    /// Whether masquerading is enabled if the zone does not have it.
+    #[default(false)]
+    force_masquerade: bool,
 ) -> CallResult {
     if force_masquerade {
         masquerade(context, &zone)?;
@@ -141,7 +182,9 @@ impl ForwardArgs {
 pub fn add_port_fwd(
     context: &Context,
     #[args] forward: ForwardArgs,
-    #[default(false)] force_masquerade: bool,
+    /// Whether masquerading is enabled if the zone does not have it.
+    #[default(false)]
+    force_masquerade: bool,
 ) -> CallResult {
     if force_masquerade {
         masquerade(context, &forward.zone)?;
@@ -165,7 +208,14 @@ pub fn remove_port_fwd(context: &Context, #[args] forward: ForwardArgs) -> CallR
 ///
 ///     salt '*' firewalld.list_port_fwd public
 #[function]
-pub fn list_port_fwd(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+pub fn list_port_fwd(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: String,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     let output = Command::new("--list-forward-ports", Some(&zone), permanent).output(context)?;
     Ok(output.lines().filter_map(forwarded).collect())
 }
@@ -176,7 +226,16 @@ pub fn list_port_fwd(context: &Context, zone: String, #[default(true)] permanent
 ///
 ///     salt '*' firewalld.block_icmp zone echo-reply
 #[function]
-pub fn block_icmp(context: &Context, zone: String, icmp: String, #[default(true)] permanent: bool) -> CallResult {
+pub fn block_icmp(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: String,
+    /// Type of ICMP messages, such as `echo-reply`.
+    icmp: String,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     set_icmp_block(context, &zone, &icmp, permanent, "add")
 }
 
@@ -186,7 +245,16 @@ pub fn block_icmp(context: &Context, zone: String, icmp: String, #[default(true)
 ///
 ///     salt '*' firewalld.allow_icmp zone echo-reply
 #[function]
-pub fn allow_icmp(context: &Context, zone: String, icmp: String, #[default(true)] permanent: bool) -> CallResult {
+pub fn allow_icmp(
+    context: &Context,
+    /// Name of the zone; the default zone by default.
+    zone: String,
+    /// Type of ICMP messages, such as `echo-reply`.
+    icmp: String,
+    /// Whether the change is permanent; otherwise it lasts until the next reload.
+    #[default(true)]
+    permanent: bool,
+) -> CallResult {
     set_icmp_block(context, &zone, &icmp, permanent, "remove")
 }
 
@@ -196,7 +264,14 @@ macro_rules! queries {
         $(
             $(#[$doc])*
             #[function]
-            pub fn $name(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+            pub fn $name(
+                context: &Context,
+                /// Name of the zone.
+                zone: String,
+                /// Whether the permanent configuration is read.
+                #[default(true)]
+                permanent: bool,
+            ) -> CallResult {
                 Command::new($option, Some(&zone), permanent).$read(context)
             }
         )*
@@ -211,9 +286,13 @@ macro_rules! changes {
             #[function]
             pub fn $name(
                 context: &Context,
+                /// Name of the zone.
                 zone: String,
+                /// What is added or removed.
                 $item: String,
-                #[default(true)] permanent: bool,
+                /// Whether the change is permanent; otherwise it lasts until the next reload.
+                #[default(true)]
+                permanent: bool,
             ) -> CallResult {
                 Command::new(&format!("{}={}", $option, $item), Some(&zone), permanent).run(context)
             }

@@ -22,7 +22,11 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 ///
 ///     salt '*' ip.get_interface eth0
 #[function]
-pub fn get_interface(context: &Context, iface: String) -> CallResult {
+pub fn get_interface(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     ifupdown(context)?;
     host().interface(interface(&iface)?)
 }
@@ -30,26 +34,22 @@ pub fn get_interface(context: &Context, iface: String) -> CallResult {
 /// Write a network interface to `/etc/network/interfaces`, and return its lines. Packages that its type needs are
 /// installed.
 ///
-/// iface_type
-///     `eth`, `bond`, `bridge`, `slave`, `vlan`, `pppoe` or `source`.
-///
-/// enabled
-///     Whether the interface is started at boot.
-///
-/// settings
-///     Options of the interface, such as `proto`, `ipaddr`, `netmask` and `gateway`; `ipv6` before the name makes one of
-///     IPv6. `filename` names a file below `/etc/network/interfaces.d`. With `test=True` nothing is written.
-///
 /// CLI Example:
 ///
 ///     salt '*' ip.build_interface eth0 eth True proto=static ipaddr=10.0.0.2 netmask=24 gateway=10.0.0.1
 #[function]
 pub fn build_interface(
     context: &Context,
+    /// Name of the interface.
     iface: String,
+    /// `eth`, `bond`, `bridge`, `slave`, `vlan`, `pppoe` or `source`.
     iface_type: String,
+    /// Whether the interface is started at boot.
     enabled: Value,
-    #[keywords] settings: Map,
+    /// Options of the interface, such as `proto`, `ipaddr`, `netmask` and `gateway`; `ipv6` before the name makes one
+    /// of IPv6. `filename` names a file below `/etc/network/interfaces.d`. With `test=True` nothing is written.
+    #[keywords]
+    settings: Map,
 ) -> CallResult {
     ifupdown(context)?;
     let (iface, kind) = (interface(&iface)?, iface_type.to_lowercase());
@@ -85,14 +85,18 @@ pub fn build_interface(
 /// Write the options of a bond to `/etc/modprobe.d`, load the module `bonding` of the kernel, install `ifenslave`, and
 /// return the lines.
 ///
-/// settings
-///     `mode` and its options, such as `miimon`. With `test=True` nothing is changed.
-///
 /// CLI Example:
 ///
 ///     salt '*' ip.build_bond bond0 mode=balance-alb
 #[function]
-pub fn build_bond(context: &Context, iface: String, #[keywords] settings: Map) -> CallResult {
+pub fn build_bond(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+    /// `mode` and its options, such as `miimon`. With `test=True` nothing is changed.
+    #[keywords]
+    settings: Map,
+) -> CallResult {
     ifupdown(context)?;
     let iface = interface(&iface)?;
     let omits_use_carrier = ubuntu(context).is_some_and(|release| release >= 16);
@@ -126,15 +130,17 @@ pub fn get_network_settings(context: &Context) -> CallResult {
 
 /// Change the global network settings, and return them.
 ///
-/// settings
-///     `enabled`: whether interfaces are configured at boot; `hostname`, whose domain becomes that of
-///     `/etc/resolv.conf`; `search`: domains to search. With `test=True` nothing is written.
-///
 /// CLI Example:
 ///
 ///     salt '*' ip.build_network_settings enabled=True hostname=web1.example.com
 #[function]
-pub fn build_network_settings(context: &Context, #[keywords] settings: Map) -> CallResult {
+pub fn build_network_settings(
+    context: &Context,
+    /// `enabled`: whether interfaces are configured at boot; `hostname`, whose domain becomes that of
+    /// `/etc/resolv.conf`; `search`: domains to search. With `test=True` nothing is written.
+    #[keywords]
+    settings: Map,
+) -> CallResult {
     ifupdown(context)?;
     let files = host();
     let old = files.global()?;
@@ -161,15 +167,17 @@ pub fn build_network_settings(context: &Context, #[keywords] settings: Map) -> C
 
 /// Apply the global network settings: stop and start the network. Connections of this host are interrupted.
 ///
-/// settings
-///     With `apply_hostname=True` and `hostname` the host gets that name. With `require_reboot=True` the network is not
-///     restarted.
-///
 /// CLI Example:
 ///
 ///     salt '*' ip.apply_network_settings
 #[function]
-pub fn apply_network_settings(context: &Context, #[keywords] settings: Map) -> CallResult {
+pub fn apply_network_settings(
+    context: &Context,
+    /// With `apply_hostname=True` and `hostname` the host gets that name. With `require_reboot=True` the network is not
+    /// restarted.
+    #[keywords]
+    settings: Map,
+) -> CallResult {
     ifupdown(context)?;
     let is_set = |name: &str| settings.get(name).and_then(switch) == Some(true);
     if is_test(&settings) {

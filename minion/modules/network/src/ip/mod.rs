@@ -57,7 +57,13 @@ const MAX_NAME_LENGTH: usize = 32;
 ///
 ///     salt '*' ip.up eth0 eth
 #[function]
-pub fn up(context: &Context, iface: String, iface_type: String) -> CallResult {
+pub fn up(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+    /// Type of the interface.
+    iface_type: String,
+) -> CallResult {
     switch(context, "ifup", &iface, &iface_type)
 }
 
@@ -67,7 +73,13 @@ pub fn up(context: &Context, iface: String, iface_type: String) -> CallResult {
 ///
 ///     salt '*' ip.down eth0 eth
 #[function]
-pub fn down(context: &Context, iface: String, iface_type: String) -> CallResult {
+pub fn down(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+    /// Type of the interface.
+    iface_type: String,
+) -> CallResult {
     switch(context, "ifdown", &iface, &iface_type)
 }
 
@@ -77,7 +89,11 @@ pub fn down(context: &Context, iface: String, iface_type: String) -> CallResult 
 ///
 ///     salt '*' ip.get_bond bond0
 #[function]
-pub fn get_bond(context: &Context, iface: String) -> CallResult {
+pub fn get_bond(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     debian(context)?;
     host().bond(interface(&iface)?)
 }
@@ -89,7 +105,11 @@ pub fn get_bond(context: &Context, iface: String) -> CallResult {
 ///
 ///     salt '*' ip.get_routes eth0
 #[function]
-pub fn get_routes(context: &Context, iface: String) -> CallResult {
+pub fn get_routes(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     debian(context)?;
     host().routes(interface(&iface)?)
 }
@@ -99,18 +119,20 @@ pub fn get_routes(context: &Context, iface: String) -> CallResult {
 /// routes
 ///     A list of mappings with `ipaddr`, `netmask`, `gateway`, `metric` and `name`, a comment.
 ///
-/// test
-///     Whether to return the lines without writing them.
-///
 /// CLI Example:
 ///
 ///     salt '*' ip.build_routes eth0 routes='[{ipaddr: 10.2.0.0, netmask: 16, gateway: 10.1.0.1}]'
 #[function]
 pub fn build_routes(
     context: &Context,
+    /// Name of the interface.
     iface: String,
-    #[default(false)] test: bool,
-    #[keywords] settings: Map,
+    /// Whether to return the lines without writing them.
+    #[default(false)]
+    test: bool,
+    /// Options of the interface.
+    #[keywords]
+    settings: Map,
 ) -> CallResult {
     debian(context)?;
     host().build_routes(interface(&iface)?, &settings, test)

@@ -38,18 +38,6 @@ pub fn version(context: &Context) -> CallResult {
 
 /// Create a set, and return true or the error output.
 ///
-/// set_type
-///     Type of the set, such as `hash:ip`.
-///
-/// family
-///     `ipv4` or `ipv6`.
-///
-/// comment
-///     Whether elements can have comments.
-///
-/// kwargs
-///     Options of the type: `range`, `netmask`, `markmask`, `hashsize`, `maxelem`, `size`, `timeout`, `counters`, `skbinfo`.
-///
 /// CLI Example:
 ///
 ///     salt '*' ipset.new_set custom_set list:set comment=True
@@ -57,11 +45,20 @@ pub fn version(context: &Context) -> CallResult {
 #[function]
 pub fn new_set(
     context: &Context,
+    /// Name of the set.
     name: Option<String>,
+    /// Type of the set, such as `hash:ip`.
     set_type: Option<String>,
-    #[default("ipv4".into())] family: String,
-    #[default(false.into())] comment: Value,
-    #[keywords] kwargs: Map,
+    /// `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Whether elements can have comments.
+    #[default(false.into())]
+    comment: Value,
+    /// Options of the type: `range`, `netmask`, `markmask`, `hashsize`, `maxelem`, `size`, `timeout`, `counters`,
+    /// `skbinfo`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let version = IpVersion::parse(&family)
         .ok_or_else(|| CallError::Execution(format!("family '{family}' is invalid: expected ipv4 or ipv6")))?;
@@ -87,7 +84,14 @@ pub fn new_set(
 ///
 ///     salt '*' ipset.delete_set custom_set
 #[function]
-pub fn delete_set(context: &Context, name: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn delete_set(
+    context: &Context,
+    /// Name of the set.
+    name: Option<String>,
+    /// Without effect: names are unique.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     _ = family;
     let Some(name) = given(name) else { return Ok(needed("Set").into()) };
     changed(context, &["destroy".to_owned(), word("set", &name)?])
@@ -101,9 +105,13 @@ pub fn delete_set(context: &Context, name: Option<String>, #[default("ipv4".into
 #[function]
 pub fn rename_set(
     context: &Context,
+    /// Name of the set.
     name: Option<String>,
+    /// New name of the set.
     new_set: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Without effect: names are unique.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     _ = family;
     let Some(name) = given(name) else { return Ok(needed("Set").into()) };
@@ -123,7 +131,12 @@ pub fn rename_set(
 ///
 ///     salt '*' ipset.list_sets
 #[function]
-pub fn list_sets(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn list_sets(
+    context: &Context,
+    /// Without effect: names are unique.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     _ = family;
     let output = run(context, &["list", "-t"].map(str::to_owned))?;
     if output.retcode != 0 {
@@ -140,17 +153,20 @@ pub fn list_sets(context: &Context, #[default("ipv4".into())] family: String) ->
 ///
 ///     salt '*' ipset.check_set name
 #[function]
-pub fn check_set(context: &Context, name: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn check_set(
+    context: &Context,
+    /// Name of the set.
+    name: Option<String>,
+    /// Without effect: names are unique.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     _ = family;
     let Some(name) = given(name) else { return Ok(needed("Set").into()) };
     Ok(exists(context, &name)?.into())
 }
 
 /// Add an entry to a set, and return `Success`, or a message that begins with `Error` or `Warn`.
-///
-/// kwargs
-///     Options of the entry, which it can also have after a blank: `timeout`, `packets`, `bytes`, `comment`, `skbmark`,
-///     `skbprio`, `skbqueue`, `nomatch`.
 ///
 /// CLI Example:
 ///
@@ -159,10 +175,17 @@ pub fn check_set(context: &Context, name: Option<String>, #[default("ipv4".into(
 #[function]
 pub fn add(
     context: &Context,
+    /// Name of the set.
     name: Option<String>,
+    /// Entry: an address, network, range or port, with options after a blank.
     entry: Option<String>,
-    #[default("ipv4".into())] family: String,
-    #[keywords] kwargs: Map,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Options of the entry, which it can also have after a blank: `timeout`, `packets`, `bytes`, `comment`, `skbmark`,
+    /// `skbprio`, `skbqueue`, `nomatch`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = family;
     let Some(name) = given(name) else { return Ok(needed("Set").into()) };
@@ -172,19 +195,22 @@ pub fn add(
 
 /// Delete an entry from a set, and return `Success`, or a message that begins with `Error`.
 ///
-/// family, kwargs
-///     Without effect.
-///
 /// CLI Example:
 ///
 ///     salt '*' ipset.delete name 192.168.0.3,AA:BB:CC:DD:EE:FF
 #[function]
 pub fn delete(
     context: &Context,
+    /// Name of the set.
     name: Option<String>,
+    /// Entry: an address, network, range or port, with options after a blank.
     entry: Option<String>,
-    #[default("ipv4".into())] family: String,
-    #[keywords] kwargs: Map,
+    /// Without effect.
+    #[default("ipv4".into())]
+    family: String,
+    /// Without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = (family, kwargs);
     Ok(match entry_command(context, "del", name, entry)? {
@@ -201,9 +227,14 @@ pub fn delete(
 #[function]
 pub fn check(
     context: &Context,
+    /// Name of the set.
     name: Option<String>,
-    #[default] entry: Value,
-    #[default("ipv4".into())] family: String,
+    /// Entry: an address, network, range or port, with options after a blank.
+    #[default]
+    entry: Value,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     _ = family;
     let Some(name) = given(name) else { return Ok(needed("Set").into()) };
@@ -218,19 +249,22 @@ pub fn check(
 
 /// Return whether the kernel finds an entry in a set.
 ///
-/// family, kwargs
-///     Without effect.
-///
 /// CLI Example:
 ///
 ///     salt '*' ipset.test name 192.168.0.2
 #[function(name = "test")]
 pub fn test_(
     context: &Context,
+    /// Name of the set.
     name: Option<String>,
+    /// Entry: an address, network, range or port, with options after a blank.
     entry: Option<String>,
-    #[default("ipv4".into())] family: String,
-    #[keywords] kwargs: Map,
+    /// Without effect.
+    #[default("ipv4".into())]
+    family: String,
+    /// Without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = (family, kwargs);
     Ok(match entry_command(context, "test", name, entry)? {
@@ -245,7 +279,14 @@ pub fn test_(
 ///
 ///     salt '*' ipset.flush set
 #[function]
-pub fn flush(context: &Context, name: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn flush(
+    context: &Context,
+    /// Name of the set.
+    name: Option<String>,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     _ = family;
     let mut words = vec!["flush".to_owned()];
     words.extend(given(name).map(|name| word("set", &name)).transpose()?);

@@ -46,7 +46,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' iptables.version family=ipv6
 #[function]
-pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn version(
+    context: &Context,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let report = Tables::new(context, &family)?.run("--version")?.stdout;
     Ok(report.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
 }
@@ -60,12 +65,22 @@ pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> C
 #[function]
 pub fn build_rule(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: Option<String>,
+    /// Letter of the command, such as `A`, for the full rule.
     command: Option<String>,
-    #[default("".into())] position: Value,
-    #[default(false)] full: bool,
-    #[default("ipv4".into())] family: String,
+    /// Position of the rule; 1 is the first.
+    #[default("".into())]
+    position: Value,
+    /// Whether the whole command is returned.
+    #[default(false)]
+    full: bool,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let rule = match rule::build(kwargs) {
@@ -92,8 +107,11 @@ pub fn build_rule(
 #[function]
 pub fn get_saved_rules(
     context: &Context,
+    /// Path of the file of saved rules; that of the system by default.
     conf_file: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Ok(saved(context, conf_file, &family)?.into())
 }
@@ -104,7 +122,12 @@ pub fn get_saved_rules(
 ///
 ///     salt '*' iptables.get_rules family=ipv6
 #[function]
-pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn get_rules(
+    context: &Context,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     Ok(Tables::new(context, &family)?.rules()?.into())
 }
 
@@ -116,10 +139,16 @@ pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) ->
 #[function]
 pub fn get_saved_policy(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: String,
+    /// Path of the file of saved rules; that of the system by default.
     conf_file: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Ok(policy(&saved(context, conf_file, &family)?, &table, &chain))
 }
@@ -132,9 +161,14 @@ pub fn get_saved_policy(
 #[function]
 pub fn get_policy(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: String,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Ok(policy(&Tables::new(context, &family)?.rules()?, &table, &chain))
 }
@@ -147,10 +181,16 @@ pub fn get_policy(
 #[function]
 pub fn set_policy(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: String,
+    /// `ACCEPT` or `DROP`.
     policy: String,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {policy}"))?.into())
 }
@@ -162,7 +202,14 @@ pub fn set_policy(
 ///
 ///     salt '*' iptables.save /etc/sysconfig/iptables
 #[function]
-pub fn save(context: &Context, filename: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn save(
+    context: &Context,
+    /// Path of the file; that of the system by default.
+    filename: Option<String>,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let file = file_of(context, filename, &family)?;
     let text = Tables::new(context, &family)?.saved()?;
     if let Some(directory) = Path::new(&file).parent() {
@@ -217,9 +264,14 @@ pub fn check(context: &Context, #[args] rule: RuleArgs) -> CallResult {
 #[function]
 pub fn check_chain(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: String,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let rules = Tables::new(context, &family)?.rules()?;
     Ok(rules.get(table.as_str()).is_some_and(|chains| chains.get(chain.as_str()).is_some()).into())
@@ -233,9 +285,14 @@ pub fn check_chain(
 #[function]
 pub fn new_chain(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: String,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Tables::new(context, &family)?.change(&table, &format!("-N {chain}")).map(true_or)
 }
@@ -248,9 +305,14 @@ pub fn new_chain(
 #[function]
 pub fn delete_chain(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table, such as `filter`.
+    #[default("filter".into())]
+    table: String,
+    /// Chain, such as `INPUT`.
     chain: String,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
 }

@@ -78,7 +78,12 @@ pub struct AddressArgs {
 ///     salt '*' network.ip_addrs
 ///     salt '*' network.ip_addrs eth0 cidr=10.0.0.0/8
 #[function]
-pub fn ip_addrs(_context: &Context, #[args] args: AddressArgs, r#type: Option<String>) -> CallResult {
+pub fn ip_addrs(
+    _context: &Context,
+    #[args] args: AddressArgs,
+    /// Which addresses: `public` or `private`; all by default.
+    r#type: Option<String>,
+) -> CallResult {
     addresses(IpAddr::is_ipv4, &args, r#type.as_deref())
 }
 
@@ -88,7 +93,12 @@ pub fn ip_addrs(_context: &Context, #[args] args: AddressArgs, r#type: Option<St
 ///
 ///     salt '*' network.ipaddrs
 #[function]
-pub fn ipaddrs(_context: &Context, #[args] args: AddressArgs, r#type: Option<String>) -> CallResult {
+pub fn ipaddrs(
+    _context: &Context,
+    #[args] args: AddressArgs,
+    /// Which addresses: `public` or `private`; all by default.
+    r#type: Option<String>,
+) -> CallResult {
     addresses(IpAddr::is_ipv4, &args, r#type.as_deref())
 }
 
@@ -130,7 +140,11 @@ pub fn interfaces(_context: &Context) -> CallResult {
 ///
 ///     salt '*' network.hw_addr eth0
 #[function]
-pub fn hw_addr(_context: &Context, iface: String) -> CallResult {
+pub fn hw_addr(
+    _context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     Ok(hardware(&iface))
 }
 
@@ -140,7 +154,11 @@ pub fn hw_addr(_context: &Context, iface: String) -> CallResult {
 ///
 ///     salt '*' network.hwaddr eth0
 #[function]
-pub fn hwaddr(_context: &Context, iface: String) -> CallResult {
+pub fn hwaddr(
+    _context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     Ok(hardware(&iface))
 }
 
@@ -150,7 +168,11 @@ pub fn hwaddr(_context: &Context, iface: String) -> CallResult {
 ///
 ///     salt '*' network.interface eth0
 #[function]
-pub fn interface(_context: &Context, iface: String) -> CallResult {
+pub fn interface(
+    _context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     Ok(match interfaces_of_host().remove(&iface) {
         Some(own) => own.to_map().get("inet").cloned().unwrap_or_else(|| "".into()),
         None => no_interface(&iface),
@@ -163,7 +185,11 @@ pub fn interface(_context: &Context, iface: String) -> CallResult {
 ///
 ///     salt '*' network.interface_ip eth0
 #[function]
-pub fn interface_ip(_context: &Context, iface: String) -> CallResult {
+pub fn interface_ip(
+    _context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     Ok(match interfaces_of_host().remove(&iface) {
         Some(own) => own.v4.first().map_or_else(|| "".into(), |address| address.ip.to_string().into()),
         None => no_interface(&iface),
@@ -176,7 +202,11 @@ pub fn interface_ip(_context: &Context, iface: String) -> CallResult {
 ///
 ///     salt '*' network.ifacestartswith 10.0
 #[function]
-pub fn ifacestartswith(_context: &Context, cidr: Value) -> CallResult {
+pub fn ifacestartswith(
+    _context: &Context,
+    /// Network, such as `10.0.0.0/8`.
+    cidr: Value,
+) -> CallResult {
     let begins = cidr.to_string();
     let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
     Ok(all
@@ -191,7 +221,11 @@ pub fn ifacestartswith(_context: &Context, cidr: Value) -> CallResult {
 ///
 ///     salt '*' network.iphexval 10.0.0.1
 #[function]
-pub fn iphexval(_context: &Context, ip: String) -> CallResult {
+pub fn iphexval(
+    _context: &Context,
+    /// Address.
+    ip: String,
+) -> CallResult {
     let ip: Ipv4Addr = ip.parse().map_err(|_| CallError::Execution(format!("'{ip}' is not an IPv4 address")))?;
     Ok(format!("{:08X}", u32::from(ip)).into())
 }
@@ -223,7 +257,11 @@ pub fn get_fqdn(context: &Context) -> CallResult {
 ///
 ///     salt '*' network.is_private 10.0.0.3
 #[function]
-pub fn is_private(_context: &Context, ip_addr: String) -> CallResult {
+pub fn is_private(
+    _context: &Context,
+    /// Address.
+    ip_addr: String,
+) -> CallResult {
     Ok(brine_text::network::is_private(address(&ip_addr)?).into())
 }
 
@@ -233,7 +271,11 @@ pub fn is_private(_context: &Context, ip_addr: String) -> CallResult {
 ///
 ///     salt '*' network.is_loopback 127.0.0.1
 #[function]
-pub fn is_loopback(_context: &Context, ip_addr: String) -> CallResult {
+pub fn is_loopback(
+    _context: &Context,
+    /// Address.
+    ip_addr: String,
+) -> CallResult {
     Ok(address(&ip_addr)?.is_loopback().into())
 }
 
@@ -243,7 +285,11 @@ pub fn is_loopback(_context: &Context, ip_addr: String) -> CallResult {
 ///
 ///     salt '*' network.reverse_ip 172.17.0.4
 #[function]
-pub fn reverse_ip(_context: &Context, ip_addr: String) -> CallResult {
+pub fn reverse_ip(
+    _context: &Context,
+    /// Address.
+    ip_addr: String,
+) -> CallResult {
     Ok(subnet::reverse(address(&ip_addr)?).into())
 }
 

@@ -41,9 +41,14 @@ pub fn subnets6(_context: &Context) -> CallResult {
 #[function]
 pub fn ip_networks(
     _context: &Context,
+    /// Name of the interface; all by default.
     interface: Option<String>,
-    #[default(false)] include_loopback: bool,
-    #[default(false)] verbose: bool,
+    /// Whether loopback addresses are listed.
+    #[default(false)]
+    include_loopback: bool,
+    /// Whether the networks have further fields.
+    #[default(false)]
+    verbose: bool,
 ) -> CallResult {
     Ok(describe_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
 }
@@ -56,9 +61,14 @@ pub fn ip_networks(
 #[function]
 pub fn ip_networks6(
     _context: &Context,
+    /// Name of the interface; all by default.
     interface: Option<String>,
-    #[default(false)] include_loopback: bool,
-    #[default(false)] verbose: bool,
+    /// Whether loopback addresses are listed.
+    #[default(false)]
+    include_loopback: bool,
+    /// Whether the networks have further fields.
+    #[default(false)]
+    verbose: bool,
 ) -> CallResult {
     Ok(describe_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
 }
@@ -69,7 +79,11 @@ pub fn ip_networks6(
 ///
 ///     salt '*' network.in_subnet 10.0.0.0/16
 #[function]
-pub fn in_subnet(_context: &Context, cidr: String) -> CallResult {
+pub fn in_subnet(
+    _context: &Context,
+    /// Network, such as `10.0.0.0/8`.
+    cidr: String,
+) -> CallResult {
     let network = subnet(&cidr)?;
     let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
     Ok(all.into_iter().any(|address| !address.ip.is_loopback() && network.holds(address.ip.into())).into())
@@ -81,7 +95,13 @@ pub fn in_subnet(_context: &Context, cidr: String) -> CallResult {
 ///
 ///     salt '*' network.ip_in_subnet 172.17.0.4 172.16.0.0/12
 #[function]
-pub fn ip_in_subnet(_context: &Context, ip_addr: String, cidr: String) -> CallResult {
+pub fn ip_in_subnet(
+    _context: &Context,
+    /// Address.
+    ip_addr: String,
+    /// Network, such as `10.0.0.0/8`.
+    cidr: String,
+) -> CallResult {
     Ok(subnet(&cidr)?.holds(address(&ip_addr)?).into())
 }
 
@@ -91,7 +111,11 @@ pub fn ip_in_subnet(_context: &Context, ip_addr: String, cidr: String) -> CallRe
 ///
 ///     salt '*' network.convert_cidr 172.31.0.0/16
 #[function]
-pub fn convert_cidr(_context: &Context, cidr: String) -> CallResult {
+pub fn convert_cidr(
+    _context: &Context,
+    /// Network, such as `10.0.0.0/8`.
+    cidr: String,
+) -> CallResult {
     let network = subnet(&cidr)?;
     Ok(map! {
         "network" => network.first().to_string(),
@@ -107,7 +131,13 @@ pub fn convert_cidr(_context: &Context, cidr: String) -> CallResult {
 ///
 ///     salt '*' network.calc_net 172.17.0.5 255.255.255.240
 #[function]
-pub fn calc_net(_context: &Context, ip_addr: String, netmask: Option<String>) -> CallResult {
+pub fn calc_net(
+    _context: &Context,
+    /// Address.
+    ip_addr: String,
+    /// Netmask.
+    netmask: Option<String>,
+) -> CallResult {
     let text = netmask.map_or_else(|| ip_addr.clone(), |mask| format!("{ip_addr}/{mask}"));
     Ok(subnet(&text)?.to_string().into())
 }

@@ -62,20 +62,6 @@ pub fn version(context: &Context) -> CallResult {
 
 /// Build a rule from options.
 ///
-/// full
-///     Whether the whole command is returned, which requires `table`, `chain` and `command`.
-///
-/// command
-///     `insert`, `add` or `delete`.
-///
-/// position
-///     Handle of the rule before which `insert` puts the new one.
-///
-/// kwargs
-///     `if`, `of`, `proto`, `connstate`, `icmp-type`, `icmpv6-type`, `pkttype`, `counter`, `saddr` or `source`, `daddr`
-///     or `destination`, `dport`, `sport`, `dports`, `sports`, and what happens to the packet: `jump`, `redirect-to`,
-///     `to-source`, `to-destination`, `reject-with`.
-///
 /// CLI Example:
 ///
 ///     salt '*' nftables.build_rule connstate=related,established jump=accept
@@ -83,13 +69,26 @@ pub fn version(context: &Context) -> CallResult {
 #[function]
 pub fn build_rule(
     _context: &Context,
+    /// Table.
     table: Option<String>,
+    /// Chain.
     chain: Option<String>,
+    /// `insert`, `add` or `delete`.
     command: Option<String>,
-    #[default("".into())] position: Value,
-    #[default(false)] full: bool,
-    #[default("ipv4".into())] family: String,
-    #[keywords] kwargs: Map,
+    /// Handle of the rule before which `insert` puts the new one.
+    #[default("".into())]
+    position: Value,
+    /// Whether the whole command is returned, which requires `table`, `chain` and `command`.
+    #[default(false)]
+    full: bool,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+    /// `if`, `of`, `proto`, `connstate`, `icmp-type`, `icmpv6-type`, `pkttype`, `counter`, `saddr` or `source`, `daddr`
+    /// or `destination`, `dport`, `sport`, `dports`, `sports`, and what happens to the packet: `jump`, `redirect-to`,
+    /// `to-source`, `to-destination`, `reject-with`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let family = Family::parse(&family)?;
     let report = |comment: &str, rule: &str, result: bool| {
@@ -118,7 +117,12 @@ pub fn build_rule(
 ///
 ///     salt '*' nftables.list_tables family=ipv6
 #[function]
-pub fn list_tables(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn list_tables(
+    context: &Context,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let ruleset = Ruleset::new(context, &family)?;
     let listing = ruleset.read(&["--json"], &["list", "tables", ruleset.family.word()])?;
     Ok(objects(&listing).into_iter().filter_map(|object| object.get("table").cloned()).collect())
@@ -130,7 +134,12 @@ pub fn list_tables(context: &Context, #[default("ipv4".into())] family: String) 
 ///
 ///     salt '*' nftables.get_rules family=ipv6
 #[function]
-pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn get_rules(
+    context: &Context,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     Ok(saved::rules(&Ruleset::new(context, &family)?)?.into_iter().collect())
 }
 
@@ -140,7 +149,12 @@ pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) ->
 ///
 ///     salt '*' nftables.get_rules_json family=ipv6
 #[function]
-pub fn get_rules_json(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn get_rules_json(
+    context: &Context,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let ruleset = Ruleset::new(context, &family)?;
     let [one, two, three] = NUMERIC;
     let listing = ruleset.read(&[one, two, three, "--json"], &["list", "ruleset", ruleset.family.word()])?;
@@ -205,9 +219,14 @@ pub fn check(context: &Context, #[args] rule: RuleArgs) -> CallResult {
 #[function]
 pub fn check_chain(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
     chain: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let Some(chain) = given(chain) else { return Ok(needed("Chain").into()) };
     Ok(Ruleset::new(context, &family)?.check_chain(&table, &chain)?.into())
@@ -219,7 +238,14 @@ pub fn check_chain(
 ///
 ///     salt '*' nftables.check_table nat
 #[function]
-pub fn check_table(context: &Context, table: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn check_table(
+    context: &Context,
+    /// Table.
+    table: Option<String>,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let Some(table) = given(table) else { return Ok(needed("Table").into()) };
     Ok(Ruleset::new(context, &family)?.check_table(&table)?.into())
 }
@@ -230,7 +256,14 @@ pub fn check_table(context: &Context, table: Option<String>, #[default("ipv4".in
 ///
 ///     salt '*' nftables.new_table filter family=ipv6
 #[function]
-pub fn new_table(context: &Context, table: String, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn new_table(
+    context: &Context,
+    /// Table.
+    table: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let Some(table) = given(Some(table)) else { return Ok(needed("Table").into()) };
     Ok(Ruleset::new(context, &family)?.new_table(&table)?.into())
 }
@@ -241,21 +274,19 @@ pub fn new_table(context: &Context, table: String, #[default("ipv4".into())] fam
 ///
 ///     salt '*' nftables.delete_table filter
 #[function]
-pub fn delete_table(context: &Context, table: String, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn delete_table(
+    context: &Context,
+    /// Table.
+    table: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     let Some(table) = given(Some(table)) else { return Ok(needed("Table").into()) };
     Ok(Ruleset::new(context, &family)?.delete_table(&table)?.into())
 }
 
 /// Create a chain.
-///
-/// table_type
-///     For a base chain, which requires `hook` and `priority`, too: `filter`, `nat` or `route`.
-///
-/// hook
-///     Packets that the chain receives, such as `input`.
-///
-/// priority
-///     Order among the chains of the hook: a number, or a name such as `filter`.
 ///
 /// CLI Example:
 ///
@@ -264,12 +295,20 @@ pub fn delete_table(context: &Context, table: String, #[default("ipv4".into())] 
 #[function]
 pub fn new_chain(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
     chain: Option<String>,
+    /// For a base chain, which requires `hook` and `priority`, too: `filter`, `nat` or `route`.
     table_type: Option<String>,
+    /// Packets that the chain receives, such as `input`.
     hook: Option<String>,
+    /// Order among the chains of the hook: a number, or a name such as `filter`.
     priority: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let Some(chain) = given(chain) else { return Ok(needed("Chain").into()) };
     let ruleset = Ruleset::new(context, &family)?;
@@ -288,9 +327,14 @@ pub fn new_chain(
 #[function]
 pub fn delete_chain(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
     chain: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let Some(chain) = given(chain) else { return Ok(needed("Chain").into()) };
     Ok(Ruleset::new(context, &family)?.delete_chain(&table, &chain)?.into())
@@ -314,11 +358,18 @@ pub fn append(context: &Context, #[args] rule: RuleArgs) -> CallResult {
 #[function]
 pub fn insert(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
     chain: Option<String>,
+    /// Handle of a rule.
     position: Option<u64>,
+    /// Rule, as of `nftables.build_rule`.
     rule: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     add(context, "insert", RuleArgs { table, chain, rule, family }, position)
 }
@@ -332,11 +383,17 @@ pub fn insert(
 #[function]
 pub fn delete(
     context: &Context,
+    /// Table.
     table: String,
+    /// Chain.
     chain: Option<String>,
+    /// Handle of a rule.
     position: Option<u64>,
+    /// Rule, as of `nftables.build_rule`.
     rule: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let rule = given(rule);
     let which = match (position.filter(|position| *position != 0), &rule) {
@@ -357,9 +414,15 @@ pub fn delete(
 #[function]
 pub fn flush(
     context: &Context,
-    #[default("filter".into())] table: String,
-    #[default] chain: String,
-    #[default("ipv4".into())] family: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
+    #[default]
+    chain: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     Ok(Ruleset::new(context, &family)?.flush(&table, given(Some(chain)).as_deref())?.into())
 }
@@ -372,9 +435,14 @@ pub fn flush(
 #[function]
 pub fn get_policy(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
     chain: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let Some(chain) = given(chain) else { return Ok("Error: Chain needs to be specified".into()) };
     Ok(Ruleset::new(context, &family)?.policy(&table, &chain)?.into())
@@ -388,10 +456,16 @@ pub fn get_policy(
 #[function]
 pub fn set_policy(
     context: &Context,
-    #[default("filter".into())] table: String,
+    /// Table.
+    #[default("filter".into())]
+    table: String,
+    /// Chain.
     chain: Option<String>,
+    /// `accept` or `drop`.
     policy: Option<String>,
-    #[default("ipv4".into())] family: String,
+    /// Address family: `ipv4`, `ipv6`, `inet`, `arp` or `bridge`.
+    #[default("ipv4".into())]
+    family: String,
 ) -> CallResult {
     let Some(chain) = given(chain) else { return Ok("Error: Chain needs to be specified".into()) };
     let Some(policy) = given(policy) else { return Ok("Error: Policy needs to be specified".into()) };

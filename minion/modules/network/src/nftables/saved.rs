@@ -16,7 +16,11 @@ use super::ruleset::{NUMERIC, Ruleset};
 ///
 ///     salt '*' nftables.get_saved_rules
 #[function]
-pub fn get_saved_rules(context: &Context, conf_file: Option<String>) -> CallResult {
+pub fn get_saved_rules(
+    context: &Context,
+    /// Path of the file of saved rules; that of the system by default.
+    conf_file: Option<String>,
+) -> CallResult {
     let text = files::read_to_string(file_of(context, conf_file)?).map_err(CallError::execution)?;
     let is_rule = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with('#');
     Ok(text.split_inclusive('\n').filter(is_rule).collect())
@@ -25,14 +29,18 @@ pub fn get_saved_rules(context: &Context, conf_file: Option<String>) -> CallResu
 /// Save the current rules of all families to a file, by default `/etc/nftables`, and return its text. In a directory, the
 /// file is `salt-all-in-one.nft`; the configuration of nftables must include it.
 ///
-/// family
-///     Without effect: the rules of all families are saved.
-///
 /// CLI Example:
 ///
 ///     salt '*' nftables.save /etc/nftables
 #[function]
-pub fn save(context: &Context, filename: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
+pub fn save(
+    context: &Context,
+    /// Path of the file; that of the system by default.
+    filename: Option<String>,
+    /// Without effect: the rules of all families are saved.
+    #[default("ipv4".into())]
+    family: String,
+) -> CallResult {
     _ = family;
     Ok(save_to(context, filename)?.into())
 }

@@ -29,7 +29,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("debconf", [get_selections,
 ///
 ///     salt '*' debconf.get_selections
 #[function]
-pub fn get_selections(context: &Context, #[default(true)] fetchempty: bool) -> CallResult {
+pub fn get_selections(
+    context: &Context,
+    /// Whether questions without an answer are listed, too.
+    #[default(true)]
+    fetchempty: bool,
+) -> CallResult {
     let output = run(context, &["debconf-get-selections".into()], &[])?;
     Ok(parse(&output.stdout, fetchempty).into())
 }
@@ -40,7 +45,11 @@ pub fn get_selections(context: &Context, #[default(true)] fetchempty: bool) -> C
 ///
 ///     salt '*' debconf.show <package name>
 #[function]
-pub fn show(context: &Context, name: String) -> CallResult {
+pub fn show(
+    context: &Context,
+    /// Name of the package.
+    name: String,
+) -> CallResult {
     let all = get_selections(context, true)?;
     Ok(all.get(&name).cloned().unwrap_or_default())
 }
@@ -53,9 +62,13 @@ pub fn show(context: &Context, name: String) -> CallResult {
 #[function]
 pub fn set(
     context: &Context,
+    /// Name of the package.
     package: String,
+    /// Name of the question.
     question: String,
+    /// Type of the question, such as `string` or `boolean`.
     r#type: String,
+    /// Answer.
     value: Value,
     #[rest] extra: Vec<Value>,
 ) -> CallResult {
@@ -72,8 +85,11 @@ pub fn set(
 #[function]
 pub fn set_file(
     context: &Context,
+    /// URL or path of the file.
     path: String,
-    #[default("base".into())] saltenv: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     match script_content(context, &path, &saltenv, &CommandArgs::read(&Map::new())?)? {
@@ -90,11 +106,17 @@ pub fn set_file(
 #[function]
 pub fn set_template(
     call: &Context,
+    /// URL or path of the file.
     path: String,
+    /// Template engine that renders the file, such as `jinja`.
     template: String,
+    /// Variables of the template.
     context: Option<Map>,
+    /// Variables of the template, below those of `context`.
     defaults: Option<Map>,
-    #[default("base".into())] saltenv: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let all: Map = defaults.unwrap_or_default().into_iter().chain(context.unwrap_or_default()).collect();

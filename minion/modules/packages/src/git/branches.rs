@@ -16,10 +16,16 @@ use brine_function::arguments::names;
 #[function]
 pub fn branch(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Name of the branch or tag.
     name: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     command(&git_opts, &["branch"])?.words(options(&opts)?).operands(name)?.run(context, &cwd, &kwargs)?;
@@ -34,11 +40,19 @@ pub fn branch(
 #[function]
 pub fn checkout(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Branch, tag or commit.
     rev: Option<String>,
-    #[default(false)] force: bool,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Whether uncommitted changes, or references that are not fast-forward, are overwritten.
+    #[default(false)]
+    force: bool,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let opts = options(&opts)?;
@@ -57,8 +71,11 @@ pub fn checkout(
 #[function]
 pub fn list_branches(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default(false)] remote: bool,
+    /// Name of the remote.
+    #[default(false)]
+    remote: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).names(if remote { "remotes" } else { "heads" })?.into())
@@ -70,7 +87,12 @@ pub fn list_branches(
 ///
 ///     salt '*' git.list_tags /path/to/repo
 #[function]
-pub fn list_tags(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_tags(
+    context: &Context,
+    /// Directory of the checkout.
+    cwd: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).names("tags")?.into())
 }
 
@@ -167,10 +189,17 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
 #[function]
 pub fn rebase(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default("master".to_owned())] rev: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Branch, tag or commit.
+    #[default("master".to_owned())]
+    rev: String,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let opts = options(&opts)?;
@@ -188,12 +217,21 @@ pub fn rebase(
 #[function]
 pub fn tag(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Name of the branch or tag.
     name: String,
-    #[default("HEAD".to_owned())] r#ref: String,
+    /// Name of the reference.
+    #[default("HEAD".to_owned())]
+    r#ref: String,
+    /// Message of the commit or tag.
     message: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let opts: Vec<String> = options(&opts)?.into_iter().filter(|word| word != "-a" && word != "--annotate").collect();

@@ -21,7 +21,14 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' git.config_get user.name cwd=/path/to/repo
 #[function]
-pub fn config_get(context: &Context, key: String, cwd: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn config_get(
+    context: &Context,
+    /// Key of the setting, such as `user.email`.
+    key: String,
+    /// Directory of the checkout.
+    cwd: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &argument(&key)?])?;
     let Some(found) = found else { return Ok(Value::Nil) };
     let all: Vec<String> = found.lines().map(str::to_owned).collect();
@@ -78,9 +85,14 @@ pub fn config_get_regex(context: &Context, #[args] args: PatternArgs) -> CallRes
 #[function]
 pub fn config_set(
     context: &Context,
+    /// Key of the setting, such as `user.email`.
     key: String,
+    /// New value.
     value: Option<String>,
-    #[default] multivar: Value,
+    /// List of values, for a key with several.
+    #[default]
+    multivar: Value,
+    /// Directory of the checkout.
     cwd: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -110,8 +122,11 @@ pub fn config_set(
 #[function]
 pub fn config_unset(
     context: &Context,
+    /// Key of the setting, such as `user.email`.
     key: String,
+    /// Regular expression of the values that are removed.
     value_regex: Option<String>,
+    /// Directory of the checkout.
     cwd: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {

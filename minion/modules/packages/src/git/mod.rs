@@ -133,10 +133,17 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
 #[function]
 pub fn commit(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Message of the commit or tag.
     message: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
+    /// Path of a file to commit.
     filename: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -150,7 +157,12 @@ pub fn commit(
 ///
 ///     salt '*' git.current_branch /path/to/repo
 #[function]
-pub fn current_branch(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn current_branch(
+    context: &Context,
+    /// Directory of the checkout.
+    cwd: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).current_branch()?.into())
 }
 
@@ -162,8 +174,11 @@ pub fn current_branch(context: &Context, cwd: String, #[keywords] kwargs: Map) -
 #[function]
 pub fn describe(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default("HEAD".to_owned())] rev: String,
+    /// Branch, tag or commit.
+    #[default("HEAD".to_owned())]
+    rev: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).plain(&["describe", "--always", &argument(&rev)?])?.into())
@@ -235,8 +250,11 @@ pub fn diff(context: &Context, #[args] args: DiffArgs) -> CallResult {
 #[function]
 pub fn discard_local_changes(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default(".".to_owned())] path: String,
+    /// Path of a file in the checkout.
+    #[default(".".to_owned())]
+    path: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     command(&Value::Nil, &["checkout", "--", &path])?.run_both(context, &cwd, &kwargs)
@@ -288,7 +306,12 @@ pub fn init(context: &Context, #[args] args: InitArgs) -> CallResult {
 ///
 ///     salt '*' git.is_worktree /path/to/repo
 #[function]
-pub fn is_worktree(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn is_worktree(
+    context: &Context,
+    /// Directory of the checkout.
+    cwd: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).is_worktree().into())
 }
 
@@ -320,9 +343,14 @@ pub fn rev_parse(context: &Context, #[args] args: RevisionArgs) -> CallResult {
 #[function]
 pub fn revision(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default("HEAD".to_owned())] rev: String,
-    #[default(false)] short: bool,
+    /// Branch, tag or commit.
+    #[default("HEAD".to_owned())]
+    rev: String,
+    /// Whether the commit is shortened.
+    #[default(false)]
+    short: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let short = short.then(|| "--short".to_owned());
@@ -348,10 +376,17 @@ pub fn rm(context: &Context, #[args] file: FileArgs) -> CallResult {
 #[function]
 pub fn stash(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default("save".to_owned())] action: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// `save`, `apply`, `list`, `show` and others.
+    #[default("save".to_owned())]
+    action: String,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     command(&git_opts, &["stash"])?.operands([action])?.words(options(&opts)?).run(context, &cwd, &kwargs)
@@ -363,7 +398,12 @@ pub fn stash(
 ///
 ///     salt '*' git.status /path/to/repo
 #[function]
-pub fn status(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn status(
+    context: &Context,
+    /// Directory of the checkout.
+    cwd: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let text = Git::new(context, Some(&cwd), &kwargs).plain(&["status", "-z", "--porcelain"])?;
     let mut found: IndexMap<&str, Vec<String>> = IndexMap::new();
     for (state, file) in text.split('\0').filter_map(|line| line.trim_start().split_once(char::is_whitespace)) {
@@ -387,10 +427,16 @@ pub fn status(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallRe
 #[function]
 pub fn submodule(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Command of `git submodule`, such as `update`.
     command: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     if flag(&kwargs, "init") {

@@ -21,12 +21,22 @@ use brine_function::arguments::{names, refuse};
 #[function]
 pub fn fetch(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Name of the remote.
     remote: Option<String>,
-    #[default(false)] force: bool,
-    #[default] refspecs: Value,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Whether uncommitted changes, or references that are not fast-forward, are overwritten.
+    #[default(false)]
+    force: bool,
+    /// References to fetch, as a list or with commas.
+    #[default]
+    refspecs: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let refused = [("git_opts", "set such options by git.config_set")];
@@ -80,11 +90,18 @@ pub fn pull(context: &Context, #[args] args: CheckoutArgs) -> CallResult {
 #[function]
 pub fn push(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Name of the remote.
     remote: String,
+    /// Name of the reference.
     r#ref: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     command(&git_opts, &["push"])?.words(options(&opts)?).operands([remote, r#ref])?.run(context, &cwd, &kwargs)
@@ -98,9 +115,14 @@ pub fn push(
 #[function]
 pub fn remote_get(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default("origin".to_owned())] remote: String,
-    #[default(true)] redact_auth: bool,
+    /// Name of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Whether passwords in URLs are masked.
+    #[default(true)]
+    redact_auth: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let git = Git::new(context, Some(&cwd), &kwargs);
@@ -121,10 +143,17 @@ pub fn remote_get(
 #[function]
 pub fn remote_refs(
     context: &Context,
+    /// URL of the repository.
     url: String,
-    #[default(false)] heads: bool,
-    #[default(false)] tags: bool,
+    /// Whether branches are listed.
+    #[default(false)]
+    heads: bool,
+    /// Whether tags are listed.
+    #[default(false)]
+    tags: bool,
+    /// User name for HTTPS.
     https_user: Option<String>,
+    /// Password for HTTPS.
     https_pass: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -186,8 +215,11 @@ pub fn remote_set(context: &Context, #[args] args: RemoteSetArgs) -> CallResult 
 #[function]
 pub fn remotes(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default(true)] redact_auth: bool,
+    /// Whether passwords in URLs are masked.
+    #[default(true)]
+    redact_auth: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;

@@ -79,18 +79,20 @@ pub fn needs_reboot(context: &Context) -> CallResult {
 
 /// Install the newest kernel, and reboot if requested.
 ///
-/// reboot
-///     Whether the host is rebooted if the kernel is newer than the running one.
-///
-/// at_time
-///     Time of the reboot, as in `system.reboot`; immediately by default, so that the result may be lost.
-///
 /// CLI Example:
 ///
 ///     salt '*' kernelpkg.upgrade
 ///     salt '*' kernelpkg.upgrade reboot=True at_time=1
 #[function]
-pub fn upgrade(context: &Context, #[default(false)] reboot: bool, #[default] at_time: Value) -> CallResult {
+pub fn upgrade(
+    context: &Context,
+    /// Whether the host is rebooted if the kernel is newer than the running one.
+    #[default(false)]
+    reboot: bool,
+    /// Time of the reboot, as in `system.reboot`; immediately by default, so that the result may be lost.
+    #[default]
+    at_time: Value,
+) -> CallResult {
     let newest = available(context)?.ok_or_else(|| {
         CallError::Execution("no kernel is found in the repositories: refresh them with pkg.refresh_db".into())
     })?;
@@ -128,7 +130,11 @@ pub fn upgrade_available(context: &Context) -> CallResult {
 ///
 ///     salt '*' kernelpkg.remove 4.4.0-70-generic
 #[function]
-pub fn remove(context: &Context, release: String) -> CallResult {
+pub fn remove(
+    context: &Context,
+    /// Version of the kernel.
+    release: String,
+) -> CallResult {
     Ok(map! {"removed" => vec![without(context, &release)?]}.into())
 }
 
@@ -138,7 +144,12 @@ pub fn remove(context: &Context, release: String) -> CallResult {
 ///
 ///     salt '*' kernelpkg.cleanup
 #[function]
-pub fn cleanup(context: &Context, #[default(true)] keep_latest: bool) -> CallResult {
+pub fn cleanup(
+    context: &Context,
+    /// Whether the newest kernel stays.
+    #[default(true)]
+    keep_latest: bool,
+) -> CallResult {
     let (running, mut others) = (running(context)?, installed(context)?);
     if keep_latest {
         others.pop();

@@ -27,7 +27,14 @@ pub static FUNCTIONS: Functions<Context> =
 ///     salt '*' lowpkg.bin_pkg_info /root/foo-1.2.3-1ubuntu1_all.deb
 ///     salt '*' lowpkg.bin_pkg_info salt://foo-1.2.3-1ubuntu1_all.deb
 #[function]
-pub fn bin_pkg_info(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+pub fn bin_pkg_info(
+    context: &Context,
+    /// Path of the package's file, or URL.
+    path: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+) -> CallResult {
     debian(context)?;
     let local = if path.contains("://") {
         let cached =
@@ -74,7 +81,12 @@ pub fn bin_pkg_info(context: &Context, path: String, #[default("base".into())] s
 ///
 ///     salt '*' lowpkg.unpurge curl
 #[function]
-pub fn unpurge(context: &Context, #[rest] packages: Vec<Value>) -> CallResult {
+pub fn unpurge(
+    context: &Context,
+    /// Names of packages; all by default.
+    #[rest]
+    packages: Vec<Value>,
+) -> CallResult {
     debian(context)?;
     if packages.is_empty() {
         return Ok(Value::map());
@@ -113,7 +125,13 @@ fn refuse_root(function: &str, kwargs: &Map) -> Result<(), CallError> {
 ///     salt '*' lowpkg.list_pkgs
 ///     salt '*' lowpkg.list_pkgs httpd
 #[function]
-pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_pkgs(
+    context: &Context,
+    /// Names of packages; all by default.
+    #[rest]
+    packages: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     refuse_root("lowpkg.list_pkgs", &kwargs)?;
     Ok(match installed(context, &strings(&packages), "${db:Status-Status}\\t${binary:Package}\\t${Version}\\n")? {
         Err(message) => message.into(),
@@ -139,7 +157,13 @@ pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kw
 ///     salt '*' lowpkg.info
 ///     salt '*' lowpkg.info apache2 bash
 #[function]
-pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn info(
+    context: &Context,
+    /// Names of packages; all by default.
+    #[rest]
+    packages: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     if let Ok(manager) = manager(context)
         && manager.is_rpm()
     {
@@ -157,7 +181,13 @@ pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs:
 ///     salt '*' lowpkg.file_list httpd
 ///     salt '*' lowpkg.file_list
 #[function]
-pub fn file_list(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn file_list(
+    context: &Context,
+    /// Names of packages; all by default.
+    #[rest]
+    packages: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     refuse_root("lowpkg.file_list", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
         Err(message) => message.into(),
@@ -175,7 +205,13 @@ pub fn file_list(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kw
 ///     salt '*' lowpkg.file_dict httpd
 ///     salt '*' lowpkg.file_dict
 #[function]
-pub fn file_dict(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn file_dict(
+    context: &Context,
+    /// Names of packages; all by default.
+    #[rest]
+    packages: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     refuse_root("lowpkg.file_dict", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
         Err(message) => message.into(),

@@ -83,9 +83,13 @@ pub fn install(context: &Context, #[args] wanted: InstallArgs) -> CallResult {
 #[function]
 pub fn uninstall(
     context: &Context,
+    /// Name of the package.
     pkg: String,
+    /// Directory of the project; without one, packages are global.
     dir: Option<String>,
+    /// User that npm runs as.
     runas: Option<String>,
+    /// Variables of the environment of npm, as a mapping.
     env: Option<Map>,
 ) -> CallResult {
     let mut words = vec!["uninstall".to_owned(), argument(&pkg)?];
@@ -102,10 +106,15 @@ pub fn uninstall(
 #[function(name = "list")]
 pub fn list_(
     context: &Context,
+    /// Name of the package.
     pkg: Option<String>,
+    /// Directory of the project; without one, packages are global.
     dir: Option<String>,
+    /// User that npm runs as.
     runas: Option<String>,
+    /// Variables of the environment of npm, as a mapping.
     env: Option<Map>,
+    /// Number of levels of dependencies that are listed.
     depth: Option<i64>,
 ) -> CallResult {
     let mut words = ["list", "--json", "--silent"].map(str::to_owned).to_vec();
@@ -132,10 +141,15 @@ pub fn list_(
 #[function]
 pub fn cache_clean(
     context: &Context,
+    /// Path within the cache.
     path: Option<String>,
+    /// User that npm runs as.
     runas: Option<String>,
+    /// Variables of the environment of npm, as a mapping.
     env: Option<Map>,
-    #[default(false)] force: bool,
+    /// Whether npm cleans the cache even if it finds no errors in it.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let mut words = cache(&["cache", "clean"], path)?;
     words.extend(force.then(|| "--force".to_owned()));
@@ -148,7 +162,15 @@ pub fn cache_clean(
 ///
 ///     salt '*' npm.cache_list
 #[function]
-pub fn cache_list(context: &Context, path: Option<String>, runas: Option<String>, env: Option<Map>) -> CallResult {
+pub fn cache_list(
+    context: &Context,
+    /// Path within the cache.
+    path: Option<String>,
+    /// User that npm runs as.
+    runas: Option<String>,
+    /// Variables of the environment of npm, as a mapping.
+    env: Option<Map>,
+) -> CallResult {
     let output = npm(context, &cache(&["cache", "ls"], path)?, None, runas, env)?;
     if output.retcode != 0 && !output.stderr.is_empty() {
         return Err(CallError::Execution(output.stderr));
@@ -162,7 +184,13 @@ pub fn cache_list(context: &Context, path: Option<String>, runas: Option<String>
 ///
 ///     salt '*' npm.cache_path
 #[function]
-pub fn cache_path(context: &Context, runas: Option<String>, env: Option<Map>) -> CallResult {
+pub fn cache_path(
+    context: &Context,
+    /// User that npm runs as.
+    runas: Option<String>,
+    /// Variables of the environment of npm, as a mapping.
+    env: Option<Map>,
+) -> CallResult {
     let output = npm(context, &["config", "get", "cache"].map(str::to_owned), None, runas, env)?;
     Ok(if output.stdout.is_empty() { output.stderr } else { output.stdout }.into())
 }

@@ -129,7 +129,14 @@ pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
 ///
 ///     salt '*' pip.freeze bin_env=/home/code/path/to/virtualenv
 #[function]
-pub fn freeze(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn freeze(
+    context: &Context,
+    /// Directory of a virtual environment, a python, or a pip.
+    bin_env: Option<String>,
+    /// Further options: `user`, `cwd` and `env_vars`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let words = ["freeze", "--all", "--disable-pip-version-check"].map(str::to_owned);
     let output = good(run(context, bin_env.as_deref(), &words, &kwargs)?)?;
     Ok(output.stdout.lines().map(str::to_owned).collect::<Vec<_>>().into())
@@ -143,9 +150,13 @@ pub fn freeze(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Ma
 #[function(name = "list")]
 pub fn list_(
     context: &Context,
+    /// Start of the names of packages that are listed.
     prefix: Option<String>,
+    /// Directory of a virtual environment, a python, or a pip.
     bin_env: Option<String>,
-    #[keywords] kwargs: Map,
+    /// Further options: `user`, `cwd` and `env_vars`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let prefix = prefix.map(|prefix| normalized(&prefix)).unwrap_or_default();
     let words = ["list", "--format=json", "--disable-pip-version-check"].map(str::to_owned);
@@ -162,7 +173,14 @@ pub fn list_(
 ///
 ///     salt '*' pip.version
 #[function]
-pub fn version(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn version(
+    context: &Context,
+    /// Directory of a virtual environment, a python, or a pip.
+    bin_env: Option<String>,
+    /// Further options: `user`, `cwd` and `env_vars`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let output = run(context, bin_env.as_deref(), &["--version".to_owned()], &kwargs)?;
     if output.retcode != 0 {
         return Err(CallError::Execution("Could not find a `pip` binary".into()));

@@ -18,7 +18,13 @@ pub static FUNCTIONS: Functions<Context> = registry!("pkg", [get_selections, lis
 ///
 ///     salt '*' pkg.get_selections 'python-*'
 #[function]
-pub fn get_selections(context: &Context, pattern: Option<String>, state: Option<String>) -> CallResult {
+pub fn get_selections(
+    context: &Context,
+    /// Glob of the names; all by default.
+    pattern: Option<String>,
+    /// State of the selections, such as `hold`.
+    state: Option<String>,
+) -> CallResult {
     debian(context, "get_selections")?;
     let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
     if let Some(state) = state {
@@ -35,7 +41,13 @@ pub fn get_selections(context: &Context, pattern: Option<String>, state: Option<
 ///
 ///     salt '*' pkg.list_holds full=False
 #[function]
-pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_holds(
+    context: &Context,
+    /// Whether versions are returned, too.
+    #[default(true)]
+    full: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let packages = packages(context)?;
     Ok(locks(packages, "pkg.list_holds")?.list_holds(context, full, &Options::read(&kwargs))?.into())
 }
@@ -46,7 +58,17 @@ pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kw
 ///
 ///     salt '*' pkg.hold <package name>
 #[function]
-pub fn hold(context: &Context, name: Option<String>, #[default] pkgs: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn hold(
+    context: &Context,
+    /// Name of the package.
+    name: Option<String>,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     set(context, name.as_deref(), &pkgs, true, &kwargs)
 }
 
@@ -56,7 +78,17 @@ pub fn hold(context: &Context, name: Option<String>, #[default] pkgs: Value, #[k
 ///
 ///     salt '*' pkg.unhold <package name>
 #[function]
-pub fn unhold(context: &Context, name: Option<String>, #[default] pkgs: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn unhold(
+    context: &Context,
+    /// Name of the package.
+    name: Option<String>,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     set(context, name.as_deref(), &pkgs, false, &kwargs)
 }
 

@@ -208,7 +208,6 @@ pub(crate) fn further(params: &mut ParamList) {
         params.further(name, "a string", "Refused: what they do in Salt is not supported.");
     }
     for name in [
-        "aggregate",
         "batch",
         "env",
         "extra_args",

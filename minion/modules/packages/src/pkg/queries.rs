@@ -40,7 +40,13 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' pkg.version <package1> <package2>
 #[function]
-pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn version(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let installed = packages(context)?.installed(context, &Options::read(&kwargs))?;
     if !args.iter().any(|name| name.to_string().contains('*')) {
         return Ok(by_name(&args, |name| installed.get(name).cloned().unwrap_or_default()));
@@ -65,7 +71,15 @@ pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
 ///
 ///     salt '*' pkg.latest_version <package1> <package2>
 #[function]
-pub fn latest_version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn latest_version(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
     if kwargs.get("refresh").map_or_else(|| packages.refreshes(), is_true) {
         packages.refresh(context, &options)?;
@@ -81,7 +95,15 @@ pub fn latest_version(context: &Context, #[rest] args: Vec<Value>, #[keywords] k
 ///
 ///     salt '*' pkg.available_version <package1> <package2>
 #[function]
-pub fn available_version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn available_version(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     latest_version(context, args, kwargs)
 }
 
@@ -91,7 +113,14 @@ pub fn available_version(context: &Context, #[rest] args: Vec<Value>, #[keywords
 ///
 ///     salt '*' pkg.upgrade_available <package name>
 #[function]
-pub fn upgrade_available(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn upgrade_available(
+    context: &Context,
+    /// Name of the package.
+    name: String,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(latest_version(context, vec![name.into()], kwargs)?.is_truthy().into())
 }
 
@@ -103,9 +132,14 @@ pub fn upgrade_available(context: &Context, name: String, #[keywords] kwargs: Ma
 #[function]
 pub fn list_upgrades(
     context: &Context,
+    /// Whether the lists of packages are refreshed first.
     refresh: Option<bool>,
-    #[default(true)] dist_upgrade: bool,
-    #[keywords] kwargs: Map,
+    /// Whether packages may be installed or removed by the upgrade.
+    #[default(true)]
+    dist_upgrade: bool,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
     if refresh.unwrap_or_else(|| packages.refreshes()) {
@@ -125,9 +159,15 @@ pub fn list_upgrades(
 #[function]
 pub fn list_pkgs(
     context: &Context,
-    #[default(false)] versions_as_list: bool,
-    #[default(false)] removed: bool,
-    #[default(false)] purge_desired: bool,
+    /// Whether all versions of a package are returned, as a list.
+    #[default(false)]
+    versions_as_list: bool,
+    /// Whether removed packages with configuration files are listed.
+    #[default(false)]
+    removed: bool,
+    /// Whether packages that are to be purged are listed.
+    #[default(false)]
+    purge_desired: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     refuse("pkg.list_pkgs", &kwargs, &[("includes", "only packages are listed")])?;
@@ -176,9 +216,13 @@ pub fn list_repo_pkgs(context: &Context, #[rest] args: Vec<Value>, #[keywords] k
 #[function]
 pub fn version_cmp(
     context: &Context,
+    /// First version.
     pkg1: String,
+    /// Second version.
     pkg2: String,
-    #[default(false)] ignore_epoch: bool,
+    /// Whether versions are compared without their epochs.
+    #[default(false)]
+    ignore_epoch: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     Ok((compare(context, packages(context)?, (&pkg1, &pkg2), ignore_epoch)? as i64).into())
@@ -190,7 +234,13 @@ pub fn version_cmp(
 ///
 ///     salt '*' pkg.owner /usr/bin/apachectl
 #[function]
-pub fn owner(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn owner(
+    context: &Context,
+    /// Paths of files.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let packages = packages(context)?;
     let mut owners = BTreeMap::new();
     for path in args.iter().map(ToString::to_string) {
@@ -206,7 +256,13 @@ pub fn owner(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: M
 ///
 ///     salt '*' pkg.file_list httpd
 #[function]
-pub fn file_list(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn file_list(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let names: Vec<String> = args.iter().map(ToString::to_string).collect();
     let found = packages(context)?.files(context, &names)?;
     Ok(map! {"errors" => found.errors, "files" => found.files}.into())
@@ -218,7 +274,13 @@ pub fn file_list(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
 ///
 ///     salt '*' pkg.file_dict httpd
 #[function]
-pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn file_dict(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let manager = packages(context)?;
     if context.os_family() == "Debian" {
         // As in Salt, one unknown package fails the call.
@@ -254,7 +316,13 @@ pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
 ///     salt '*' pkg.info_installed <package1> <package2>
 ///     salt '*' pkg.info_installed <package1> failhard=false
 #[function]
-pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] mut kwargs: Map) -> CallResult {
+pub fn info_installed(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] mut kwargs: Map,
+) -> CallResult {
     kwargs.retain(|key, _| !key.as_str().is_some_and(|key| key.starts_with("__")));
     if packages(context)?.is_rpm() {
         let described = info::described(context, &info::InfoQuery::read(&args, &kwargs))?;
@@ -310,7 +378,11 @@ fn common(about: Value) -> Value {
 ///
 ///     salt '*' pkg.normalize_name zsh.x86_64
 #[function]
-pub fn normalize_name(context: &Context, name: String) -> CallResult {
+pub fn normalize_name(
+    context: &Context,
+    /// Name of the package.
+    name: String,
+) -> CallResult {
     Ok(packages(context)?.normal_name(context, &name).into())
 }
 

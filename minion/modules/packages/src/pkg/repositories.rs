@@ -16,7 +16,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("pkg", [list_repos, get_rep
 ///
 ///     salt '*' pkg.list_repos
 #[function]
-pub fn list_repos(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_repos(
+    context: &Context,
+    /// Options of the repository, as in the state `pkgrepo.managed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(repositories(context, "pkg.list_repos")?.all(context, &kwargs)?.into())
 }
 
@@ -27,7 +32,14 @@ pub fn list_repos(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///     salt '*' pkg.get_repo "deb http://deb.debian.org/debian stable main"
 ///     salt '*' pkg.get_repo epel
 #[function]
-pub fn get_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn get_repo(
+    context: &Context,
+    /// With apt the line of `sources.list`, otherwise the name of the repository.
+    repo: String,
+    /// Options of the repository, as in the state `pkgrepo.managed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(repositories(context, "pkg.get_repo")?.one(context, &repo, &kwargs)?.into())
 }
 
@@ -38,7 +50,14 @@ pub fn get_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> Cal
 ///     salt '*' pkg.del_repo "deb http://deb.debian.org/debian stable main"
 ///     salt '*' pkg.del_repo epel
 #[function]
-pub fn del_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn del_repo(
+    context: &Context,
+    /// With apt the line of `sources.list`, otherwise the name of the repository.
+    repo: String,
+    /// Options of the repository, as in the state `pkgrepo.managed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     repositories(context, "pkg.del_repo")?.delete(context, &repo, &kwargs)
 }
 
@@ -54,7 +73,14 @@ pub fn del_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> Cal
 ///     salt '*' pkg.mod_repo "deb http://deb.debian.org/debian stable main" comps=main,contrib
 ///     salt '*' pkg.mod_repo epel enabled=0
 #[function]
-pub fn mod_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_repo(
+    context: &Context,
+    /// With apt the line of `sources.list`, otherwise the name of the repository.
+    repo: String,
+    /// Options of the repository, as in the state `pkgrepo.managed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     refuse("pkg.mod_repo", &kwargs, &[("consolidate", "lines are changed one by one")])?;
     repositories(context, "pkg.mod_repo")?.modify(context, &repo, kwargs)
 }

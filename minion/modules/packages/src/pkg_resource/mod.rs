@@ -21,7 +21,13 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///     salt '*' pkg_resource.version vim
 ///     salt '*' pkg_resource.version foo bar baz
 #[function]
-pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn version(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     context.call("pkg.version", Args { positional: args, keyword: kwargs })
 }
 
@@ -32,7 +38,14 @@ pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
 ///
 ///     salt '*' pkg_resource.pack_sources '[{"foo": "salt://foo.rpm"}, {"bar": "salt://bar.rpm"}]'
 #[function]
-pub fn pack_sources(context: &Context, sources: Value, #[default(true)] normalize: bool) -> CallResult {
+pub fn pack_sources(
+    context: &Context,
+    /// Mappings of packages to files or URLs.
+    sources: Value,
+    /// Whether the architecture is removed from names, if it is that of the host.
+    #[default(true)]
+    normalize: bool,
+) -> CallResult {
     let mut packed = Map::new();
     for source in sources.as_list().unwrap_or_default() {
         let Some((name, place)) = source.as_map().filter(|map| map.len() == 1).and_then(|map| map.first()) else {
@@ -58,10 +71,17 @@ pub fn pack_sources(context: &Context, sources: Value, #[default(true)] normaliz
 #[function]
 pub fn parse_targets(
     context: &Context,
+    /// Name of the package.
     name: Option<String>,
-    #[default] pkgs: Value,
-    #[default] sources: Value,
-    #[default("base".into())] saltenv: String,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Mappings of packages to files or URLs.
+    #[default]
+    sources: Value,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     if pkgs.is_truthy() && sources.is_truthy() {
@@ -101,7 +121,13 @@ pub fn parse_targets(
 ///
 ///     salt '*' pkg_resource.check_extra_requirements vim 9.0
 #[function]
-pub fn check_extra_requirements(_context: &Context, pkgname: String, pkgver: Value) -> CallResult {
+pub fn check_extra_requirements(
+    _context: &Context,
+    /// Without effect.
+    pkgname: String,
+    /// Without effect.
+    pkgver: Value,
+) -> CallResult {
     _ = (pkgname, pkgver);
     Ok(true.into())
 }
@@ -112,7 +138,11 @@ pub fn check_extra_requirements(_context: &Context, pkgname: String, pkgver: Val
 ///
 ///     salt '*' pkg_resource.version_clean <version_string>
 #[function]
-pub fn version_clean(_context: &Context, verstr: Value) -> CallResult {
+pub fn version_clean(
+    _context: &Context,
+    /// Version.
+    verstr: Value,
+) -> CallResult {
     Ok(verstr)
 }
 
@@ -124,10 +154,15 @@ pub fn version_clean(_context: &Context, verstr: Value) -> CallResult {
 #[function]
 pub fn version_compare(
     context: &Context,
+    /// First version.
     ver1: String,
+    /// Comparison: `<`, `<=`, `==`, `!=`, `>=` or `>`.
     oper: String,
+    /// Second version.
     ver2: String,
-    #[default(false)] ignore_epoch: bool,
+    /// Whether versions are compared without their epochs.
+    #[default(false)]
+    ignore_epoch: bool,
 ) -> CallResult {
     let positional = vec![ver1.into(), ver2.into()];
     let keyword = brine_value::map! {"ignore_epoch" => ignore_epoch};
@@ -154,7 +189,15 @@ pub fn version_compare(
 ///
 ///     salt '*' pkg_resource.format_version 1 2.0 3
 #[function]
-pub fn format_version(_context: &Context, epoch: Value, version: Value, release: Value) -> CallResult {
+pub fn format_version(
+    _context: &Context,
+    /// Epoch of the version.
+    epoch: Value,
+    /// Version.
+    version: Value,
+    /// Release of the version.
+    release: Value,
+) -> CallResult {
     let mut text = version.to_string();
     if epoch.is_truthy() {
         text = format!("{epoch}:{text}");

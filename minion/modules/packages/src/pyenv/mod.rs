@@ -42,7 +42,13 @@ const REPOSITORY: &str = "https://github.com/pyenv/pyenv.git";
 ///
 ///     salt '*' pyenv.install
 #[function]
-pub fn install(context: &Context, runas: Option<String>, path: Option<String>) -> CallResult {
+pub fn install(
+    context: &Context,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+    /// Directory of pyenv.
+    path: Option<String>,
+) -> CallResult {
     let root = directory(context, runas.as_deref(), path)?;
     if root.is_dir() {
         return Ok(true.into());
@@ -57,7 +63,13 @@ pub fn install(context: &Context, runas: Option<String>, path: Option<String>) -
 ///
 ///     salt '*' pyenv.update
 #[function]
-pub fn update(context: &Context, runas: Option<String>, path: Option<String>) -> CallResult {
+pub fn update(
+    context: &Context,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+    /// Directory of pyenv.
+    path: Option<String>,
+) -> CallResult {
     let root = directory(context, runas.as_deref(), path)?;
     if !root.is_dir() {
         return Ok(false.into());
@@ -71,7 +83,11 @@ pub fn update(context: &Context, runas: Option<String>, path: Option<String>) ->
 ///
 ///     salt '*' pyenv.is_installed
 #[function]
-pub fn is_installed(context: &Context, runas: Option<String>) -> CallResult {
+pub fn is_installed(
+    context: &Context,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     Ok(Pyenv::find(context, runas)?.is_some().into())
 }
 
@@ -81,7 +97,13 @@ pub fn is_installed(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' pyenv.install_python 2.0.0-p0
 #[function]
-pub fn install_python(context: &Context, python: String, runas: Option<String>) -> CallResult {
+pub fn install_python(
+    context: &Context,
+    /// Version of Python, such as `3.12.3`.
+    python: String,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     let version = version_of(&python)?;
     let Some(pyenv) = Pyenv::find(context, runas)? else { return Ok(false.into()) };
     let output = pyenv.run(context, &["install", &version])?;
@@ -101,7 +123,13 @@ pub fn install_python(context: &Context, python: String, runas: Option<String>) 
 ///
 ///     salt '*' pyenv.uninstall_python 2.0.0-p0
 #[function]
-pub fn uninstall_python(context: &Context, python: String, runas: Option<String>) -> CallResult {
+pub fn uninstall_python(
+    context: &Context,
+    /// Version of Python, such as `3.12.3`.
+    python: String,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     let version = version_of(&python)?;
     if let Some(pyenv) = Pyenv::find(context, runas)? {
         pyenv.run(context, &["uninstall", "--force", &version])?;
@@ -115,7 +143,11 @@ pub fn uninstall_python(context: &Context, python: String, runas: Option<String>
 ///
 ///     salt '*' pyenv.versions
 #[function]
-pub fn versions(context: &Context, runas: Option<String>) -> CallResult {
+pub fn versions(
+    context: &Context,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     let output = stdout(context, runas, &["versions", "--bare"])?;
     Ok(output.as_str().unwrap_or_default().lines().collect())
 }
@@ -127,7 +159,13 @@ pub fn versions(context: &Context, runas: Option<String>) -> CallResult {
 ///     salt '*' pyenv.default
 ///     salt '*' pyenv.default 2.0.0-p0
 #[function]
-pub fn default(context: &Context, python: Option<String>, runas: Option<String>) -> CallResult {
+pub fn default(
+    context: &Context,
+    /// Version of Python, such as `3.12.3`.
+    python: Option<String>,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     let Some(python) = python.filter(|python| !python.is_empty()) else {
         let output = stdout(context, runas, &["global"])?;
         return Ok(output.as_str().unwrap_or_default().trim().into());
@@ -142,7 +180,11 @@ pub fn default(context: &Context, python: Option<String>, runas: Option<String>)
 ///
 ///     salt '*' pyenv.list
 #[function(name = "list")]
-pub fn list_(context: &Context, runas: Option<String>) -> CallResult {
+pub fn list_(
+    context: &Context,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     let output = stdout(context, runas, &["install", "--list"])?;
     let lines = output.as_str().unwrap_or_default().lines().filter(|line| !line.starts_with("Available versions"));
     Ok(lines.map(str::trim).collect())
@@ -154,7 +196,11 @@ pub fn list_(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' pyenv.rehash
 #[function]
-pub fn rehash(context: &Context, runas: Option<String>) -> CallResult {
+pub fn rehash(
+    context: &Context,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     stdout(context, runas, &["rehash"])?;
     Ok(true.into())
 }
@@ -165,7 +211,13 @@ pub fn rehash(context: &Context, runas: Option<String>) -> CallResult {
 ///
 ///     salt '*' pyenv.do 'gem list bundler'
 #[function]
-pub fn r#do(context: &Context, cmdline: String, runas: Option<String>) -> CallResult {
+pub fn r#do(
+    context: &Context,
+    /// Command to run.
+    cmdline: String,
+    /// User whose pyenv it is.
+    runas: Option<String>,
+) -> CallResult {
     command(context, None, &cmdline, runas)
 }
 
@@ -177,8 +229,12 @@ pub fn r#do(context: &Context, cmdline: String, runas: Option<String>) -> CallRe
 #[function]
 pub fn do_with_python(
     context: &Context,
-    #[required] python: Option<String>,
+    /// Version of Python, such as `3.12.3`.
+    #[required]
+    python: Option<String>,
+    /// Command to run.
     cmdline: String,
+    /// User whose pyenv it is.
     runas: Option<String>,
 ) -> CallResult {
     command(context, python.filter(|python| !python.is_empty()), &cmdline, runas)

@@ -28,21 +28,6 @@ const DEFAULT_IGNORED: [&str; 2] = ["screen", "systemd"];
 /// Return the packages and services to restart because processes use deleted files, such as upgraded libraries, and
 /// whether the host is to be restarted because a newer kernel is installed. For Debian and Red Hat and their relatives.
 ///
-/// ignorelist
-///     Package to ignore, or a list of packages; by default screen and systemd.
-///
-/// blacklist
-///     Path of a file to ignore, or a list of paths.
-///
-/// excludepid
-///     PID of a process to ignore, or a list of PIDs.
-///
-/// verbose
-///     Whether the result is a text with commands, instead of a list of packages.
-///
-/// timeout
-///     Limit in minutes.
-///
 /// CLI Example:
 ///
 ///     salt '*' restartcheck.restartcheck
@@ -50,11 +35,21 @@ const DEFAULT_IGNORED: [&str; 2] = ["screen", "systemd"];
 #[function(name = "restartcheck")]
 pub fn restartcheck(
     context: &Context,
-    #[default] ignorelist: Value,
-    #[default] blacklist: Value,
-    #[default] excludepid: Value,
-    #[default(true)] verbose: bool,
-    #[default(5)] timeout: u32,
+    /// Package to ignore, or a list of packages; by default screen and systemd.
+    #[default]
+    ignorelist: Value,
+    /// Path of a file to ignore, or a list of paths.
+    #[default]
+    blacklist: Value,
+    /// PID of a process to ignore, or a list of PIDs.
+    #[default]
+    excludepid: Value,
+    /// Whether the result is a text with commands, instead of a list of packages.
+    #[default(true)]
+    verbose: bool,
+    /// Limit in minutes.
+    #[default(5)]
+    timeout: u32,
 ) -> CallResult {
     let ignored = strings(&ignorelist);
     let check = Check {

@@ -131,7 +131,11 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
 ///
 ///     salt '*' virtualenv.get_site_packages /path/to/my/venv
 #[function]
-pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
+pub fn get_site_packages(
+    context: &Context,
+    /// Directory of the environment.
+    venv: String,
+) -> CallResult {
     let python = format!("{venv}/bin/python");
     let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
     let output =
@@ -148,7 +152,13 @@ pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
 ///
 ///     salt '*' virtualenv.get_distribution_path /path/to/my/venv my_distribution
 #[function]
-pub fn get_distribution_path(context: &Context, venv: String, distribution: String) -> CallResult {
+pub fn get_distribution_path(
+    context: &Context,
+    /// Directory of the environment.
+    venv: String,
+    /// Name of the distribution.
+    distribution: String,
+) -> CallResult {
     let is_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     if distribution.is_empty() || !distribution.chars().all(is_name) {
         let message = "expected letters, digits, `-`, `_` and `.`";
@@ -177,7 +187,13 @@ pub fn get_distribution_path(context: &Context, venv: String, distribution: Stri
 ///
 ///     salt '*' virtualenv.virtualenv_ver virtualenv
 #[function]
-pub fn virtualenv_ver(context: &Context, venv_bin: String, user: Option<String>) -> CallResult {
+pub fn virtualenv_ver(
+    context: &Context,
+    /// Program that creates environments.
+    venv_bin: String,
+    /// User that the program runs as.
+    user: Option<String>,
+) -> CallResult {
     let how = map! {"runas" => user, "python_shell" => false, "redirect_stderr" => true};
     let output = cmd::execute(context, &format!("{} --version", quote(&venv_bin)), &CommandArgs::read(&how)?)?;
     let text = output.stdout.trim();

@@ -48,7 +48,12 @@ const TRUST: [(&str, u8, &str); 6] = [
 ///
 ///     salt '*' gpg.list_keys
 #[function]
-pub fn list_keys(context: &Context, #[args] home: HomeArgs, keyring: Option<String>) -> CallResult {
+pub fn list_keys(
+    context: &Context,
+    #[args] home: HomeArgs,
+    /// File of the keyring, instead of that of the keychain.
+    keyring: Option<String>,
+) -> CallResult {
     Ok(Keyring::open(context, &home, keyring)?.keys(false)?.into_iter().map(Value::from).collect())
 }
 
@@ -58,7 +63,12 @@ pub fn list_keys(context: &Context, #[args] home: HomeArgs, keyring: Option<Stri
 ///
 ///     salt '*' gpg.list_secret_keys
 #[function]
-pub fn list_secret_keys(context: &Context, #[args] home: HomeArgs, keyring: Option<String>) -> CallResult {
+pub fn list_secret_keys(
+    context: &Context,
+    #[args] home: HomeArgs,
+    /// File of the keyring, instead of that of the keychain.
+    keyring: Option<String>,
+) -> CallResult {
     Ok(Keyring::open(context, &home, keyring)?.keys(true)?.into_iter().map(Value::from).collect())
 }
 
@@ -208,11 +218,18 @@ fn passphrase(context: &Context, is_used: bool) -> Result<Option<String>, CallEr
 #[function]
 pub fn delete_key(
     context: &Context,
+    /// Id of the key.
     keyid: Option<String>,
+    /// Fingerprint of the key.
     fingerprint: Option<String>,
-    #[default(false)] delete_secret: bool,
+    /// Whether the secret key is deleted first.
+    #[default(false)]
+    delete_secret: bool,
     #[args] home: HomeArgs,
-    #[default(true)] use_passphrase: bool,
+    /// Whether the passphrase of the pillar `gpg_passphrase` is used.
+    #[default(true)]
+    use_passphrase: bool,
+    /// File of the keyring, instead of that of the keychain.
     keyring: Option<String>,
 ) -> CallResult {
     let refused = |message: &str| Ok(map! {"res" => false, "message" => message}.into());
@@ -262,10 +279,15 @@ pub fn delete_key(
 #[function]
 pub fn trust_key(
     context: &Context,
+    /// Id of the key.
     keyid: Option<String>,
+    /// Fingerprint of the key.
     fingerprint: Option<String>,
-    #[default] trust_level: String,
+    /// Trust in the owner: `expired`, `unknown`, `not_trusted`, `marginally`, `fully` or `ultimately`.
+    #[default]
+    trust_level: String,
     #[args] home: HomeArgs,
+    /// File of the keyring, instead of that of the keychain.
     keyring: Option<String>,
 ) -> CallResult {
     if keyid.is_some() == fingerprint.is_some() {

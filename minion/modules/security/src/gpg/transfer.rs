@@ -25,11 +25,16 @@ const KEY_SERVER: &str = "keys.openpgp.org";
 #[function]
 pub fn import_key(
     context: &Context,
+    /// Keys as text.
     text: Option<String>,
+    /// Path of the file with the keys.
     filename: Option<String>,
     #[args] home: HomeArgs,
+    /// File of the keyring, instead of that of the keychain.
     keyring: Option<String>,
-    #[default] select: Value,
+    /// Ids of the keys to import; all by default.
+    #[default]
+    select: Value,
 ) -> CallResult {
     let ring = Keyring::open(context, &home, keyring)?;
     let mut words = vec!["--import".to_owned()];
@@ -158,7 +163,14 @@ pub fn export_key(context: &Context, #[args] args: ExportArgs) -> CallResult {
 ///
 ///     salt '*' gpg.search_keys user@example.com
 #[function]
-pub fn search_keys(context: &Context, text: String, keyserver: Option<String>, #[args] home: HomeArgs) -> CallResult {
+pub fn search_keys(
+    context: &Context,
+    /// Text to search for, such as a mail address.
+    text: String,
+    /// Server to ask.
+    keyserver: Option<String>,
+    #[args] home: HomeArgs,
+) -> CallResult {
     let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
     let text = argument(&text)?;
     let ring = Keyring::open(context, &home, None)?;
@@ -177,9 +189,13 @@ pub fn search_keys(context: &Context, text: String, keyserver: Option<String>, #
 #[function]
 pub fn receive_keys(
     context: &Context,
+    /// Server to ask.
     keyserver: Option<String>,
-    #[default] keys: Value,
+    /// Ids of the keys, as a list or with commas.
+    #[default]
+    keys: Value,
     #[args] home: HomeArgs,
+    /// File of the keyring, instead of that of the keychain.
     keyring: Option<String>,
 ) -> CallResult {
     let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
@@ -214,9 +230,13 @@ pub fn receive_keys(
 #[function]
 pub fn read_key(
     context: &Context,
+    /// Path of the file with the keys.
     path: Option<String>,
+    /// Keys as text.
     text: Option<String>,
+    /// Fingerprint of the key.
     fingerprint: Option<String>,
+    /// Id of the key.
     keyid: Option<String>,
     #[args] home: HomeArgs,
 ) -> CallResult {

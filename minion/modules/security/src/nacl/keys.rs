@@ -133,17 +133,17 @@ fn decode(what: &str, key: Option<&str>, file: &str) -> Result<[u8; 32], CallErr
 ///
 /// Without `sk_file`, the keys are the result. A secret key that exists stays, and its public key is written.
 ///
-/// sk_file: the file of the secret key. pk_file: the file of the public key; by default `sk_file` with `.pub`.
-/// keyfile: an old name of `sk_file`.
-///
 /// CLI Example:
 ///
 ///     salt-call --local nacl.keygen sk_file=/etc/salt/pki/master/nacl
 #[function]
 pub fn keygen(
     context: &Context,
+    /// The file of the secret key.
     sk_file: Option<String>,
+    /// The file of the public key; by default `sk_file` with `.pub`.
     pk_file: Option<String>,
+    /// An old name of `sk_file`.
     keyfile: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {

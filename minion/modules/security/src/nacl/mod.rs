@@ -45,7 +45,13 @@ pub struct FileArgs {
 ///
 ///     salt-call --local nacl.enc datatoenc pk_file=/etc/salt/pki/master/nacl.pub
 #[function]
-pub fn enc(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn enc(
+    context: &Context,
+    /// Data to encrypt or decrypt.
+    data: Value,
+    #[args] keys: KeyArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     let settings = Settings::of(context, keys);
     encrypt(&settings, settings.box_type()?, &data)
@@ -57,7 +63,13 @@ pub fn enc(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kw
 ///
 ///     salt-call --local nacl.dec data='pEXHQM6cuaF7A=' sk_file=/etc/salt/pki/master/nacl
 #[function]
-pub fn dec(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn dec(
+    context: &Context,
+    /// Data to encrypt or decrypt.
+    data: Value,
+    #[args] keys: KeyArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     let settings = Settings::of(context, keys);
     decrypt(&settings, settings.box_type()?, &data)
@@ -93,7 +105,13 @@ pub fn dec_file(context: &Context, #[args] args: FileArgs, #[keywords] kwargs: M
 ///
 ///     salt-call --local nacl.sealedbox_encrypt datatoenc pk='vrwQF7cNiNAVQVAiS3bvcbJUnF0cN6fU9YTZD9mBfzQ='
 #[function]
-pub fn sealedbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn sealedbox_encrypt(
+    context: &Context,
+    /// Data to encrypt or decrypt.
+    data: Value,
+    #[args] keys: KeyArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     encrypt(&Settings::of(context, keys), BoxType::Sealed, &data)
 }
@@ -104,7 +122,13 @@ pub fn sealedbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, 
 ///
 ///     salt-call --local nacl.sealedbox_decrypt data='pEXHQM6cuaF7A=' sk_file=/etc/salt/pki/master/nacl
 #[function]
-pub fn sealedbox_decrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn sealedbox_decrypt(
+    context: &Context,
+    /// Data to encrypt or decrypt.
+    data: Value,
+    #[args] keys: KeyArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     decrypt(&Settings::of(context, keys), BoxType::Sealed, &data)
 }
@@ -115,7 +139,13 @@ pub fn sealedbox_decrypt(context: &Context, data: Value, #[args] keys: KeyArgs, 
 ///
 ///     salt-call --local nacl.secretbox_encrypt datatoenc sk_file=/etc/salt/pki/master/nacl
 #[function]
-pub fn secretbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn secretbox_encrypt(
+    context: &Context,
+    /// Data to encrypt or decrypt.
+    data: Value,
+    #[args] keys: KeyArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     encrypt(&Settings::of(context, keys), BoxType::Secret, &data)
 }
@@ -126,7 +156,13 @@ pub fn secretbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, 
 ///
 ///     salt-call --local nacl.secretbox_decrypt data='pEXHQM6cuaF7A=' sk_file=/etc/salt/pki/master/nacl
 #[function]
-pub fn secretbox_decrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn secretbox_decrypt(
+    context: &Context,
+    /// Data to encrypt or decrypt.
+    data: Value,
+    #[args] keys: KeyArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     decrypt(&Settings::of(context, keys), BoxType::Secret, &data)
 }

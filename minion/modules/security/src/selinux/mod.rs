@@ -28,7 +28,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' selinux.getsebool virt_use_usb
 #[function]
-pub fn getsebool(context: &Context, boolean: String) -> CallResult {
+pub fn getsebool(
+    context: &Context,
+    /// Name of the boolean.
+    boolean: String,
+) -> CallResult {
     Ok(booleans(context)?.get(&Value::from(boolean)).cloned().unwrap_or_else(Value::map))
 }
 
@@ -38,7 +42,16 @@ pub fn getsebool(context: &Context, boolean: String) -> CallResult {
 ///
 ///     salt '*' selinux.setsebool virt_use_usb off
 #[function]
-pub fn setsebool(context: &Context, boolean: String, value: Value, #[default(false)] persist: bool) -> CallResult {
+pub fn setsebool(
+    context: &Context,
+    /// Name of the boolean.
+    boolean: String,
+    /// Whether the boolean is on.
+    value: Value,
+    /// Whether the value is the default at boot, too.
+    #[default(false)]
+    persist: bool,
+) -> CallResult {
     set(context, &map! {boolean => value}, persist)
 }
 
@@ -48,7 +61,14 @@ pub fn setsebool(context: &Context, boolean: String, value: Value, #[default(fal
 ///
 ///     salt '*' selinux.setsebools '{virt_use_usb: on, squid_use_tproxy: off}'
 #[function]
-pub fn setsebools(context: &Context, pairs: Map, #[default(false)] persist: bool) -> CallResult {
+pub fn setsebools(
+    context: &Context,
+    /// Booleans and their values, as a mapping.
+    pairs: Map,
+    /// Whether the value is the default at boot, too.
+    #[default(false)]
+    persist: bool,
+) -> CallResult {
     set(context, &pairs, persist)
 }
 
@@ -68,7 +88,11 @@ pub fn list_sebool(context: &Context) -> CallResult {
 ///
 ///     salt '*' selinux.getsemod prelude_manager
 #[function]
-pub fn getsemod(context: &Context, module: String) -> CallResult {
+pub fn getsemod(
+    context: &Context,
+    /// Name of the module.
+    module: String,
+) -> CallResult {
     Ok(modules(context)?.get(&Value::from(module)).cloned().unwrap_or_else(Value::map))
 }
 
@@ -78,7 +102,12 @@ pub fn getsemod(context: &Context, module: String) -> CallResult {
 ///
 ///     salt '*' selinux.setsemod prelude_manager Enabled
 #[function]
-pub fn setsemod(context: &Context, module: String, state: String) -> CallResult {
+pub fn setsemod(
+    context: &Context,
+    /// Name of the module.
+    module: String,
+    state: String,
+) -> CallResult {
     let flag = match state.to_lowercase().as_str() {
         "enabled" => "--enable",
         "disabled" => "--disable",
@@ -93,7 +122,11 @@ pub fn setsemod(context: &Context, module: String, state: String) -> CallResult 
 ///
 ///     salt '*' selinux.install_semod salt://module.pp
 #[function]
-pub fn install_semod(context: &Context, module_path: String) -> CallResult {
+pub fn install_semod(
+    context: &Context,
+    /// Path of the module's file.
+    module_path: String,
+) -> CallResult {
     let path = if module_path.starts_with("salt://") {
         let cached = context.call("cp.cache_file", Args::positional([module_path.as_str().into()]))?;
         let missing = || CallError::Execution(format!("{module_path} is not on the master"));
@@ -110,7 +143,11 @@ pub fn install_semod(context: &Context, module_path: String) -> CallResult {
 ///
 ///     salt '*' selinux.remove_semod module_name
 #[function]
-pub fn remove_semod(context: &Context, module: String) -> CallResult {
+pub fn remove_semod(
+    context: &Context,
+    /// Name of the module.
+    module: String,
+) -> CallResult {
     succeeds(context, &words(&["semodule", "--remove", &argument(&module)?]))
 }
 

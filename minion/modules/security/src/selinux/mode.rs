@@ -52,7 +52,11 @@ pub fn getconfig(_context: &Context) -> CallResult {
 ///
 ///     salt '*' selinux.setenforce enforcing
 #[function]
-pub fn setenforce(_context: &Context, mode: String) -> CallResult {
+pub fn setenforce(
+    _context: &Context,
+    /// `Enforcing`, `Permissive` or `Disabled`.
+    mode: String,
+) -> CallResult {
     let wanted = mode.to_lowercase();
     if !["enforcing", "permissive", "disabled"].contains(&wanted.as_str()) {
         return Err(CallError::Execution(format!("Invalid mode {mode}")));

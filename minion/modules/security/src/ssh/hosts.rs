@@ -14,10 +14,16 @@ use super::known;
 #[function]
 pub fn get_known_host_entries(
     context: &Context,
-    #[required] user: Option<String>,
+    /// User whose keys they are.
+    #[required]
+    user: Option<String>,
+    /// Host name or address.
     hostname: String,
+    /// Path of the file, relative to the user's home directory.
     config: Option<String>,
+    /// Port of the server.
     port: Option<u16>,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
@@ -35,11 +41,19 @@ pub fn get_known_host_entries(
 #[function]
 pub fn recv_known_host_entries(
     context: &Context,
+    /// Host name or address.
     hostname: String,
+    /// Type of the key.
     enc: Option<String>,
+    /// Port of the server.
     port: Option<u16>,
-    #[default(true)] hash_known_hosts: bool,
-    #[default(5)] timeout: u32,
+    /// Whether the names in the file are hashed.
+    #[default(true)]
+    hash_known_hosts: bool,
+    /// Seconds to wait for the server.
+    #[default(5)]
+    timeout: u32,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let host = known::Host { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
@@ -55,12 +69,19 @@ pub fn recv_known_host_entries(
 #[function]
 pub fn check_known_host(
     context: &Context,
+    /// User whose keys they are.
     user: Option<String>,
+    /// Host name or address.
     hostname: Option<String>,
+    /// Key.
     key: Option<String>,
+    /// Fingerprint of the key.
     fingerprint: Option<String>,
+    /// Path of the file, relative to the user's home directory.
     config: Option<String>,
+    /// Port of the server.
     port: Option<u16>,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
@@ -118,9 +139,13 @@ pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> Call
 #[function]
 pub fn rm_known_host(
     context: &Context,
+    /// User whose keys they are.
     user: Option<String>,
+    /// Host name or address.
     hostname: Option<String>,
+    /// Path of the file, relative to the user's home directory.
     config: Option<String>,
+    /// Port of the server.
     port: Option<u16>,
 ) -> CallResult {
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
@@ -136,7 +161,13 @@ pub fn rm_known_host(
 ///
 ///     salt '*' ssh.hash_known_hosts
 #[function]
-pub fn hash_known_hosts(context: &Context, user: Option<String>, config: Option<String>) -> CallResult {
+pub fn hash_known_hosts(
+    context: &Context,
+    /// User whose keys they are.
+    user: Option<String>,
+    /// Path of the file, relative to the user's home directory.
+    config: Option<String>,
+) -> CallResult {
     match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => file.hash_names(context),
         Err(error) => Ok(known::Outcome::Failed(error).into()),

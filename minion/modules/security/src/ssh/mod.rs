@@ -57,8 +57,13 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 #[function]
 pub fn auth_keys(
     _context: &Context,
-    #[default] user: Value,
-    #[default(".ssh/authorized_keys".into())] config: String,
+    /// User whose keys they are.
+    #[default]
+    user: Value,
+    /// Path of the file, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let hash = fingerprint_hash_type.as_deref();
@@ -90,12 +95,19 @@ pub fn auth_keys(
 #[function]
 pub fn check_key(
     _context: &Context,
+    /// User whose keys they are.
     user: String,
+    /// Key.
     key: String,
+    /// Type of the key.
     enc: String,
+    /// Comment of the key.
     comment: String,
+    /// Options of the key.
     options: Vec<String>,
-    #[default(".ssh/authorized_keys".into())] config: String,
+    /// Path of the file, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let key = Key { options, enc, key, comment };
@@ -176,12 +188,21 @@ pub fn set_auth_key(_context: &Context, #[args] args: SetAuthKeyArgs) -> CallRes
 #[function]
 pub fn set_auth_key_from_file(
     context: &Context,
+    /// User whose keys they are.
     user: String,
+    /// URL of the file of keys.
     source: String,
-    #[default(".ssh/authorized_keys".into())] config: String,
-    #[default("base".into())] saltenv: String,
+    /// Path of the file, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
-    #[default] options: Vec<String>,
+    /// Options of the key.
+    #[default]
+    options: Vec<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let Some(keys) = keys_of(context, &source, &saltenv)? else {
@@ -198,9 +219,13 @@ pub fn set_auth_key_from_file(
 #[function]
 pub fn rm_auth_key(
     _context: &Context,
+    /// User whose keys they are.
     user: String,
+    /// Key.
     key: String,
-    #[default(".ssh/authorized_keys".into())] config: String,
+    /// Path of the file, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     Ok(remove_key(&user, &config, &key)?.as_str().into())
@@ -229,9 +254,14 @@ pub fn rm_auth_key_from_file(context: &Context, #[args] file: KeyFileArgs) -> Ca
 #[function]
 pub fn host_keys(
     _context: &Context,
+    /// Directory of the host's keys.
     keydir: Option<String>,
-    #[default(true)] private: bool,
-    #[default(true)] certs: bool,
+    /// Whether private keys are returned, too.
+    #[default(true)]
+    private: bool,
+    /// Whether certificates are returned, too.
+    #[default(true)]
+    certs: bool,
 ) -> CallResult {
     let directory = keydir.filter(|directory| !directory.is_empty()).unwrap_or_else(|| "/etc/ssh".into());
     let entries =
@@ -265,9 +295,15 @@ pub fn host_keys(
 #[function]
 pub fn user_keys(
     _context: &Context,
-    #[default] user: Vec<String>,
-    #[default] pubfile: Value,
-    #[default] prvfile: Value,
+    /// User whose keys they are.
+    #[default]
+    user: Vec<String>,
+    /// Path of the file of the public key.
+    #[default]
+    pubfile: Value,
+    /// Path of the file of the private key, or false for none.
+    #[default]
+    prvfile: Value,
 ) -> CallResult {
     let accounts = Accounts::read();
     let is_asked = |account: &&Account| user.is_empty() || user.contains(&account.name);

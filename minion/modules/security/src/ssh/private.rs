@@ -15,7 +15,11 @@ const MAGIC: &[u8] = b"openssh-key-v1\0";
 ///
 ///     salt '*' ssh.key_is_encrypted /root/.ssh/id_ed25519
 #[function]
-pub fn key_is_encrypted(_context: &Context, key: String) -> CallResult {
+pub fn key_is_encrypted(
+    _context: &Context,
+    /// Key.
+    key: String,
+) -> CallResult {
     let text =
         if key.contains("-----BEGIN") { key } else { files::read_to_string(&key).map_err(CallError::execution)? };
     Ok(is_encrypted(&text).into())

@@ -208,12 +208,21 @@ pub fn create_crl(_context: &Context, #[args] args: CrlArgs) -> CallResult {
 #[function]
 pub fn create_csr(
     _context: &Context,
+    /// Private key: its path, or itself as PEM or DER.
     private_key: Value,
+    /// Passphrase of the private key.
     private_key_passphrase: Option<String>,
-    #[default("sha256".into())] digest: String,
-    #[default("pem".into())] encoding: String,
+    /// Hash of the signature, such as `sha256`.
+    #[default("sha256".into())]
+    digest: String,
+    /// Form of the result: `pem`, `der` and others.
+    #[default("pem".into())]
+    encoding: String,
+    /// Path of the file.
     path: Option<String>,
-    #[default(false)] raw: bool,
+    /// Whether the bytes are returned instead of base64.
+    #[default(false)]
+    raw: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let is_text = encode::is_pem(&encoding)?;
@@ -231,23 +240,30 @@ pub fn create_csr(
 
 /// Create a private key, and return it or write it to a file with mode 0600.
 ///
-/// algo: `rsa` (default), `ec` or `ed25519`. keysize: 2048, 3072 or 4096 bits for RSA; 256, 384 or 521 for elliptic curves.
-/// passphrase: encrypts the key. encoding: `pem`, `der` or `pkcs12`. pkcs12_encryption_compat: encrypt so that old programs
-/// read it. path: the file. raw: return bytes.
-///
 /// CLI Example:
 ///
 ///     salt '*' x509.create_private_key algo=ec keysize=384
 #[function]
 pub fn create_private_key(
     _context: &Context,
-    #[default("rsa".into())] algo: String,
+    /// `rsa` (default), `ec` or `ed25519`.
+    #[default("rsa".into())]
+    algo: String,
+    /// 2048, 3072 or 4096 bits for RSA; 256, 384 or 521 for elliptic curves.
     keysize: Option<i64>,
+    /// Encrypts the key.
     passphrase: Option<String>,
-    #[default("pem".into())] encoding: String,
-    #[default(false)] pkcs12_encryption_compat: bool,
+    /// `pem`, `der` or `pkcs12`.
+    #[default("pem".into())]
+    encoding: String,
+    /// Encrypt so that old programs read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
+    /// The file.
     path: Option<String>,
-    #[default(false)] raw: bool,
+    /// Return bytes.
+    #[default(false)]
+    raw: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut kwargs = remove_without_effect(kwargs);

@@ -45,25 +45,35 @@ impl Encoded {
 
 /// Return a certificate in another encoding, with others appended, or with its private key in a PKCS#12 container.
 ///
-/// encoding: `pem` (default), `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`. append_certs: certificates that are appended.
-/// private_key, private_key_passphrase: the key for `pkcs12`. pkcs12_passphrase, pkcs12_friendlyname: password and name of
-/// the container; pkcs12_encryption_compat encrypts it so that old programs read it. raw: return bytes.
-///
 /// CLI Example:
 ///
 ///     salt '*' x509.encode_certificate /etc/pki/my.crt pem /etc/pki/ca.crt
 #[function]
 pub fn encode_certificate(
     _context: &Context,
+    /// Certificate: its path, or itself as PEM or DER.
     certificate: Value,
-    #[default("pem".into())] encoding: String,
-    #[default] append_certs: Value,
-    #[default] private_key: Value,
+    /// `pem` (default), `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`.
+    #[default("pem".into())]
+    encoding: String,
+    /// Certificates that are appended.
+    #[default]
+    append_certs: Value,
+    /// The key for `pkcs12`.
+    #[default]
+    private_key: Value,
+    /// The key for `pkcs12`.
     private_key_passphrase: Option<String>,
+    /// Password and name of the container; pkcs12_encryption_compat encrypts it so that old programs read it.
     pkcs12_passphrase: Option<String>,
-    #[default(false)] pkcs12_encryption_compat: bool,
+    /// Whether a container is encrypted so that old programs read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
+    /// Password and name of the container; pkcs12_encryption_compat encrypts it so that old programs read it.
     pkcs12_friendlyname: Option<String>,
-    #[default(false)] raw: bool,
+    /// Return bytes.
+    #[default(false)]
+    raw: bool,
 ) -> CallResult {
     let encoding = Encoding::parse(&encoding).map_err(failed)?;
     check_chain(encoding, &append_certs)?;
@@ -139,9 +149,14 @@ pub fn is_pem(encoding: &str) -> Result<bool, CallError> {
 #[function]
 pub fn encode_crl(
     _context: &Context,
+    /// Certificate revocation list: its path, or itself as PEM or DER.
     crl: Value,
-    #[default("pem".into())] encoding: String,
-    #[default(false)] raw: bool,
+    /// Form of the result: `pem`, `der` and others.
+    #[default("pem".into())]
+    encoding: String,
+    /// Whether the bytes are returned instead of base64.
+    #[default(false)]
+    raw: bool,
 ) -> CallResult {
     let is_text = is_pem(&encoding)?;
     let list = source::revocation_list(&crl)?;
@@ -157,9 +172,14 @@ pub fn encode_crl(
 #[function]
 pub fn encode_csr(
     _context: &Context,
+    /// Certificate signing request: its path, or itself as PEM or DER.
     csr: Value,
-    #[default("pem".into())] encoding: String,
-    #[default(false)] raw: bool,
+    /// Form of the result: `pem`, `der` and others.
+    #[default("pem".into())]
+    encoding: String,
+    /// Whether the bytes are returned instead of base64.
+    #[default(false)]
+    raw: bool,
 ) -> CallResult {
     let is_text = is_pem(&encoding)?;
     let request = source::request(&csr, SourceAccess::Files)?;
@@ -169,22 +189,27 @@ pub fn encode_csr(
 
 /// Return a private key in another encoding.
 ///
-/// encoding: `pem` (default), `der` or `pkcs12`; the last two are returned in Base64. passphrase: encrypts the result.
-/// private_key_passphrase: decrypts the key. pkcs12_encryption_compat: encrypt so that old programs read it. raw: return
-/// bytes.
-///
 /// CLI Example:
 ///
 ///     salt '*' x509.encode_private_key /etc/pki/my.key der
 #[function]
 pub fn encode_private_key(
     _context: &Context,
+    /// Private key: its path, or itself as PEM or DER.
     private_key: Value,
-    #[default("pem".into())] encoding: String,
+    /// `pem` (default), `der` or `pkcs12`; the last two are returned in Base64.
+    #[default("pem".into())]
+    encoding: String,
+    /// Encrypts the result.
     passphrase: Option<String>,
+    /// Decrypts the key.
     private_key_passphrase: Option<String>,
-    #[default(false)] pkcs12_encryption_compat: bool,
-    #[default(false)] raw: bool,
+    /// Encrypt so that old programs read it.
+    #[default(false)]
+    pkcs12_encryption_compat: bool,
+    /// Return bytes.
+    #[default(false)]
+    raw: bool,
 ) -> CallResult {
     check_key_encoding(&encoding)?;
     let key = source::private_key(&private_key, private_key_passphrase.as_deref())?;

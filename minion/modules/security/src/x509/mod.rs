@@ -70,7 +70,14 @@ fn days_from_now(days: i64) -> i64 {
 ///
 ///     salt '*' x509.expires /etc/pki/my.crt days=7
 #[function]
-pub fn expires(_context: &Context, certificate: Value, #[default(0)] days: i64) -> CallResult {
+pub fn expires(
+    _context: &Context,
+    /// Certificate: its path, or itself as PEM or DER.
+    certificate: Value,
+    /// Number of days.
+    #[default(0)]
+    days: i64,
+) -> CallResult {
     Ok((source::certificate(&certificate)?.not_after <= days_from_now(days)).into())
 }
 
@@ -80,7 +87,11 @@ pub fn expires(_context: &Context, certificate: Value, #[default(0)] days: i64) 
 ///
 ///     salt '*' x509.expired /etc/pki/mycert.crt
 #[function]
-pub fn expired(_context: &Context, certificate: Value) -> CallResult {
+pub fn expired(
+    _context: &Context,
+    /// Certificate: its path, or itself as PEM or DER.
+    certificate: Value,
+) -> CallResult {
     expiry(&certificate, Map::new(), "expired", 0)
 }
 
@@ -90,7 +101,13 @@ pub fn expired(_context: &Context, certificate: Value) -> CallResult {
 ///
 ///     salt '*' x509.will_expire /etc/pki/mycert.crt days=30
 #[function]
-pub fn will_expire(_context: &Context, certificate: Value, days: i64) -> CallResult {
+pub fn will_expire(
+    _context: &Context,
+    /// Certificate: its path, or itself as PEM or DER.
+    certificate: Value,
+    /// Number of days.
+    days: i64,
+) -> CallResult {
     expiry(&certificate, map! {"check_days" => days}, "will_expire", days)
 }
 
@@ -112,7 +129,11 @@ fn expiry(certificate: &Value, mut report: Map, field: &str, days: i64) -> CallR
 ///
 ///     salt '*' x509.read_certificate /etc/pki/mycert.crt
 #[function]
-pub fn read_certificate(_context: &Context, certificate: Value) -> CallResult {
+pub fn read_certificate(
+    _context: &Context,
+    /// Certificate: its path, or itself as PEM or DER.
+    certificate: Value,
+) -> CallResult {
     Ok(source::certificate(&certificate)?.details().map_err(failed)?.into())
 }
 
@@ -122,7 +143,11 @@ pub fn read_certificate(_context: &Context, certificate: Value) -> CallResult {
 ///
 ///     salt '*' x509.read_certificates '/etc/pki/*.crt'
 #[function]
-pub fn read_certificates(_context: &Context, glob_path: String) -> CallResult {
+pub fn read_certificates(
+    _context: &Context,
+    /// Glob of the paths.
+    glob_path: String,
+) -> CallResult {
     let read = |path: &Path| {
         let loaded = source::stored_certificate(&path.display().to_string().into(), None, SourceAccess::Files).ok()?;
         Some(Value::from(loaded.certificate.details().ok()?))
@@ -136,7 +161,11 @@ pub fn read_certificates(_context: &Context, glob_path: String) -> CallResult {
 ///
 ///     salt '*' x509.read_crl /etc/pki/my.crl
 #[function]
-pub fn read_crl(_context: &Context, crl: Value) -> CallResult {
+pub fn read_crl(
+    _context: &Context,
+    /// Certificate revocation list: its path, or itself as PEM or DER.
+    crl: Value,
+) -> CallResult {
     Ok(source::revocation_list(&crl)?.details().into())
 }
 
@@ -146,7 +175,11 @@ pub fn read_crl(_context: &Context, crl: Value) -> CallResult {
 ///
 ///     salt '*' x509.read_csr /etc/pki/mycert.csr
 #[function]
-pub fn read_csr(_context: &Context, csr: Value) -> CallResult {
+pub fn read_csr(
+    _context: &Context,
+    /// Certificate signing request: its path, or itself as PEM or DER.
+    csr: Value,
+) -> CallResult {
     Ok(source::request(&csr, SourceAccess::Files)?.details().map_err(failed)?.into())
 }
 
@@ -156,7 +189,13 @@ pub fn read_csr(_context: &Context, csr: Value) -> CallResult {
 ///
 ///     salt '*' x509.get_private_key_size /etc/pki/my.key
 #[function]
-pub fn get_private_key_size(_context: &Context, private_key: Value, passphrase: Option<String>) -> CallResult {
+pub fn get_private_key_size(
+    _context: &Context,
+    /// Private key: its path, or itself as PEM or DER.
+    private_key: Value,
+    /// Passphrase of the private key.
+    passphrase: Option<String>,
+) -> CallResult {
     Ok(source::private_key(&private_key, passphrase.as_deref())?.size().map(|size| size as i64).into())
 }
 
@@ -168,7 +207,9 @@ pub fn get_private_key_size(_context: &Context, private_key: Value, passphrase: 
 #[function]
 pub fn get_public_key(
     _context: &Context,
+    /// Private key or certificate: its path, or itself as PEM or DER.
     key: Value,
+    /// Passphrase of the private key.
     passphrase: Option<String>,
     /// Ignored, for states written for Salt 2019.
     #[default]
@@ -185,7 +226,13 @@ pub fn get_public_key(
 ///
 ///     salt '*' x509.verify_crl /etc/pki/my.crl /etc/pki/my.crt
 #[function]
-pub fn verify_crl(_context: &Context, crl: Value, cert: Value) -> CallResult {
+pub fn verify_crl(
+    _context: &Context,
+    /// Certificate revocation list: its path, or itself as PEM or DER.
+    crl: Value,
+    /// Certificate of the authority: its path, or itself as PEM or DER.
+    cert: Value,
+) -> CallResult {
     Ok(source::revocation_list(&crl)?.is_signed_by(&source::public_key(&cert, None)?).into())
 }
 
@@ -197,8 +244,11 @@ pub fn verify_crl(_context: &Context, crl: Value, cert: Value) -> CallResult {
 #[function]
 pub fn verify_private_key(
     _context: &Context,
+    /// Private key: its path, or itself as PEM or DER.
     private_key: Value,
+    /// Public key: its path, or itself as PEM.
     public_key: Value,
+    /// Passphrase of the private key.
     passphrase: Option<String>,
 ) -> CallResult {
     let private = source::private_key(&private_key, passphrase.as_deref())?;
@@ -213,8 +263,12 @@ pub fn verify_private_key(
 #[function]
 pub fn verify_signature(
     _context: &Context,
+    /// Certificate: its path, or itself as PEM or DER.
     certificate: Value,
-    #[default] signing_pub_key: Value,
+    /// Public key that made the signature.
+    #[default]
+    signing_pub_key: Value,
+    /// Passphrase of the key.
     signing_pub_key_passphrase: Option<String>,
 ) -> CallResult {
     let signer = if signing_pub_key.is_truthy() { &signing_pub_key } else { &certificate };

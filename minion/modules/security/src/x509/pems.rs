@@ -23,7 +23,11 @@ const MAX_FILES: usize = 10_000;
 ///
 ///     salt '*' x509.get_pem_entries '/etc/pki/*.crt'
 #[function]
-pub fn get_pem_entries(_context: &Context, glob_path: String) -> CallResult {
+pub fn get_pem_entries(
+    _context: &Context,
+    /// Glob of the paths.
+    glob_path: String,
+) -> CallResult {
     Ok(each(&glob_path, |path| Some(entry(&path.display().to_string().into(), None).ok()?.into()))?.into())
 }
 
@@ -33,7 +37,13 @@ pub fn get_pem_entries(_context: &Context, glob_path: String) -> CallResult {
 ///
 ///     salt '*' x509.get_pem_entry "-----BEGIN CERTIFICATE REQUEST-----MIICyzCC Ar8CAQI...-----END CERTIFICATE REQUEST-----"
 #[function]
-pub fn get_pem_entry(_context: &Context, text: Value, pem_type: Option<String>) -> CallResult {
+pub fn get_pem_entry(
+    _context: &Context,
+    /// Text with PEM entries, or a path.
+    text: Value,
+    /// Type of the entry, such as `CERTIFICATE`.
+    pem_type: Option<String>,
+) -> CallResult {
     Ok(entry(&text, pem_type.as_deref())?.into())
 }
 
@@ -46,9 +56,14 @@ pub fn get_pem_entry(_context: &Context, text: Value, pem_type: Option<String>) 
 #[function]
 pub fn write_pem(
     _context: &Context,
+    /// Text with PEM entries, or a path.
     text: Value,
+    /// Path of the file.
     path: String,
-    #[default(true)] overwrite: bool,
+    /// Whether other entries of the file are removed.
+    #[default(true)]
+    overwrite: bool,
+    /// Type of the entry, such as `CERTIFICATE`.
     pem_type: Option<String>,
 ) -> CallResult {
     write(&entry(&text, pem_type.as_deref())?, &path, overwrite, pem_type.as_deref())

@@ -38,13 +38,17 @@ const POLICY_ONLY: [&str; 8] = [
 ///
 ///     salt '*' x509.get_signing_policy www
 #[function]
-pub fn get_signing_policy(context: &Context, signing_policy: String, ca_server: Option<String>) -> CallResult {
+pub fn get_signing_policy(
+    context: &Context,
+    /// Name of the signing policy.
+    signing_policy: String,
+    /// Id of the minion that signs.
+    ca_server: Option<String>,
+) -> CallResult {
     Ok(resolved(context, Some(&signing_policy), ca_server.as_deref())?.into())
 }
 
 /// Sign a certificate for another minion by a signing policy. Other minions call it through `ca_server`.
-///
-/// kwargs: the arguments of `x509.create_certificate`. get_signing_policy_only: return the policy without its key instead.
 ///
 /// CLI Example:
 ///
@@ -52,9 +56,13 @@ pub fn get_signing_policy(context: &Context, signing_policy: String, ca_server: 
 #[function]
 pub fn sign_remote_certificate(
     context: &Context,
+    /// Name of the signing policy.
     signing_policy: String,
+    /// The arguments of `x509.create_certificate`.
     kwargs: Map,
-    #[default(false)] get_signing_policy_only: bool,
+    /// Return the policy without its key instead.
+    #[default(false)]
+    get_signing_policy_only: bool,
     #[keywords] _more: Map,
 ) -> CallResult {
     let (data, errors) = match signed(context, &signing_policy, kwargs, get_signing_policy_only) {

@@ -49,7 +49,11 @@ impl From<Queued> for Value {
 ///     salt '*' at.atq [tag]
 ///     salt '*' at.atq [job number]
 #[function]
-pub fn atq(context: &Context, tag: Option<Value>) -> CallResult {
+pub fn atq(
+    context: &Context,
+    /// Tag of the jobs; all by default.
+    tag: Option<Value>,
+) -> CallResult {
     Ok(listed(queued(context, tag.as_ref())?))
 }
 
@@ -120,7 +124,11 @@ pub fn at(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) 
 ///
 ///     salt '*' at.atc <jobid>
 #[function]
-pub fn atc(context: &Context, jobid: Value) -> CallResult {
+pub fn atc(
+    context: &Context,
+    /// Number of the job.
+    jobid: Value,
+) -> CallResult {
     let script = script(context, &argument(&jobid.to_string())?)?;
     if script.is_empty() {
         return Ok(map! {"error" => format!("invalid job id '{jobid}'")}.into());

@@ -25,7 +25,11 @@ const DIRECTORIES: [(&str, u32); 3] = [("dev", 0o755), ("proc", 0o555), ("sys", 
 ///
 ///     salt '*' chroot.exist /chroot
 #[function]
-pub fn exist(_context: &Context, root: String) -> CallResult {
+pub fn exist(
+    _context: &Context,
+    /// Path of the directory.
+    root: String,
+) -> CallResult {
     Ok(is_environment(Path::new(&root)).into())
 }
 
@@ -35,7 +39,11 @@ pub fn exist(_context: &Context, root: String) -> CallResult {
 ///
 ///     salt '*' chroot.create /chroot
 #[function]
-pub fn create(context: &Context, root: String) -> CallResult {
+pub fn create(
+    context: &Context,
+    /// Path of the directory.
+    root: String,
+) -> CallResult {
     let path = Path::new(&root);
     if let Err(error) = create_environment(path) {
         tracing::error!(jid = context.job.jid, root, "creating the directories of a chroot failed: {error}");

@@ -46,7 +46,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' cron.raw_cron root
 #[function]
-pub fn raw_cron(context: &Context, user: String) -> CallResult {
+pub fn raw_cron(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+) -> CallResult {
     Ok(text(context, &user)?.into())
 }
 
@@ -56,7 +60,11 @@ pub fn raw_cron(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' cron.list_tab root
 #[function]
-pub fn list_tab(context: &Context, user: String) -> CallResult {
+pub fn list_tab(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+) -> CallResult {
     Ok(read(context, &user)?.describe())
 }
 
@@ -66,7 +74,11 @@ pub fn list_tab(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' cron.ls root
 #[function]
-pub fn ls(context: &Context, user: String) -> CallResult {
+pub fn ls(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+) -> CallResult {
     list_tab(context, user)
 }
 
@@ -76,7 +88,15 @@ pub fn ls(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' cron.get_entry root identifier=task1
 #[function]
-pub fn get_entry(context: &Context, user: String, identifier: Option<String>, cmd: Option<String>) -> CallResult {
+pub fn get_entry(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+    /// Name of the job.
+    identifier: Option<String>,
+    /// Command of the job.
+    cmd: Option<String>,
+) -> CallResult {
     let tab = read(context, &user)?;
     let is_it = |job: &&Job| match identifier.as_ref().filter(|identifier| !identifier.is_empty()) {
         Some(identifier) => job.identifier.as_ref() == Some(identifier),
@@ -93,11 +113,18 @@ pub fn get_entry(context: &Context, user: String, identifier: Option<String>, cm
 #[function]
 pub fn set_special(
     context: &Context,
+    /// User whose crontab it is.
     user: String,
+    /// Time such as `@hourly`.
     special: String,
+    /// Command of the job.
     cmd: String,
-    #[default(false)] commented: bool,
+    /// Whether the job is commented out.
+    #[default(false)]
+    commented: bool,
+    /// Comment above the job.
     comment: Option<String>,
+    /// Name of the job.
     identifier: Option<String>,
 ) -> CallResult {
     let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
@@ -152,9 +179,13 @@ pub fn set_job(context: &Context, #[args] args: SetJobArgs) -> CallResult {
 #[function]
 pub fn rm_special(
     context: &Context,
+    /// User whose crontab it is.
     user: String,
+    /// Command of the job.
     cmd: String,
+    /// Time such as `@hourly`.
     special: Option<String>,
+    /// Name of the job.
     identifier: Option<String>,
 ) -> CallResult {
     Ok(remove_special(context, &user, &cmd, special, identifier.as_deref())?.into())
@@ -215,7 +246,15 @@ pub fn rm(context: &Context, #[args] args: RmJobArgs) -> CallResult {
 ///
 ///     salt '*' cron.set_env root MAILTO user@example.com
 #[function]
-pub fn set_env(context: &Context, user: String, name: String, value: Option<String>) -> CallResult {
+pub fn set_env(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+    /// Name of the variable.
+    name: String,
+    /// Value of the variable.
+    value: Option<String>,
+) -> CallResult {
     Ok(set_variable(context, &user, &name, value.as_deref().unwrap_or_default())?.into())
 }
 
@@ -225,7 +264,13 @@ pub fn set_env(context: &Context, user: String, name: String, value: Option<Stri
 ///
 ///     salt '*' cron.rm_env root MAILTO
 #[function]
-pub fn rm_env(context: &Context, user: String, name: String) -> CallResult {
+pub fn rm_env(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+    /// Name of the variable.
+    name: String,
+) -> CallResult {
     Ok(remove_variable(context, &user, &name)?.into())
 }
 
@@ -235,7 +280,13 @@ pub fn rm_env(context: &Context, user: String, name: String) -> CallResult {
 ///
 ///     salt '*' cron.write_cron_file root /tmp/new_cron
 #[function]
-pub fn write_cron_file(context: &Context, user: String, path: String) -> CallResult {
+pub fn write_cron_file(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+    /// Path of the file with the new crontab.
+    path: String,
+) -> CallResult {
     Ok((install(context, &user, &path)?.retcode == 0).into())
 }
 
@@ -245,7 +296,13 @@ pub fn write_cron_file(context: &Context, user: String, path: String) -> CallRes
 ///
 ///     salt '*' cron.write_cron_file_verbose root /tmp/new_cron
 #[function]
-pub fn write_cron_file_verbose(context: &Context, user: String, path: String) -> CallResult {
+pub fn write_cron_file_verbose(
+    context: &Context,
+    /// User whose crontab it is.
+    user: String,
+    /// Path of the file with the new crontab.
+    path: String,
+) -> CallResult {
     Ok(cmd::result_of_all(install(context, &user, &path)?).into())
 }
 

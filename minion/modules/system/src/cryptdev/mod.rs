@@ -36,7 +36,12 @@ pub fn active(context: &Context) -> CallResult {
 ///
 ///     salt '*' cryptdev.crypttab
 #[function]
-pub fn crypttab(_context: &Context, #[default(CRYPTTAB.into())] config: String) -> CallResult {
+pub fn crypttab(
+    _context: &Context,
+    /// File of the devices that are mapped at boot.
+    #[default(CRYPTTAB.into())]
+    config: String,
+) -> CallResult {
     let Some(table) = Table::read_if_exists(&config)? else { return Ok(Value::map()) };
     let mut found = Map::new();
     for entry in table.entries() {
@@ -58,7 +63,14 @@ pub fn crypttab(_context: &Context, #[default(CRYPTTAB.into())] config: String) 
 ///
 ///     salt '*' cryptdev.rm_crypttab foo
 #[function]
-pub fn rm_crypttab(_context: &Context, name: String, #[default(CRYPTTAB.into())] config: String) -> CallResult {
+pub fn rm_crypttab(
+    _context: &Context,
+    /// Name of the mapped device.
+    name: String,
+    /// File of the devices that are mapped at boot.
+    #[default(CRYPTTAB.into())]
+    config: String,
+) -> CallResult {
     let mut table = Table::read(&config)?;
     if !table.remove(&name) {
         return Ok("absent".into());
@@ -69,28 +81,31 @@ pub fn rm_crypttab(_context: &Context, name: String, #[default(CRYPTTAB.into())]
 
 /// Set an entry of a crypttab. The result is `new`, `change` or `present`.
 ///
-/// password
-///     The key file, or `none` if the password is asked for.
-///
-/// options
-///     A list of options, or a string with commas.
-///
-/// match_on
-///     The fields, `name`, `device`, `password` and `options`, of which the entry that is replaced has the same values.
-///
 /// CLI Example:
 ///
 ///     salt '*' cryptdev.set_crypttab foo /dev/sdz1 mypassword swap,size=256
 #[function]
 pub fn set_crypttab(
     _context: &Context,
+    /// Name of the mapped device.
     name: String,
+    /// Path of the encrypted device.
     device: String,
-    #[default("none".into())] password: Value,
-    #[default] options: Value,
-    #[default(CRYPTTAB.into())] config: String,
-    #[default(false)] test: bool,
-    #[default("name".into())] match_on: Value,
+    /// The key file, or `none` if the password is asked for.
+    #[default("none".into())]
+    password: Value,
+    /// A list of options, or a string with commas.
+    #[default]
+    options: Value,
+    /// File of the devices that are mapped at boot.
+    #[default(CRYPTTAB.into())]
+    config: String,
+    /// Whether the file is left as it is.
+    #[default(false)]
+    test: bool,
+    /// The fields, `name`, `device`, `password` and `options`, of which the entry that is replaced has the same values.
+    #[default("name".into())]
+    match_on: Value,
 ) -> CallResult {
     Ok(set(&config, &entry(name, device, &password, &options)?, &match_on, test)?.name().into())
 }
@@ -101,7 +116,16 @@ pub fn set_crypttab(
 ///
 ///     salt '*' cryptdev.open foo /dev/sdz1 /path/to/keyfile
 #[function]
-pub fn open(context: &Context, name: String, device: String, #[required] keyfile: Option<String>) -> CallResult {
+pub fn open(
+    context: &Context,
+    /// Name of the mapped device.
+    name: String,
+    /// Path of the encrypted device.
+    device: String,
+    /// Path of the file with the key.
+    #[required]
+    keyfile: Option<String>,
+) -> CallResult {
     let Some(keyfile) = keyfile.filter(|keyfile| has_key(Some(keyfile))) else {
         let message = "For immediate crypt device mapping, keyfile must not be none";
         return Err(CallError::Execution(message.into()));
@@ -115,7 +139,11 @@ pub fn open(context: &Context, name: String, device: String, #[required] keyfile
 ///
 ///     salt '*' cryptdev.close foo
 #[function]
-pub fn close(context: &Context, name: String) -> CallResult {
+pub fn close(
+    context: &Context,
+    /// Name of the mapped device.
+    name: String,
+) -> CallResult {
     cryptsetup(context, &["close", &argument(&name)?])
 }
 

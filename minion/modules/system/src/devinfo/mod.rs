@@ -19,17 +19,19 @@ pub static FUNCTIONS: Functions<Context> = registry!("devinfo", [filter, hwinfo]
 /// Return the disks that have the given properties, sorted. A key such as `e.id_bus` is a path into the result of
 /// `udev.info`, in lower case.
 ///
-/// udev_in
-///     Properties that the disks have, with a value or a list of values.
-///
-/// udev_ex
-///     Properties that exclude disks.
-///
 /// CLI Example:
 ///
 ///     salt '*' devinfo.filter udev_in='{"e.id_bus": "ata"}'
 #[function]
-pub fn filter(context: &Context, #[default] udev_in: Map, #[default] udev_ex: Map) -> CallResult {
+pub fn filter(
+    context: &Context,
+    /// Properties that the disks have, with a value or a list of values.
+    #[default]
+    udev_in: Map,
+    /// Properties that exclude disks.
+    #[default]
+    udev_ex: Map,
+) -> CallResult {
     let mut found = BTreeSet::new();
     for disk in context.grains().get("disks").and_then(Value::as_list).unwrap_or_default() {
         let about = context.call("udev.info", Args::positional([disk.clone()]))?;
@@ -61,18 +63,6 @@ fn matches(about: &Value, wanted: &Map) -> bool {
 
 /// Return a description of the hardware, as reported by `hwinfo`.
 ///
-/// items
-///     Parts of the hardware; by default `bios`, `cpu`, `disk`, `memory`, `network` and `partition`.
-///
-/// short
-///     Whether it is a summary.
-///
-/// listmd
-///     Whether RAID devices are described.
-///
-/// devices
-///     Devices to describe; all by default.
-///
 /// CLI Example:
 ///
 ///     salt '*' devinfo.hwinfo
@@ -80,10 +70,18 @@ fn matches(about: &Value, wanted: &Map) -> bool {
 #[function]
 pub fn hwinfo(
     context: &Context,
-    #[default] items: Value,
-    #[default(true)] short: bool,
-    #[default(false)] listmd: bool,
-    #[default] devices: Value,
+    /// Parts of the hardware; by default `bios`, `cpu`, `disk`, `memory`, `network` and `partition`.
+    #[default]
+    items: Value,
+    /// Whether it is a summary.
+    #[default(true)]
+    short: bool,
+    /// Whether RAID devices are described.
+    #[default(false)]
+    listmd: bool,
+    /// Devices to describe; all by default.
+    #[default]
+    devices: Value,
 ) -> CallResult {
     if context.minion.programs.find("hwinfo").is_none() {
         return Err(CallError::Execution("the program hwinfo is not installed: install the package 'hwinfo'".into()));

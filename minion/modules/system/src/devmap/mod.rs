@@ -28,7 +28,11 @@ pub fn multipath_list(context: &Context) -> CallResult {
 ///
 ///     salt '*' devmap.multipath_flush /dev/mapper/mpath1
 #[function]
-pub fn multipath_flush(context: &Context, device: String) -> CallResult {
+pub fn multipath_flush(
+    context: &Context,
+    /// Name of the device.
+    device: String,
+) -> CallResult {
     if !Path::new(&device).exists() {
         return Ok(format!("{device} does not exist").into());
     }

@@ -99,7 +99,13 @@ pub fn percent(context: &Context, args: Option<String>) -> CallResult {
 ///     salt '*' disk.blkid
 ///     salt '*' disk.blkid /dev/sda
 #[function]
-pub fn blkid(context: &Context, device: Option<String>, token: Option<String>) -> CallResult {
+pub fn blkid(
+    context: &Context,
+    /// Path of the device.
+    device: Option<String>,
+    /// Filter, such as `TYPE=ext4`.
+    token: Option<String>,
+) -> CallResult {
     let mut words = vec!["blkid".to_owned()];
     match (device, token) {
         (Some(device), _) => words.push(argument(&device)?),

@@ -88,9 +88,13 @@ const PROGRESS: &[&str] = &[
 #[function]
 pub fn mkfs(
     context: &Context,
+    /// Path of the device.
     device: String,
+    /// Type of the file system: `ext2`, `ext3` or `ext4`.
     fs_type: String,
-    #[default(false)] full_return: bool,
+    /// Whether the whole output is returned.
+    #[default(false)]
+    full_return: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut words = vec!["mke2fs".into(), "-F".into(), "-t".into(), argument(&fs_type)?];
@@ -113,8 +117,11 @@ pub fn mkfs(
 #[function]
 pub fn tune(
     context: &Context,
+    /// Path of the device.
     device: String,
-    #[default(false)] full_return: bool,
+    /// Whether the whole output is returned.
+    #[default(false)]
+    full_return: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut words = vec!["tune2fs".to_owned()];
@@ -129,7 +136,12 @@ pub fn tune(
 ///
 ///     salt '*' extfs.attributes /dev/sda1
 #[function]
-pub fn attributes(context: &Context, device: String, args: Option<String>) -> CallResult {
+pub fn attributes(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    args: Option<String>,
+) -> CallResult {
     Ok(dumped(context, &device, args.as_deref())?.0.into())
 }
 
@@ -139,7 +151,12 @@ pub fn attributes(context: &Context, device: String, args: Option<String>) -> Ca
 ///
 ///     salt '*' extfs.blocks /dev/sda1
 #[function]
-pub fn blocks(context: &Context, device: String, args: Option<String>) -> CallResult {
+pub fn blocks(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    args: Option<String>,
+) -> CallResult {
     Ok(dumped(context, &device, args.as_deref())?.1.into())
 }
 
@@ -149,7 +166,12 @@ pub fn blocks(context: &Context, device: String, args: Option<String>) -> CallRe
 ///
 ///     salt '*' extfs.dump /dev/sda1
 #[function]
-pub fn dump(context: &Context, device: String, args: Option<String>) -> CallResult {
+pub fn dump(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    args: Option<String>,
+) -> CallResult {
     let (attributes, blocks) = dumped(context, &device, args.as_deref())?;
     Ok(map! {"attributes" => attributes, "blocks" => blocks}.into())
 }

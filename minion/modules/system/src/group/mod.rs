@@ -24,7 +24,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' group.info foo
 #[function]
-pub fn info(_context: &Context, name: String) -> CallResult {
+pub fn info(
+    _context: &Context,
+    /// Name of the group.
+    name: String,
+) -> CallResult {
     Ok(Accounts::read().group(&name).map(describe_group).unwrap_or_default().into())
 }
 
@@ -34,7 +38,12 @@ pub fn info(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' group.getent
 #[function]
-pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
+pub fn getent(
+    _context: &Context,
+    /// Without effect: groups are not cached.
+    #[default(false)]
+    refresh: bool,
+) -> CallResult {
     // Groups are not cached.
     _ = refresh;
     Ok(Accounts::read().groups.iter().map(describe_group).collect())
@@ -48,11 +57,20 @@ pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult
 #[function]
 pub fn add(
     context: &Context,
+    /// Name of the group.
     name: String,
-    #[default] gid: Value,
-    #[default(false)] system: bool,
-    #[default(false)] non_unique: bool,
-    #[default(false)] local: bool,
+    /// Group id; the next free one by default.
+    #[default]
+    gid: Value,
+    /// Whether a new group gets an id in the range of system groups.
+    #[default(false)]
+    system: bool,
+    /// Whether another group may have the same id.
+    #[default(false)]
+    non_unique: bool,
+    /// Whether only local groups are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
 ) -> CallResult {
     let mut command = vec![if local { local_program("lgroupadd")? } else { "groupadd" }.to_owned()];
     if gid.is_truthy() {
@@ -70,7 +88,14 @@ pub fn add(
 ///
 ///     salt '*' group.delete foo
 #[function]
-pub fn delete(context: &Context, name: String, #[default(false)] local: bool) -> CallResult {
+pub fn delete(
+    context: &Context,
+    /// Name of the group.
+    name: String,
+    /// Whether only local groups are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
+) -> CallResult {
     let program = if local { local_program("lgroupdel")? } else { "groupdel" };
     succeeds(context, &[program.into(), argument(&name)?])
 }
@@ -81,7 +106,16 @@ pub fn delete(context: &Context, name: String, #[default(false)] local: bool) ->
 ///
 ///     salt '*' group.chgid foo 4376
 #[function]
-pub fn chgid(context: &Context, name: String, gid: u32, #[default(false)] non_unique: bool) -> CallResult {
+pub fn chgid(
+    context: &Context,
+    /// Name of the group.
+    name: String,
+    /// Group id; the next free one by default.
+    gid: u32,
+    /// Whether another group may have the same id.
+    #[default(false)]
+    non_unique: bool,
+) -> CallResult {
     match Accounts::read().group(&name) {
         None => return Ok(false.into()),
         Some(group) if group.gid == gid => return Ok(true.into()),
@@ -97,7 +131,13 @@ pub fn chgid(context: &Context, name: String, gid: u32, #[default(false)] non_un
 ///
 ///     salt '*' group.adduser foo bar
 #[function]
-pub fn adduser(context: &Context, name: String, username: String) -> CallResult {
+pub fn adduser(
+    context: &Context,
+    /// Name of the group.
+    name: String,
+    /// Name of the user.
+    username: String,
+) -> CallResult {
     succeeds(context, &["gpasswd".into(), "-a".into(), argument(&username)?, argument(&name)?])
 }
 
@@ -107,7 +147,13 @@ pub fn adduser(context: &Context, name: String, username: String) -> CallResult 
 ///
 ///     salt '*' group.deluser foo bar
 #[function]
-pub fn deluser(context: &Context, name: String, username: String) -> CallResult {
+pub fn deluser(
+    context: &Context,
+    /// Name of the group.
+    name: String,
+    /// Name of the user.
+    username: String,
+) -> CallResult {
     let is_member = Accounts::read().group(&name).is_some_and(|group| group.members.contains(&username));
     if !is_member {
         return Ok(true.into());
@@ -121,7 +167,14 @@ pub fn deluser(context: &Context, name: String, username: String) -> CallResult 
 ///
 ///     salt '*' group.members foo 'user1,user2,user3'
 #[function]
-pub fn members(context: &Context, name: String, members_list: Value, #[keywords] _kwargs: Map) -> CallResult {
+pub fn members(
+    context: &Context,
+    /// Name of the group.
+    name: String,
+    /// Exact list of members, as a list or with commas.
+    members_list: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let list = names(&members_list).join(",");
     succeeds(context, &["gpasswd".into(), "-M".into(), list, argument(&name)?])
 }

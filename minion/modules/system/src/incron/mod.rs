@@ -98,7 +98,11 @@ pub fn raw_system_incron(_context: &Context) -> CallResult {
 ///
 ///     salt '*' incron.raw_incron root
 #[function]
-pub fn raw_incron(context: &Context, user: String) -> CallResult {
+pub fn raw_incron(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+) -> CallResult {
     Ok(incrontab(context, &user, &["-l".to_owned(), argument(&user)?])?.stdout.into())
 }
 
@@ -109,7 +113,11 @@ pub fn raw_incron(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' incron.list_tab root
 #[function]
-pub fn list_tab(context: &Context, user: String) -> CallResult {
+pub fn list_tab(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+) -> CallResult {
     let table = read(context, &user)?;
     let about = |watch: &Watch| -> Map {
         map! {"path" => &watch.path, "mask" => &watch.mask, "cmd" => &watch.command}
@@ -123,7 +131,11 @@ pub fn list_tab(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' incron.ls root
 #[function]
-pub fn ls(context: &Context, user: String) -> CallResult {
+pub fn ls(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+) -> CallResult {
     list_tab(context, user)
 }
 
@@ -134,7 +146,17 @@ pub fn ls(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' incron.set_job root /root IN_MODIFY 'echo "$$ $@ $# $% $&"'
 #[function]
-pub fn set_job(context: &Context, user: String, path: String, mask: String, cmd: String) -> CallResult {
+pub fn set_job(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+    /// Path that is watched.
+    path: String,
+    /// Events, such as `IN_MODIFY`.
+    mask: String,
+    /// Command to run.
+    cmd: String,
+) -> CallResult {
     let wanted = match watch(&path, &mask, &cmd)? {
         Ok(wanted) => wanted,
         Err(wrong) => return Ok(wrong.into()),
@@ -162,7 +184,17 @@ pub fn set_job(context: &Context, user: String, path: String, mask: String, cmd:
 ///
 ///     salt '*' incron.rm_job root /root IN_MODIFY 'echo changed'
 #[function]
-pub fn rm_job(context: &Context, user: String, path: String, mask: String, cmd: String) -> CallResult {
+pub fn rm_job(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+    /// Path that is watched.
+    path: String,
+    /// Events, such as `IN_MODIFY`.
+    mask: String,
+    /// Command to run.
+    cmd: String,
+) -> CallResult {
     let wanted = match watch(&path, &mask, &cmd)? {
         Ok(wanted) => wanted,
         Err(wrong) => return Ok(wrong.into()),
@@ -179,7 +211,17 @@ pub fn rm_job(context: &Context, user: String, path: String, mask: String, cmd: 
 ///
 ///     salt '*' incron.rm root /root IN_MODIFY 'echo changed'
 #[function]
-pub fn rm(context: &Context, user: String, path: String, mask: String, cmd: String) -> CallResult {
+pub fn rm(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+    /// Path that is watched.
+    path: String,
+    /// Events, such as `IN_MODIFY`.
+    mask: String,
+    /// Command to run.
+    cmd: String,
+) -> CallResult {
     rm_job(context, user, path, mask, cmd)
 }
 
@@ -189,7 +231,13 @@ pub fn rm(context: &Context, user: String, path: String, mask: String, cmd: Stri
 ///
 ///     salt '*' incron.write_incron_file root /tmp/new_incron
 #[function]
-pub fn write_incron_file(context: &Context, user: String, path: String) -> CallResult {
+pub fn write_incron_file(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+    /// Path that is watched.
+    path: String,
+) -> CallResult {
     let output = incrontab(context, &user, &[argument(&path)?])?;
     context.set_retcode(output.retcode);
     Ok((output.retcode == 0).into())
@@ -201,7 +249,13 @@ pub fn write_incron_file(context: &Context, user: String, path: String) -> CallR
 ///
 ///     salt '*' incron.write_incron_file_verbose root /tmp/new_incron
 #[function]
-pub fn write_incron_file_verbose(context: &Context, user: String, path: String) -> CallResult {
+pub fn write_incron_file_verbose(
+    context: &Context,
+    /// User whose table it is.
+    user: String,
+    /// Path that is watched.
+    path: String,
+) -> CallResult {
     let output = incrontab(context, &user, &[argument(&path)?])?;
     context.set_retcode(output.retcode);
     let Output { pid, retcode, stdout, stderr, .. } = output;

@@ -30,7 +30,11 @@ pub fn get_sys(context: &Context) -> CallResult {
 ///
 ///     salt '*' keyboard.set_sys dvorak
 #[function]
-pub fn set_sys(context: &Context, layout: String) -> CallResult {
+pub fn set_sys(
+    context: &Context,
+    /// Layout, such as `us` or `de`.
+    layout: String,
+) -> CallResult {
     let layout = argument(&layout)?;
     if which("localectl").is_some() {
         set_layout(context, &["localectl", "set-keymap", &layout])?;
@@ -59,7 +63,11 @@ pub fn get_x(context: &Context) -> CallResult {
 ///
 ///     salt '*' keyboard.set_x dvorak
 #[function]
-pub fn set_x(context: &Context, layout: String) -> CallResult {
+pub fn set_x(
+    context: &Context,
+    /// Layout, such as `us` or `de`.
+    layout: String,
+) -> CallResult {
     let layout = argument(&layout)?;
     set_layout(context, &["setxkbmap", &layout])?;
     Ok(layout.into())

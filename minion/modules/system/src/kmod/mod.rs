@@ -34,7 +34,11 @@ pub fn available(_context: &Context) -> CallResult {
 ///
 ///     salt '*' kmod.check_available kvm
 #[function]
-pub fn check_available(_context: &Context, r#mod: String) -> CallResult {
+pub fn check_available(
+    _context: &Context,
+    /// Name of the module.
+    r#mod: String,
+) -> CallResult {
     Ok(loadable().contains(&r#mod).into())
 }
 
@@ -62,7 +66,12 @@ pub fn lsmod(context: &Context) -> CallResult {
 ///
 ///     salt '*' kmod.mod_list
 #[function]
-pub fn mod_list(context: &Context, #[default(false)] only_persist: bool) -> CallResult {
+pub fn mod_list(
+    context: &Context,
+    /// Whether only modules that are loaded at boot are listed.
+    #[default(false)]
+    only_persist: bool,
+) -> CallResult {
     let names = if only_persist { persistent_modules(context)? } else { loaded(context)? };
     Ok(names.into_iter().collect())
 }
@@ -73,7 +82,11 @@ pub fn mod_list(context: &Context, #[default(false)] only_persist: bool) -> Call
 ///
 ///     salt '*' kmod.is_loaded kvm
 #[function]
-pub fn is_loaded(context: &Context, r#mod: String) -> CallResult {
+pub fn is_loaded(
+    context: &Context,
+    /// Name of the module.
+    r#mod: String,
+) -> CallResult {
     Ok(loaded(context)?.contains(&r#mod).into())
 }
 
@@ -84,7 +97,14 @@ pub fn is_loaded(context: &Context, r#mod: String) -> CallResult {
 ///
 ///     salt '*' kmod.load kvm
 #[function]
-pub fn load(context: &Context, r#mod: String, #[default(false)] persist: bool) -> CallResult {
+pub fn load(
+    context: &Context,
+    /// Name of the module.
+    r#mod: String,
+    /// Whether the module is also loaded at boot.
+    #[default(false)]
+    persist: bool,
+) -> CallResult {
     let before = loaded(context)?;
     if let Some(complaint) = run_on_module(context, "modprobe", &r#mod)? {
         return Ok(format!("Error loading module {mod}: {complaint}").into());
@@ -105,9 +125,14 @@ pub fn load(context: &Context, r#mod: String, #[default(false)] persist: bool) -
 #[function]
 pub fn remove(
     context: &Context,
+    /// Name of the module.
     r#mod: String,
-    #[default(false)] persist: bool,
-    #[default(true)] comment: bool,
+    /// Whether the change is also made for the next boot.
+    #[default(false)]
+    persist: bool,
+    /// With `persist`, whether the module's line is commented out instead of removed.
+    #[default(true)]
+    comment: bool,
 ) -> CallResult {
     let before = loaded(context)?;
     if let Some(complaint) = run_on_module(context, "rmmod", &r#mod)? {

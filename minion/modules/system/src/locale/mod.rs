@@ -36,7 +36,11 @@ pub fn list_avail(context: &Context) -> CallResult {
 ///
 ///     salt '*' locale.avail 'en_US.UTF-8'
 #[function]
-pub fn avail(context: &Context, locale: String) -> CallResult {
+pub fn avail(
+    context: &Context,
+    /// Name of the locale, such as `en_US.UTF-8`.
+    locale: String,
+) -> CallResult {
     let wanted = Locale::parse(&locale).normal();
     Ok(available_locales(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
 }
@@ -65,7 +69,11 @@ pub fn get_locale(context: &Context) -> CallResult {
 ///
 ///     salt '*' locale.set_locale 'en_US.UTF-8'
 #[function]
-pub fn set_locale(context: &Context, locale: String) -> CallResult {
+pub fn set_locale(
+    context: &Context,
+    /// Name of the locale, such as `en_US.UTF-8`.
+    locale: String,
+) -> CallResult {
     let release = context.grains().get("osmajorrelease").and_then(Value::as_i64).unwrap_or(0);
     if has_systemd() && !(context.os_family() == "Debian" && release >= 13) {
         let others = by_localectl(context)?.into_iter().filter(|(name, _)| name != "LANG");
@@ -94,8 +102,11 @@ pub fn set_locale(context: &Context, locale: String) -> CallResult {
 #[function]
 pub fn gen_locale(
     context: &Context,
+    /// Name of the locale, such as `en_US.UTF-8`.
     locale: String,
-    #[default(false)] verbose: bool,
+    /// Whether the output of the program is returned.
+    #[default(false)]
+    verbose: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let system = context.grains().get("os").map(ToString::to_string).unwrap_or_default();

@@ -62,26 +62,24 @@ pub fn updatedb(context: &Context) -> CallResult {
 
 /// Return the paths of files whose names match a pattern.
 ///
-/// database
-///     Path of another database.
-///
-/// limit
-///     Most results; all by default.
-///
-/// kwargs
-///     Flags of `locate`: `basename`, `count`, `existing`, `follow`, `ignore` (case), `nofollow`, `wholename` and
-///     `regex`.
-///
 /// CLI Example:
 ///
 ///     salt '*' locate.locate '*.conf' basename=True limit=10
 #[function(name = "locate")]
 pub fn locate(
     context: &Context,
+    /// Pattern of the paths.
     pattern: String,
-    #[default(String::new())] database: String,
-    #[default(0)] limit: i64,
-    #[keywords] kwargs: Map,
+    /// Path of another database.
+    #[default(String::new())]
+    database: String,
+    /// Most results; all by default.
+    #[default(0)]
+    limit: i64,
+    /// Flags of `locate`: `basename`, `count`, `existing`, `follow`, `ignore` (case), `nofollow`, `wholename` and
+    /// `regex`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let is_set = |name: &Value| kwargs.get(name).is_some_and(Value::is_truthy);
     let flags: String = kwargs

@@ -115,12 +115,6 @@ pub fn fullversion(context: &Context) -> CallResult {
 
 /// Return the physical volumes, or the one on this device.
 ///
-/// real
-///     Whether they are named by their devices without symbolic links.
-///
-/// quiet
-///     Without effect: a missing volume is not a failure.
-///
 /// CLI Example:
 ///
 ///     salt '*' lvm.pvdisplay
@@ -128,9 +122,15 @@ pub fn fullversion(context: &Context) -> CallResult {
 #[function]
 pub fn pvdisplay(
     context: &Context,
-    #[default] pvname: String,
-    #[default(false)] real: bool,
-    #[default(false)] quiet: bool,
+    /// Path of the physical volume; all by default.
+    #[default]
+    pvname: String,
+    /// Whether they are named by their devices without symbolic links.
+    #[default(false)]
+    real: bool,
+    /// Without effect: a missing volume is not a failure.
+    #[default(false)]
+    quiet: bool,
 ) -> CallResult {
     _ = quiet;
     Ok(physical(context, &pvname, real)?.into())
@@ -144,7 +144,15 @@ pub fn pvdisplay(
 ///     salt '*' lvm.vgdisplay
 ///     salt '*' lvm.vgdisplay nova-volumes
 #[function]
-pub fn vgdisplay(context: &Context, #[default] vgname: String, #[default(false)] quiet: bool) -> CallResult {
+pub fn vgdisplay(
+    context: &Context,
+    /// Name of the volume group.
+    #[default]
+    vgname: String,
+    /// Without effect: a missing volume is not a failure.
+    #[default(false)]
+    quiet: bool,
+) -> CallResult {
     _ = quiet;
     Ok(groups(context, &vgname)?.into())
 }
@@ -157,7 +165,15 @@ pub fn vgdisplay(context: &Context, #[default] vgname: String, #[default(false)]
 ///     salt '*' lvm.lvdisplay
 ///     salt '*' lvm.lvdisplay /dev/vg_myserver/root
 #[function]
-pub fn lvdisplay(context: &Context, #[default] lvname: String, #[default(false)] quiet: bool) -> CallResult {
+pub fn lvdisplay(
+    context: &Context,
+    /// Name of the logical volume.
+    #[default]
+    lvname: String,
+    /// Without effect: a missing volume is not a failure.
+    #[default(false)]
+    quiet: bool,
+) -> CallResult {
     _ = quiet;
     Ok(logical(context, &lvname)?.into())
 }
@@ -239,7 +255,16 @@ pub fn pvresize(context: &Context, #[args] args: DeviceArgs) -> CallResult {
 ///
 ///     salt mymachine lvm.vgextend my_vg /dev/sdb1,/dev/sdb2
 #[function]
-pub fn vgextend(context: &Context, vgname: String, devices: Value, #[default(false)] force: bool) -> CallResult {
+pub fn vgextend(
+    context: &Context,
+    /// Name of the volume group.
+    vgname: String,
+    /// Paths of devices, with commas.
+    devices: Value,
+    /// Whether the program asks nothing.
+    #[default(false)]
+    force: bool,
+) -> CallResult {
     let devices = names(&devices)?;
     if vgname.is_empty() || devices.is_empty() {
         return Ok("Error: vgname and device(s) are both required".into());
@@ -255,7 +280,14 @@ pub fn vgextend(context: &Context, vgname: String, devices: Value, #[default(fal
 ///
 ///     salt mymachine lvm.vgremove vgname
 #[function]
-pub fn vgremove(context: &Context, vgname: String, #[default(true)] force: bool) -> CallResult {
+pub fn vgremove(
+    context: &Context,
+    /// Name of the volume group.
+    vgname: String,
+    /// Whether the program asks nothing.
+    #[default(true)]
+    force: bool,
+) -> CallResult {
     let output = lvm(context, &["vgremove", &argument(&vgname)?, confirmation(force)])?;
     Ok(message_of(&output, format!("Volume group \"{vgname}\" successfully removed")).into())
 }
@@ -266,7 +298,16 @@ pub fn vgremove(context: &Context, vgname: String, #[default(true)] force: bool)
 ///
 ///     salt '*' lvm.lvremove lvname vgname force=True
 #[function]
-pub fn lvremove(context: &Context, lvname: String, vgname: String, #[default(true)] force: bool) -> CallResult {
+pub fn lvremove(
+    context: &Context,
+    /// Name of the logical volume.
+    lvname: String,
+    /// Name of the volume group.
+    vgname: String,
+    /// Whether the program asks nothing.
+    #[default(true)]
+    force: bool,
+) -> CallResult {
     let output = lvm(context, &["lvremove", &argument(&format!("{vgname}/{lvname}"))?, confirmation(force)])?;
     Ok(message_of(&output, format!("Logical volume \"{lvname}\" successfully removed")).into())
 }

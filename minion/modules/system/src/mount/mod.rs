@@ -49,7 +49,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' mount.active
 #[function]
-pub fn active(context: &Context, #[default(false)] extended: bool) -> CallResult {
+pub fn active(
+    context: &Context,
+    /// Whether the entries have further fields.
+    #[default(false)]
+    extended: bool,
+) -> CallResult {
     Ok(active::describe(&active::read(context)?, extended))
 }
 
@@ -59,7 +64,11 @@ pub fn active(context: &Context, #[default(false)] extended: bool) -> CallResult
 ///
 ///     salt '*' mount.is_mounted /mnt/share
 #[function]
-pub fn is_mounted(context: &Context, name: String) -> CallResult {
+pub fn is_mounted(
+    context: &Context,
+    /// Path of the mount point, or of the swap space.
+    name: String,
+) -> CallResult {
     Ok(active::read(context)?.contains_key(&name).into())
 }
 
@@ -69,7 +78,12 @@ pub fn is_mounted(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' mount.fstab
 #[function]
-pub fn fstab(_context: &Context, #[default("/etc/fstab".into())] config: String) -> CallResult {
+pub fn fstab(
+    _context: &Context,
+    /// File of the file systems that are mounted at boot.
+    #[default("/etc/fstab".into())]
+    config: String,
+) -> CallResult {
     Ok(fstab::describe(&fstab::read(&config)?).into())
 }
 
@@ -124,9 +138,14 @@ pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
 #[function]
 pub fn rm_fstab(
     _context: &Context,
+    /// Path of the mount point, or of the swap space.
     name: String,
-    #[required] device: Option<String>,
-    #[default("/etc/fstab".into())] config: String,
+    /// Device.
+    #[required]
+    device: Option<String>,
+    /// File of the file systems that are mounted at boot.
+    #[default("/etc/fstab".into())]
+    config: String,
 ) -> CallResult {
     fstab::remove(&config, &name, device.as_deref())?;
     Ok(true.into())
@@ -140,11 +159,21 @@ pub fn rm_fstab(
 #[function]
 pub fn mount(
     context: &Context,
+    /// Path of the mount point, or of the swap space.
     name: String,
-    #[default(false.into())] device: Value,
-    #[default(false)] mkmnt: bool,
-    #[default] fstype: String,
-    #[default("defaults".into())] opts: Value,
+    /// Device.
+    #[default(false.into())]
+    device: Value,
+    /// Whether a missing mount point is created.
+    #[default(false)]
+    mkmnt: bool,
+    /// Type of the file system.
+    #[default]
+    fstype: String,
+    /// Options, as a list or with commas.
+    #[default("defaults".into())]
+    opts: Value,
+    /// User that mounts.
     user: Option<String>,
 ) -> CallResult {
     if mkmnt && !Path::new(&name).exists() {
@@ -167,11 +196,20 @@ pub fn mount(
 #[function]
 pub fn remount(
     context: &Context,
+    /// Path of the mount point, or of the swap space.
     name: String,
+    /// Device.
     device: String,
-    #[default(false)] mkmnt: bool,
-    #[default] fstype: String,
-    #[default("defaults".into())] opts: Value,
+    /// Whether a missing mount point is created.
+    #[default(false)]
+    mkmnt: bool,
+    /// Type of the file system.
+    #[default]
+    fstype: String,
+    /// Options, as a list or with commas.
+    #[default("defaults".into())]
+    opts: Value,
+    /// User that mounts.
     user: Option<String>,
 ) -> CallResult {
     if !active::read(context)?.contains_key(&name) {
@@ -195,10 +233,15 @@ pub fn remount(
 #[function]
 pub fn umount(
     context: &Context,
+    /// Path of the mount point, or of the swap space.
     name: String,
+    /// Device.
     device: Option<String>,
+    /// User that mounts.
     user: Option<String>,
-    #[default(false)] lazy: bool,
+    /// Whether the file system is detached now and cleaned up when it is not busy any more.
+    #[default(false)]
+    lazy: bool,
 ) -> CallResult {
     if !active::read(context)?.contains_key(&name) {
         return Ok(format!("{name} does not have anything mounted").into());
@@ -225,7 +268,13 @@ pub fn swaps(_context: &Context) -> CallResult {
 ///
 ///     salt '*' mount.swapon /root/swapfile
 #[function]
-pub fn swapon(context: &Context, name: String, priority: Option<i64>) -> CallResult {
+pub fn swapon(
+    context: &Context,
+    /// Path of the mount point, or of the swap space.
+    name: String,
+    /// Priority of the swap space.
+    priority: Option<i64>,
+) -> CallResult {
     let before = swap_space()?;
     if let Some(stats) = before.get(name.as_str()) {
         return Ok(map! {"stats" => stats.clone(), "new" => false}.into());
@@ -243,7 +292,11 @@ pub fn swapon(context: &Context, name: String, priority: Option<i64>) -> CallRes
 ///
 ///     salt '*' mount.swapoff /root/swapfile
 #[function]
-pub fn swapoff(context: &Context, name: String) -> CallResult {
+pub fn swapoff(
+    context: &Context,
+    /// Path of the mount point, or of the swap space.
+    name: String,
+) -> CallResult {
     if !swap_space()?.contains_key(name.as_str()) {
         return Ok(Value::Nil);
     }
@@ -257,7 +310,11 @@ pub fn swapoff(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' mount.read_mount_cache /mnt/share
 #[function]
-pub fn read_mount_cache(context: &Context, name: String) -> CallResult {
+pub fn read_mount_cache(
+    context: &Context,
+    /// Path of the mount point, or of the swap space.
+    name: String,
+) -> CallResult {
     Ok(read_cache(context)?.get(name.as_str()).cloned().unwrap_or_else(Value::map))
 }
 
@@ -269,9 +326,13 @@ pub fn read_mount_cache(context: &Context, name: String) -> CallResult {
 #[function]
 pub fn write_mount_cache(
     context: &Context,
+    /// Path of the mount point.
     real_name: String,
+    /// Device.
     device: String,
+    /// Whether a missing mount point is created.
     mkmnt: bool,
+    /// Type of the file system.
     fstype: String,
     mount_opts: Value,
 ) -> CallResult {
@@ -288,7 +349,11 @@ pub fn write_mount_cache(
 ///
 ///     salt '*' mount.delete_mount_cache /mnt/share
 #[function]
-pub fn delete_mount_cache(context: &Context, real_name: String) -> CallResult {
+pub fn delete_mount_cache(
+    context: &Context,
+    /// Path of the mount point.
+    real_name: String,
+) -> CallResult {
     let mut cache = read_cache(context)?;
     if cache.shift_remove(real_name.as_str()).is_some() {
         write_cache(context, cache)?;
@@ -302,7 +367,11 @@ pub fn delete_mount_cache(context: &Context, real_name: String) -> CallResult {
 ///
 ///     salt '*' mount.get_mount_from_path /opt/some/nested/path
 #[function]
-pub fn get_mount_from_path(context: &Context, path: String) -> CallResult {
+pub fn get_mount_from_path(
+    context: &Context,
+    /// Path of a file.
+    path: String,
+) -> CallResult {
     Ok(mount_of(context, &path)?.0.into())
 }
 
@@ -312,7 +381,11 @@ pub fn get_mount_from_path(context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' mount.get_device_from_path /
 #[function]
-pub fn get_device_from_path(context: &Context, path: String) -> CallResult {
+pub fn get_device_from_path(
+    context: &Context,
+    /// Path of a file.
+    path: String,
+) -> CallResult {
     Ok(mount_of(context, &path)?.1.into())
 }
 
@@ -322,7 +395,11 @@ pub fn get_device_from_path(context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' mount.is_fuse_exec sshfs
 #[function]
-pub fn is_fuse_exec(context: &Context, cmd: String) -> CallResult {
+pub fn is_fuse_exec(
+    context: &Context,
+    /// Name of the program.
+    cmd: String,
+) -> CallResult {
     let Some(program) = which(&cmd) else { return Ok(false.into()) };
     let output = run(context, &["ldd".into(), program.display().to_string()], &[])?;
     Ok(output.stdout.contains("libfuse").into())

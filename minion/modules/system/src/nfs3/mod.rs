@@ -24,7 +24,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("nfs3", [list_exports, del_
 ///
 ///     salt '*' nfs3.list_exports
 #[function]
-pub fn list_exports(_context: &Context, #[default("/etc/exports".into())] exports: String) -> CallResult {
+pub fn list_exports(
+    _context: &Context,
+    /// Path of the file.
+    #[default("/etc/exports".into())]
+    exports: String,
+) -> CallResult {
     Ok(Exports::read(&exports)?.describe().into())
 }
 
@@ -34,7 +39,14 @@ pub fn list_exports(_context: &Context, #[default("/etc/exports".into())] export
 ///
 ///     salt '*' nfs3.del_export path=/media/storage
 #[function]
-pub fn del_export(_context: &Context, #[default("/etc/exports".into())] exports: String, path: String) -> CallResult {
+pub fn del_export(
+    _context: &Context,
+    /// Path of the file.
+    #[default("/etc/exports".into())]
+    exports: String,
+    /// The exported path.
+    path: String,
+) -> CallResult {
     let mut file = Exports::read(&exports)?;
     if !file.remove(&path) {
         return Err(CallError::Execution(format!("{path} is not exported by {exports}")));
@@ -45,22 +57,22 @@ pub fn del_export(_context: &Context, #[default("/etc/exports".into())] exports:
 
 /// Export a path to hosts, and return the added entry. Other hosts of the path stay.
 ///
-/// hosts
-///     Host, network, netgroup, or pattern of hosts.
-///
-/// options
-///     List of options, such as `rw`.
-///
 /// CLI Example:
 ///
 ///     salt '*' nfs3.add_export path=/srv/test hosts=127.0.0.1 options='[rw, no_subtree_check]'
 #[function]
 pub fn add_export(
     _context: &Context,
-    #[default("/etc/exports".into())] exports: String,
+    /// Path of the file.
+    #[default("/etc/exports".into())]
+    exports: String,
+    /// The exported path.
     path: String,
+    /// Host, network, netgroup, or pattern of hosts.
     hosts: Value,
-    #[default] options: Value,
+    /// List of options, such as `rw`.
+    #[default]
+    options: Value,
 ) -> CallResult {
     let client = client(&hosts, &options)?;
     let mut file = Exports::read(&exports)?;

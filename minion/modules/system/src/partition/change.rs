@@ -17,7 +17,12 @@ const SWITCH: &[&str] = &["on", "off"];
 ///     salt '*' partition.probe
 ///     salt '*' partition.probe /dev/sda /dev/sdb
 #[function]
-pub fn probe(context: &Context, #[rest] devices: Vec<Value>) -> CallResult {
+pub fn probe(
+    context: &Context,
+    /// Paths of the devices; all by default.
+    #[rest]
+    devices: Vec<Value>,
+) -> CallResult {
     let devices = devices.iter().map(|device| device_of(&device.to_string())).collect::<Result<Vec<_>, _>>()?;
     let words: Vec<&str> = ["partprobe", "--"].into_iter().chain(devices.iter().map(String::as_str)).collect();
     lines(context, &words)
@@ -30,7 +35,15 @@ pub fn probe(context: &Context, #[rest] devices: Vec<Value>) -> CallResult {
 ///
 ///     salt '*' partition.cp /dev/sda 2 3
 #[function]
-pub fn cp(context: &Context, device: String, from_minor: Value, to_minor: Value) -> CallResult {
+pub fn cp(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition to copy.
+    from_minor: Value,
+    /// Number of the partition to copy to.
+    to_minor: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     let from = Number::of(&from_minor, "minor number", "cp")?.to_string();
     let to = Number::of(&to_minor, "minor number", "cp")?.to_string();
@@ -43,7 +56,15 @@ pub fn cp(context: &Context, device: String, from_minor: Value, to_minor: Value)
 ///
 ///     salt '*' partition.set_id /dev/sda 1 83
 #[function]
-pub fn set_id(context: &Context, device: String, minor: Value, system_id: String) -> CallResult {
+pub fn set_id(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    minor: Value,
+    /// Id of the type of the partition.
+    system_id: String,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&minor, "minor number", "set_id")?.to_string();
     if types(context)?.get(system_id.as_str()).is_none() {
@@ -54,14 +75,17 @@ pub fn set_id(context: &Context, device: String, minor: Value, system_id: String
 
 /// Create a file system on a partition, and return the output. All data of the partition is lost.
 ///
-/// fs_type
-///     The type, such as `ext4`, `xfs`, `fat` or `linux-swap`. The program for it must be installed.
-///
 /// CLI Example:
 ///
 ///     salt '*' partition.mkfs /dev/sda2 ext4
 #[function]
-pub fn mkfs(context: &Context, device: String, fs_type: String) -> CallResult {
+pub fn mkfs(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// The type, such as `ext4`, `xfs`, `fat` or `linux-swap`. The program for it must be installed.
+    fs_type: String,
+) -> CallResult {
     let device = device_of(&device)?;
     one_of(&fs_type, FILE_SYSTEMS, "fs_type", "mkfs")?;
     let program = match fs_type.as_str() {
@@ -77,14 +101,17 @@ pub fn mkfs(context: &Context, device: String, fs_type: String) -> CallResult {
 
 /// Create a partition table, and return the output. All partitions of the disk are lost.
 ///
-/// label_type
-///     `aix`, `amiga`, `bsd`, `dvh`, `gpt`, `loop`, `mac`, `msdos`, `pc98` or `sun`.
-///
 /// CLI Example:
 ///
 ///     salt '*' partition.mklabel /dev/sda msdos
 #[function]
-pub fn mklabel(context: &Context, device: String, label_type: String) -> CallResult {
+pub fn mklabel(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// `aix`, `amiga`, `bsd`, `dvh`, `gpt`, `loop`, `mac`, `msdos`, `pc98` or `sun`.
+    label_type: String,
+) -> CallResult {
     one_of(&label_type, LABELS, "label_type", "mklabel")?;
     lines(context, &["parted", "-m", "-s", &argument(&device)?, "mklabel", &label_type])
 }
@@ -146,7 +173,15 @@ pub fn mkpartfs(context: &Context, #[args] args: PartitionArgs) -> CallResult {
 ///
 ///     salt '*' partition.name /dev/sda 1 'My Documents'
 #[function]
-pub fn name(context: &Context, device: String, partition: Value, name: String) -> CallResult {
+pub fn name(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    partition: Value,
+    /// Name of the partition.
+    name: String,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&partition, "partition", "name")?.to_string();
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || " _-".contains(c)) {
@@ -162,7 +197,15 @@ pub fn name(context: &Context, device: String, partition: Value, name: String) -
 ///
 ///     salt '*' partition.rescue /dev/sda 0 8056
 #[function]
-pub fn rescue(context: &Context, device: String, start: Value, end: Value) -> CallResult {
+pub fn rescue(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Start of the partition.
+    start: Value,
+    /// End of the partition.
+    end: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     let (start, end) = (boundary(&start)?, boundary(&end)?);
     lines(context, &["parted", "-m", "-s", &device, "rescue", &start, &end])
@@ -174,7 +217,17 @@ pub fn rescue(context: &Context, device: String, start: Value, end: Value) -> Ca
 ///
 ///     salt '*' partition.resize /dev/sda 3 200 850
 #[function]
-pub fn resize(context: &Context, device: String, minor: Value, start: Value, end: Value) -> CallResult {
+pub fn resize(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    minor: Value,
+    /// Start of the partition.
+    start: Value,
+    /// End of the partition.
+    end: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&minor, "minor number", "resize")?.to_string();
     let (start, end) = (boundary(&start)?, boundary(&end)?);
@@ -187,7 +240,13 @@ pub fn resize(context: &Context, device: String, minor: Value, start: Value, end
 ///
 ///     salt '*' partition.rm /dev/sda 5
 #[function]
-pub fn rm(context: &Context, device: String, minor: Value) -> CallResult {
+pub fn rm(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    minor: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&minor, "minor number", "rm")?.to_string();
     lines(context, &["parted", "-m", "-s", &device, "rm", &number])
@@ -195,18 +254,22 @@ pub fn rm(context: &Context, device: String, minor: Value) -> CallResult {
 
 /// Set a flag of a partition, and return the output.
 ///
-/// flag
-///     `boot`, `root`, `swap`, `hidden`, `raid`, `lvm`, `lba`, `hp-service`, `palo`, `prep`, `msftres`, `bios_grub`,
-///     `atvrecv`, `diag`, `legacy_boot`, `msftdata`, `irst`, `esp` or `type`.
-///
-/// state
-///     The string `on` or `off`; quote it, since YAML makes it True or False.
-///
 /// CLI Example:
 ///
 ///     salt '*' partition.set /dev/sda 1 boot '"on"'
 #[function(name = "set")]
-pub fn set_(context: &Context, device: String, minor: Value, flag: String, state: String) -> CallResult {
+pub fn set_(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    minor: Value,
+    /// `boot`, `root`, `swap`, `hidden`, `raid`, `lvm`, `lba`, `hp-service`, `palo`, `prep`, `msftres`, `bios_grub`,
+    /// `atvrecv`, `diag`, `legacy_boot`, `msftdata`, `irst`, `esp` or `type`.
+    flag: String,
+    /// The string `on` or `off`; quote it, since YAML makes it True or False.
+    state: String,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&minor, "minor number", "set")?.to_string();
     one_of(&flag, PARTITION_FLAGS, "flag", "set")?;
@@ -220,7 +283,15 @@ pub fn set_(context: &Context, device: String, minor: Value, flag: String, state
 ///
 ///     salt '*' partition.toggle /dev/sda 1 boot
 #[function]
-pub fn toggle(context: &Context, device: String, partition: Value, flag: String) -> CallResult {
+pub fn toggle(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    partition: Value,
+    /// Name of the flag.
+    flag: String,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&partition, "partition number", "toggle")?.to_string();
     one_of(&flag, PARTITION_FLAGS, "flag", "toggle")?;
@@ -229,17 +300,19 @@ pub fn toggle(context: &Context, device: String, partition: Value, flag: String)
 
 /// Set a flag of a disk, and return the output.
 ///
-/// flag
-///     `cylinder_alignment`, `pmbr_boot` or `implicit_partition_table`.
-///
-/// state
-///     The string `on` or `off`; quote it, since YAML makes it True or False.
-///
 /// CLI Example:
 ///
 ///     salt '*' partition.disk_set /dev/sda pmbr_boot '"on"'
 #[function]
-pub fn disk_set(context: &Context, device: String, flag: String, state: String) -> CallResult {
+pub fn disk_set(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// `cylinder_alignment`, `pmbr_boot` or `implicit_partition_table`.
+    flag: String,
+    /// The string `on` or `off`; quote it, since YAML makes it True or False.
+    state: String,
+) -> CallResult {
     let device = device_of(&device)?;
     one_of(&flag, DISK_FLAGS, "flag", "disk_set")?;
     one_of(&state, SWITCH, "state", "disk_set")?;
@@ -252,7 +325,13 @@ pub fn disk_set(context: &Context, device: String, flag: String, state: String) 
 ///
 ///     salt '*' partition.disk_toggle /dev/sda pmbr_boot
 #[function]
-pub fn disk_toggle(context: &Context, device: String, flag: String) -> CallResult {
+pub fn disk_toggle(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Name of the flag.
+    flag: String,
+) -> CallResult {
     let device = device_of(&device)?;
     one_of(&flag, DISK_FLAGS, "flag", "disk_toggle")?;
     lines(context, &["parted", "-m", "-s", &device, "disk_toggle", &flag])

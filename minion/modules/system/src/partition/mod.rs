@@ -48,16 +48,19 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 
 /// Return the partition table of a disk: `info` about the disk, and `partitions` by number.
 ///
-/// unit
-///     The unit of positions and sizes: `s`, `B`, `kB`, `MB`, `MiB`, `GB`, `GiB`, `TB`, `TiB`, `%`, `cyl`, `chs` or
-///     `compact`.
-///
 /// CLI Example:
 ///
 ///     salt '*' partition.list /dev/sda
 ///     salt '*' partition.list /dev/sda unit=s
 #[function(name = "list")]
-pub fn list_(context: &Context, device: String, unit: Option<String>) -> CallResult {
+pub fn list_(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// The unit of positions and sizes: `s`, `B`, `kB`, `MB`, `MiB`, `GB`, `GiB`, `TB`, `TiB`, `%`, `cyl`, `chs` or
+    /// `compact`.
+    unit: Option<String>,
+) -> CallResult {
     let device = device_of(&device)?;
     let mut words = vec!["parted", "-m", "-s", &device];
     let unit = unit.filter(|unit| !unit.is_empty());
@@ -83,7 +86,15 @@ pub fn list_(context: &Context, device: String, unit: Option<String>) -> CallRes
 ///
 ///     salt '*' partition.align_check /dev/sda minimal 1
 #[function]
-pub fn align_check(context: &Context, device: String, part_type: String, partition: Value) -> CallResult {
+pub fn align_check(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Type of the partition, such as `primary`.
+    part_type: String,
+    /// Number of the partition.
+    partition: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     one_of(&part_type, &["minimal", "optimal"], "part_type", "align_check")?;
     let number = Number::of(&partition, "partition", "align_check")?.to_string();
@@ -97,7 +108,13 @@ pub fn align_check(context: &Context, device: String, part_type: String, partiti
 ///
 ///     salt '*' partition.check /dev/sda 1
 #[function]
-pub fn check(context: &Context, device: String, minor: Value) -> CallResult {
+pub fn check(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    minor: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&minor, "minor number", "check")?.to_string();
     lines(context, &["parted", "-m", "-s", &device, "check", &number])
@@ -109,7 +126,13 @@ pub fn check(context: &Context, device: String, minor: Value) -> CallResult {
 ///
 ///     salt '*' partition.get_id /dev/sda 1
 #[function]
-pub fn get_id(context: &Context, device: String, minor: Value) -> CallResult {
+pub fn get_id(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    /// Number of the partition.
+    minor: Value,
+) -> CallResult {
     let device = device_of(&device)?;
     let number = Number::of(&minor, "minor number", "get_id")?.to_string();
     lines(context, &["sfdisk", "--part-type", &device, &number])
@@ -131,7 +154,12 @@ pub fn system_types(context: &Context) -> CallResult {
 ///
 ///     salt '*' partition.exists /dev/sdb1
 #[function]
-pub fn exists(_context: &Context, #[default] device: String) -> CallResult {
+pub fn exists(
+    _context: &Context,
+    /// Path of the device.
+    #[default]
+    device: String,
+) -> CallResult {
     Ok(valid::is_block_device(&device).into())
 }
 

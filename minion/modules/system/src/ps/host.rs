@@ -18,7 +18,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' ps.boot_time
 #[function]
-pub fn boot_time(_context: &Context, time_format: Option<String>) -> CallResult {
+pub fn boot_time(
+    _context: &Context,
+    /// Format of the time; seconds since 1970 by default.
+    time_format: Option<String>,
+) -> CallResult {
     let text = read("/proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("btime "));
     let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| invalid("/proc/stat"))?;
@@ -73,7 +77,11 @@ pub fn swap_memory(_context: &Context) -> CallResult {
 ///
 ///     salt '*' ps.disk_usage /home
 #[function]
-pub fn disk_usage(_context: &Context, path: String) -> CallResult {
+pub fn disk_usage(
+    _context: &Context,
+    /// Path on the file system.
+    path: String,
+) -> CallResult {
     Ok(usage_of(&path)?.into())
 }
 

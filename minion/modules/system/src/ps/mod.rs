@@ -52,10 +52,16 @@ pub fn get_pid_list(_context: &Context) -> CallResult {
 #[function]
 pub fn pgrep(
     _context: &Context,
+    /// String in the name of the process.
     pattern: String,
+    /// Owner of the processes.
     user: Option<String>,
-    #[default(false)] full: bool,
-    #[default(false)] pattern_is_regex: bool,
+    /// Whether the pattern is searched for in the whole command line.
+    #[default(false)]
+    full: bool,
+    /// Whether the pattern is a regular expression.
+    #[default(false)]
+    pattern_is_regex: bool,
 ) -> CallResult {
     let found = if pattern_is_regex {
         let regex = Regex::new(&pattern).map_err(CallError::execution)?;
@@ -75,10 +81,16 @@ pub fn pgrep(
 #[function]
 pub fn pkill(
     _context: &Context,
+    /// String in the name of the process.
     pattern: String,
+    /// Owner of the processes.
     user: Option<String>,
-    #[default(15)] signal: i32,
-    #[default(false)] full: bool,
+    /// Number of the signal.
+    #[default(15)]
+    signal: i32,
+    /// Whether the pattern is searched for in the whole command line.
+    #[default(false)]
+    full: bool,
 ) -> CallResult {
     if pattern.is_empty() {
         return Err(CallError::Execution("the pattern is empty and would match every process".into()));
@@ -96,7 +108,14 @@ pub fn pkill(
 ///
 ///     salt '*' ps.kill_pid 2000 signal=9
 #[function]
-pub fn kill_pid(_context: &Context, pid: u32, #[default(15)] signal: i32) -> CallResult {
+pub fn kill_pid(
+    _context: &Context,
+    /// Id of the process.
+    pid: u32,
+    /// Number of the signal.
+    #[default(15)]
+    signal: i32,
+) -> CallResult {
     Ok(send(pid, signal_of(signal)?).into())
 }
 

@@ -19,7 +19,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("ps", [disk_partitions, dis
 ///
 ///     salt '*' ps.disk_partitions
 #[function]
-pub fn disk_partitions(_context: &Context, #[default(false)] all: bool) -> CallResult {
+pub fn disk_partitions(
+    _context: &Context,
+    /// Whether file systems without a device are listed, too.
+    #[default(false)]
+    all: bool,
+) -> CallResult {
     Ok(partitions(all)?.into_iter().map(Value::from).collect())
 }
 
@@ -29,7 +34,12 @@ pub fn disk_partitions(_context: &Context, #[default(false)] all: bool) -> CallR
 ///
 ///     salt '*' ps.disk_partition_usage
 #[function]
-pub fn disk_partition_usage(_context: &Context, #[default(false)] all: bool) -> CallResult {
+pub fn disk_partition_usage(
+    _context: &Context,
+    /// Whether file systems without a device are listed, too.
+    #[default(false)]
+    all: bool,
+) -> CallResult {
     let with_usage = partitions(all)?.into_iter().map(|mut about| {
         let path = about.get("mountpoint").map(ToString::to_string).unwrap_or_default();
         about.extend(usage_of(&path)?);

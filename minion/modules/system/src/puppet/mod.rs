@@ -74,15 +74,16 @@ pub fn enable(context: &Context) -> CallResult {
 
 /// Disable the agent, and return whether it was enabled.
 ///
-/// message
-///     Reason, which the agent shows.
-///
 /// CLI Example:
 ///
 ///     salt '*' puppet.disable
 ///     salt '*' puppet.disable 'Disabled, contact XYZ before enabling'
 #[function]
-pub fn disable(context: &Context, message: Option<String>) -> CallResult {
+pub fn disable(
+    context: &Context,
+    /// Reason, which the agent shows.
+    message: Option<String>,
+) -> CallResult {
     let lock = Puppet::find(context)?.disabled_lock();
     if lock.is_file() {
         return Ok(false.into());
@@ -157,28 +158,34 @@ pub fn plugin_sync(context: &Context) -> CallResult {
 
 /// Return the facts of Facter.
 ///
-/// puppet
-///     Whether facts of Puppet are included.
-///
 /// CLI Example:
 ///
 ///     salt '*' puppet.facts
 #[function]
-pub fn facts(context: &Context, #[default(false)] puppet: bool) -> CallResult {
+pub fn facts(
+    context: &Context,
+    /// Whether facts of Puppet are included.
+    #[default(false)]
+    puppet: bool,
+) -> CallResult {
     let output = facter(context, puppet, "--json")?;
     from_json(&output).map_err(|error| CallError::Execution(format!("the output of facter is invalid: {error}")))
 }
 
 /// Return a fact of Facter; an empty string if it does not exist.
 ///
-/// puppet
-///     Whether facts of Puppet are included.
-///
 /// CLI Example:
 ///
 ///     salt '*' puppet.fact kernel
 #[function]
-pub fn fact(context: &Context, name: String, #[default(false)] puppet: bool) -> CallResult {
+pub fn fact(
+    context: &Context,
+    /// Name of the fact.
+    name: String,
+    /// Whether facts of Puppet are included.
+    #[default(false)]
+    puppet: bool,
+) -> CallResult {
     Ok(facter(context, puppet, &argument(&name)?)?.into())
 }
 

@@ -14,19 +14,20 @@ const LIMITS: [&str; 4] = ["block-soft-limit", "block-hard-limit", "file-soft-li
 
 /// Set limits of a user or a group on a file system, and return its limits. Limits that are not given are kept.
 ///
-/// device
-///     The mount point, or the device.
-///
-/// kwargs
-///     `user` or `group`; `block-soft-limit` and `block-hard-limit` in kilobytes, `file-soft-limit` and
-///     `file-hard-limit`. 0 is no limit.
-///
 /// CLI Example:
 ///
 ///     salt '*' quota.set /media/data user=larry block-soft-limit=1048576
 ///     salt '*' quota.set /media/data group=painters file-hard-limit=1000
 #[function(name = "set")]
-pub fn set_(context: &Context, device: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_(
+    context: &Context,
+    /// The mount point, or the device.
+    device: String,
+    /// `user` or `group`; `block-soft-limit` and `block-hard-limit` in kilobytes, `file-soft-limit` and
+    /// `file-hard-limit`. 0 is no limit.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let owner = Owner::of(&kwargs)?;
     check(&kwargs)?;
     let given = |limit: &str| kwargs.get(limit).cloned();

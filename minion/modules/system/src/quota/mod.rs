@@ -27,14 +27,15 @@ fn unavailable(context: &Context) -> Option<String> {
 
 /// Return the usage and the limits of users and groups on a file system. Blocks are kilobytes.
 ///
-/// mount
-///     The mount point, or the device.
-///
 /// CLI Example:
 ///
 ///     salt '*' quota.report /media/data
 #[function]
-pub fn report(context: &Context, mount: String) -> CallResult {
+pub fn report(
+    context: &Context,
+    /// The mount point, or the device.
+    mount: String,
+) -> CallResult {
     let mut quotas = Map::new();
     for (title, kind) in [("User Quotas", Kind::User), ("Group Quotas", Kind::Group)] {
         let output = repquota(context, &mount, kind)?;
@@ -74,7 +75,11 @@ pub fn stats(context: &Context) -> CallResult {
 ///
 ///     salt '*' quota.on /media/data
 #[function]
-pub fn on(context: &Context, device: String) -> CallResult {
+pub fn on(
+    context: &Context,
+    /// Path of the mount point or device.
+    device: String,
+) -> CallResult {
     succeeds(context, &["quotaon".to_owned(), argument(&device)?])
 }
 
@@ -84,7 +89,11 @@ pub fn on(context: &Context, device: String) -> CallResult {
 ///
 ///     salt '*' quota.off /media/data
 #[function]
-pub fn off(context: &Context, device: String) -> CallResult {
+pub fn off(
+    context: &Context,
+    /// Path of the mount point or device.
+    device: String,
+) -> CallResult {
     succeeds(context, &["quotaoff".to_owned(), argument(&device)?])
 }
 
@@ -95,7 +104,11 @@ pub fn off(context: &Context, device: String) -> CallResult {
 ///
 ///     salt '*' quota.get_mode /media/data
 #[function]
-pub fn get_mode(context: &Context, device: String) -> CallResult {
+pub fn get_mode(
+    context: &Context,
+    /// Path of the mount point or device.
+    device: String,
+) -> CallResult {
     let words = ["quotaon".to_owned(), "-p".to_owned(), argument(&device)?];
     // The exit status is that of failures, but also of quotas that are on.
     let output = context.run_program(&Program { merge: true, ..program(&words, &[]) }).map_err(CallError::execution)?;

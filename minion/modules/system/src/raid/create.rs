@@ -10,21 +10,6 @@ use super::words;
 
 /// Create an array, and return the output of `mdadm`. The data of its devices is lost.
 ///
-/// name
-///     The device of the array.
-///
-/// level
-///     The RAID level, such as `1`, `5` or `raid10`.
-///
-/// devices
-///     The devices, as a list or separated by commas; `missing` stands for one that is added later.
-///
-/// metadata
-///     The format of the RAID metadata.
-///
-/// test_mode
-///     Whether the command is returned and not run.
-///
 /// Further arguments are options of `mdadm`, such as `chunk` or `spare-devices`. True sets an option without a value.
 ///
 /// CLI Example:
@@ -33,11 +18,18 @@ use super::words;
 #[function]
 pub fn create(
     context: &Context,
+    /// The device of the array.
     name: String,
+    /// The RAID level, such as `1`, `5` or `raid10`.
     level: String,
+    /// The devices, as a list or separated by commas; `missing` stands for one that is added later.
     devices: Value,
-    #[default("default".into())] metadata: String,
-    #[default(false)] test_mode: bool,
+    /// The format of the RAID metadata.
+    #[default("default".into())]
+    metadata: String,
+    /// Whether the command is returned and not run.
+    #[default(false)]
+    test_mode: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let devices = devices_of(&devices)?;
@@ -62,15 +54,6 @@ pub fn create(
 
 /// Assemble an array from its devices, and return the output of `mdadm`.
 ///
-/// name
-///     The device of the array.
-///
-/// devices
-///     The devices, as a list or separated by commas.
-///
-/// test_mode
-///     Whether the command is returned, as a list, and not run.
-///
 /// Further arguments are options of `mdadm`, such as `force`. True sets an option without a value.
 ///
 /// CLI Example:
@@ -79,9 +62,13 @@ pub fn create(
 #[function]
 pub fn assemble(
     context: &Context,
+    /// The device of the array.
     name: String,
+    /// The devices, as a list or separated by commas.
     devices: Value,
-    #[default(false)] test_mode: bool,
+    /// Whether the command is returned, as a list, and not run.
+    #[default(false)]
+    test_mode: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut command = words(&["mdadm", "-A", &argument(&name)?, "-v"]);

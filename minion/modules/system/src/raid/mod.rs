@@ -47,7 +47,12 @@ pub fn list_(context: &Context) -> CallResult {
 ///
 ///     salt '*' raid.detail /dev/md0
 #[function]
-pub fn detail(context: &Context, #[default("/dev/md0".into())] device: String) -> CallResult {
+pub fn detail(
+    context: &Context,
+    /// The device of the array.
+    #[default("/dev/md0".into())]
+    device: String,
+) -> CallResult {
     Ok(Map::from(detail_of(context, &device)?).into())
 }
 
@@ -57,7 +62,11 @@ pub fn detail(context: &Context, #[default("/dev/md0".into())] device: String) -
 ///
 ///     salt '*' raid.destroy /dev/md0
 #[function]
-pub fn destroy(context: &Context, device: String) -> CallResult {
+pub fn destroy(
+    context: &Context,
+    /// The device of the array.
+    device: String,
+) -> CallResult {
     if !Path::new(&device).exists() {
         return Ok(false.into());
     }
@@ -87,14 +96,18 @@ pub fn stop(context: &Context) -> CallResult {
 /// Return the RAID metadata of a member of an array, as `mdadm --examine --export` names it; an empty mapping if there
 /// is none.
 ///
-/// quiet
-///     Whether missing metadata is not an error of the call.
-///
 /// CLI Example:
 ///
 ///     salt '*' raid.examine /dev/sda1
 #[function]
-pub fn examine(context: &Context, device: String, #[default(false)] quiet: bool) -> CallResult {
+pub fn examine(
+    context: &Context,
+    /// The device of the array.
+    device: String,
+    /// Whether missing metadata is not an error of the call.
+    #[default(false)]
+    quiet: bool,
+) -> CallResult {
     let output = run(context, &words(&["mdadm", "-Y", "-E", &argument(&device)?]), &[])?;
     if !quiet {
         report(context, "examining a device", &output);
@@ -112,7 +125,13 @@ pub fn examine(context: &Context, device: String, #[default(false)] quiet: bool)
 ///
 ///     salt '*' raid.add /dev/md0 /dev/sda1
 #[function]
-pub fn add(context: &Context, name: String, device: String) -> CallResult {
+pub fn add(
+    context: &Context,
+    /// The device of the array.
+    name: String,
+    /// The device of the array.
+    device: String,
+) -> CallResult {
     succeeds(context, &words(&["mdadm", "--manage", &argument(&name)?, "--add", &argument(&device)?]))
 }
 

@@ -16,15 +16,17 @@ pub static FUNCTIONS: Functions<Context> = registry!("scsi", [ls, rescan_all]);
 
 /// Return the SCSI devices with their attributes, as `lsscsi` reports them.
 ///
-/// get_size
-///     Whether the sizes are returned, which old releases of `lsscsi` cannot.
-///
 /// CLI Example:
 ///
 ///     salt '*' scsi.ls
 ///     salt '*' scsi.ls get_size=False
 #[function]
-pub fn ls(context: &Context, #[default(true)] get_size: bool) -> CallResult {
+pub fn ls(
+    context: &Context,
+    /// Whether the sizes are returned, which old releases of `lsscsi` cannot.
+    #[default(true)]
+    get_size: bool,
+) -> CallResult {
     if context.minion.programs.find("lsscsi").is_none() {
         context.set_retcode(1);
         return Ok("scsi.ls not available - lsscsi command not found".into());

@@ -64,7 +64,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' service.start <service name>
 #[function]
-pub fn start(context: &Context, name: String, #[args] how: ServiceOptions) -> CallResult {
+pub fn start(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[args] how: ServiceOptions,
+) -> CallResult {
     Ok(services().act(context, "start", &name, how)?.into())
 }
 
@@ -74,7 +79,13 @@ pub fn start(context: &Context, name: String, #[args] how: ServiceOptions) -> Ca
 ///
 ///     salt '*' service.stop <service name>
 #[function]
-pub fn stop(context: &Context, name: String, no_block: Option<bool>) -> CallResult {
+pub fn stop(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether the call does not wait until systemd has done its work.
+    no_block: Option<bool>,
+) -> CallResult {
     Ok(services().act(context, "stop", &name, ServiceOptions { no_block, ..ServiceOptions::default() })?.into())
 }
 
@@ -84,7 +95,12 @@ pub fn stop(context: &Context, name: String, no_block: Option<bool>) -> CallResu
 ///
 ///     salt '*' service.restart <service name>
 #[function]
-pub fn restart(context: &Context, name: String, #[args] how: ServiceOptions) -> CallResult {
+pub fn restart(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[args] how: ServiceOptions,
+) -> CallResult {
     Ok(services().act(context, "restart", &name, how)?.into())
 }
 
@@ -94,7 +110,12 @@ pub fn restart(context: &Context, name: String, #[args] how: ServiceOptions) -> 
 ///
 ///     salt '*' service.reload <service name>
 #[function]
-pub fn reload(context: &Context, name: String, #[args] how: ServiceOptions) -> CallResult {
+pub fn reload(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[args] how: ServiceOptions,
+) -> CallResult {
     Ok(services().act(context, "reload", &name, how)?.into())
 }
 
@@ -106,10 +127,17 @@ pub fn reload(context: &Context, name: String, #[args] how: ServiceOptions) -> C
 #[function]
 pub fn force_reload(
     context: &Context,
+    /// Name of the service, such as `nginx`.
     name: String,
-    #[default(true)] no_block: bool,
-    #[default(false)] unmask: bool,
-    #[default(false)] unmask_runtime: bool,
+    /// Whether the call does not wait until systemd has done its work.
+    #[default(true)]
+    no_block: bool,
+    /// Whether the service is unmasked first.
+    #[default(false)]
+    unmask: bool,
+    /// Whether a mask until the next boot is removed first.
+    #[default(false)]
+    unmask_runtime: bool,
 ) -> CallResult {
     let how = ServiceOptions { no_block: Some(no_block), unmask, unmask_runtime };
     Ok(services().act(context, "force-reload", &name, how)?.into())
@@ -121,7 +149,13 @@ pub fn force_reload(
 ///
 ///     salt '*' service.status <service name> [service signature]
 #[function]
-pub fn status(context: &Context, name: String, sig: Option<String>) -> CallResult {
+pub fn status(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// String in the command line by which the process is found.
+    sig: Option<String>,
+) -> CallResult {
     let services = services();
     if !is_pattern(&name) {
         return Ok(services.is_running(context, &name, sig.as_deref())?.into());
@@ -139,7 +173,11 @@ pub fn status(context: &Context, name: String, sig: Option<String>) -> CallResul
 ///
 ///     salt '*' service.available sshd
 #[function]
-pub fn available(context: &Context, name: String) -> CallResult {
+pub fn available(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+) -> CallResult {
     Ok(services().is_available(context, &name)?.into())
 }
 
@@ -149,7 +187,11 @@ pub fn available(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' service.missing sshd
 #[function]
-pub fn missing(context: &Context, name: String) -> CallResult {
+pub fn missing(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+) -> CallResult {
     Ok((!services().is_available(context, &name)?).into())
 }
 
@@ -161,10 +203,16 @@ pub fn missing(context: &Context, name: String) -> CallResult {
 #[function]
 pub fn enable(
     context: &Context,
+    /// Name of the service, such as `nginx`.
     name: String,
+    /// Whether the call does not wait until systemd has done its work.
     no_block: Option<bool>,
-    #[default(false)] unmask: bool,
-    #[default(false)] unmask_runtime: bool,
+    /// Whether the service is unmasked first.
+    #[default(false)]
+    unmask: bool,
+    /// Whether a mask until the next boot is removed first.
+    #[default(false)]
+    unmask_runtime: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     refuse_root("service.enable", &kwargs)?;
@@ -182,7 +230,14 @@ fn refuse_root(function: &str, kwargs: &Map) -> Result<(), CallError> {
 ///
 ///     salt '*' service.disable <service name>
 #[function]
-pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywords] kwargs: Map) -> CallResult {
+pub fn disable(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether the call does not wait until systemd has done its work.
+    no_block: Option<bool>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     refuse_root("service.disable", &kwargs)?;
     Ok(services().act(context, "disable", &name, ServiceOptions { no_block, ..ServiceOptions::default() })?.into())
 }
@@ -193,7 +248,12 @@ pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywor
 ///
 ///     salt '*' service.enabled <service name>
 #[function]
-pub fn enabled(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn enabled(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     refuse_root("service.enabled", &kwargs)?;
     Ok(services().is_enabled(context, &name)?.into())
 }
@@ -204,7 +264,11 @@ pub fn enabled(context: &Context, name: String, #[keywords] kwargs: Map) -> Call
 ///
 ///     salt '*' service.disabled <service name>
 #[function]
-pub fn disabled(context: &Context, name: String) -> CallResult {
+pub fn disabled(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+) -> CallResult {
     Ok(services().is_disabled(context, &name)?.into())
 }
 
@@ -265,7 +329,14 @@ pub fn get_running(context: &Context) -> CallResult {
 ///     salt '*' service.mask foo
 ///     salt '*' service.mask foo runtime=True
 #[function]
-pub fn mask(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
+pub fn mask(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether the mask lasts only until the next boot.
+    #[default(false)]
+    runtime: bool,
+) -> CallResult {
     units("mask")?;
     services().set_mask(context, &name, true, runtime)?;
     Ok(true.into())
@@ -278,7 +349,14 @@ pub fn mask(context: &Context, name: String, #[default(false)] runtime: bool) ->
 ///     salt '*' service.unmask foo
 ///     salt '*' service.unmask foo runtime=True
 #[function]
-pub fn unmask(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
+pub fn unmask(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether the mask lasts only until the next boot.
+    #[default(false)]
+    runtime: bool,
+) -> CallResult {
     units("unmask")?;
     services().set_mask(context, &name, false, runtime)?;
     Ok(true.into())
@@ -291,7 +369,14 @@ pub fn unmask(context: &Context, name: String, #[default(false)] runtime: bool) 
 ///     salt '*' service.masked foo
 ///     salt '*' service.masked foo runtime=True
 #[function]
-pub fn masked(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
+pub fn masked(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+    /// Whether the mask lasts only until the next boot.
+    #[default(false)]
+    runtime: bool,
+) -> CallResult {
     units("masked")?;
     Ok(services().is_masked(context, &name, runtime)?.into())
 }
@@ -302,7 +387,11 @@ pub fn masked(context: &Context, name: String, #[default(false)] runtime: bool) 
 ///
 ///     salt '*' service.show <service name>
 #[function]
-pub fn show(context: &Context, name: String) -> CallResult {
+pub fn show(
+    context: &Context,
+    /// Name of the service, such as `nginx`.
+    name: String,
+) -> CallResult {
     Ok(units("show")?.show(context, &name)?.into())
 }
 

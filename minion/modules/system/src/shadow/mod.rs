@@ -49,7 +49,11 @@ pub fn default_hash(_context: &Context) -> CallResult {
 ///
 ///     salt '*' shadow.info root
 #[function]
-pub fn info(_context: &Context, name: String) -> CallResult {
+pub fn info(
+    _context: &Context,
+    /// Login name.
+    name: String,
+) -> CallResult {
     Ok(Shadow::of(&name).map_or_else(Shadow::none, |shadow| shadow.describe()).into())
 }
 
@@ -74,9 +78,13 @@ pub fn list_users(_context: &Context) -> CallResult {
 #[function]
 pub fn gen_password(
     _context: &Context,
+    /// Password in plain text.
     password: String,
+    /// Salt of the hash; a random one by default.
     crypt_salt: Option<String>,
-    #[default("sha512".into())] algorithm: String,
+    /// Type of the hash: `sha512`, `sha256`, `md5` and others.
+    #[default("sha512".into())]
+    algorithm: String,
 ) -> CallResult {
     Ok(passwords::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
 }
@@ -89,9 +97,13 @@ pub fn gen_password(
 #[function]
 pub fn set_password(
     context: &Context,
+    /// Login name.
     name: String,
+    /// Hash of the password.
     password: String,
-    #[default(false)] use_usermod: bool,
+    /// Without effect: `chpasswd` does not show the hash to others.
+    #[default(false)]
+    use_usermod: bool,
 ) -> CallResult {
     // chpasswd is used in any case: it does the same as usermod, without exposing the hash.
     _ = use_usermod;
@@ -104,7 +116,11 @@ pub fn set_password(
 ///
 ///     salt '*' shadow.del_password username
 #[function]
-pub fn del_password(context: &Context, name: String) -> CallResult {
+pub fn del_password(
+    context: &Context,
+    /// Login name.
+    name: String,
+) -> CallResult {
     run(context, &["passwd".into(), "-d".into(), argument(&name)?], &[])?;
     Ok(Shadow::of(&name).is_some_and(|shadow| shadow.passwd.is_empty()).into())
 }
@@ -115,7 +131,11 @@ pub fn del_password(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' shadow.lock_password username
 #[function]
-pub fn lock_password(context: &Context, name: String) -> CallResult {
+pub fn lock_password(
+    context: &Context,
+    /// Login name.
+    name: String,
+) -> CallResult {
     Ok(lock(context, &name, true)?.into())
 }
 
@@ -125,7 +145,11 @@ pub fn lock_password(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' shadow.unlock_password username
 #[function]
-pub fn unlock_password(context: &Context, name: String) -> CallResult {
+pub fn unlock_password(
+    context: &Context,
+    /// Login name.
+    name: String,
+) -> CallResult {
     Ok(lock(context, &name, false)?.into())
 }
 
@@ -135,7 +159,13 @@ pub fn unlock_password(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' shadow.set_inactdays username 7
 #[function]
-pub fn set_inactdays(context: &Context, name: String, inactdays: Value) -> CallResult {
+pub fn set_inactdays(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Days between the expiry of the password and that of the account.
+    inactdays: Value,
+) -> CallResult {
     age(context, &name, "-I", &inactdays, |shadow| shadow.inact)
 }
 
@@ -145,7 +175,13 @@ pub fn set_inactdays(context: &Context, name: String, inactdays: Value) -> CallR
 ///
 ///     salt '*' shadow.set_maxdays username 90
 #[function]
-pub fn set_maxdays(context: &Context, name: String, maxdays: Value) -> CallResult {
+pub fn set_maxdays(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Days before the password must be changed.
+    maxdays: Value,
+) -> CallResult {
     age(context, &name, "-M", &maxdays, |shadow| shadow.max)
 }
 
@@ -155,7 +191,13 @@ pub fn set_maxdays(context: &Context, name: String, maxdays: Value) -> CallResul
 ///
 ///     salt '*' shadow.set_mindays username 7
 #[function]
-pub fn set_mindays(context: &Context, name: String, mindays: Value) -> CallResult {
+pub fn set_mindays(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Days before the password may be changed again.
+    mindays: Value,
+) -> CallResult {
     age(context, &name, "-m", &mindays, |shadow| shadow.min)
 }
 
@@ -165,7 +207,13 @@ pub fn set_mindays(context: &Context, name: String, mindays: Value) -> CallResul
 ///
 ///     salt '*' shadow.set_warndays username 7
 #[function]
-pub fn set_warndays(context: &Context, name: String, warndays: Value) -> CallResult {
+pub fn set_warndays(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Days of warning before the password expires.
+    warndays: Value,
+) -> CallResult {
     age(context, &name, "-W", &warndays, |shadow| shadow.warn)
 }
 
@@ -175,7 +223,13 @@ pub fn set_warndays(context: &Context, name: String, warndays: Value) -> CallRes
 ///
 ///     salt '*' shadow.set_date username 0
 #[function]
-pub fn set_date(context: &Context, name: String, date: Value) -> CallResult {
+pub fn set_date(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Date of the last change of the password, in days since 1970.
+    date: Value,
+) -> CallResult {
     Ok(chage(context, &name, "-d", &date, |shadow| shadow.lstchg)?.into())
 }
 
@@ -185,7 +239,13 @@ pub fn set_date(context: &Context, name: String, date: Value) -> CallResult {
 ///
 ///     salt '*' shadow.set_expire username -1
 #[function]
-pub fn set_expire(context: &Context, name: String, expire: Value) -> CallResult {
+pub fn set_expire(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Date on which the account expires, in days since 1970.
+    expire: Value,
+) -> CallResult {
     Ok(chage(context, &name, "-E", &expire, |shadow| shadow.expire)?.into())
 }
 

@@ -26,7 +26,17 @@ const LISTING: &str = "Error encountered while listing changed files";
 ///
 ///     salt '*' snapper.run file.append args='["/etc/motd", "some text"]'
 #[function]
-pub fn run(context: &Context, function: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn run(
+    context: &Context,
+    /// Name of the execution function.
+    function: String,
+    /// Arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+    /// Arguments of the function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut keyword: Map = kwargs.into_iter().filter(|(key, _)| !key.to_string().starts_with("__")).collect();
     let mut take = |name: &str| keyword.shift_remove(name).filter(Value::is_truthy);
     let config = take("config").map_or_else(|| "root".to_owned(), |config| config.to_string());
@@ -52,12 +62,6 @@ pub fn run(context: &Context, function: String, #[rest] args: Vec<Value>, #[keyw
 
 /// Return the files that were changed between two snapshots, with the kinds of their changes.
 ///
-/// num_pre
-///     Number of the first snapshot; by default the last one of all.
-///
-/// num_post
-///     Number of the second one; by default 0, the current system.
-///
 /// CLI Example:
 ///
 ///     salt '*' snapper.status
@@ -65,8 +69,12 @@ pub fn run(context: &Context, function: String, #[rest] args: Vec<Value>, #[keyw
 #[function]
 pub fn status(
     context: &Context,
-    #[default("root".into())] config: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+    /// Number of the first snapshot; by default the last one of all.
     num_pre: Option<u32>,
+    /// Number of the second one; by default 0, the current system.
     num_post: Option<u32>,
 ) -> CallResult {
     let snapper = snapper(context, &config);
@@ -82,8 +90,12 @@ pub fn status(
 #[function]
 pub fn changed_files(
     context: &Context,
-    #[default("root".into())] config: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+    /// Number of the snapshot before.
     num_pre: Option<u32>,
+    /// Number of the snapshot after; the current state by default.
     num_post: Option<u32>,
 ) -> CallResult {
     let snapper = snapper(context, &config);
@@ -94,24 +106,20 @@ pub fn changed_files(
 /// Restore files that were changed between two snapshots as they were in the first one, and return how many were
 /// created, modified and deleted. Later changes of these files are lost.
 ///
-/// files
-///     List of paths; by default all changed files.
-///
-/// num_pre
-///     Number of the first snapshot; by default the last one of all.
-///
-/// num_post
-///     Number of the second one; by default 0, the current system.
-///
 /// CLI Example:
 ///
 ///     salt '*' snapper.undo num_pre=19 files='[/etc/motd]'
 #[function]
 pub fn undo(
     context: &Context,
-    #[default("root".into())] config: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+    /// List of paths; by default all changed files.
     files: Option<Vec<String>>,
+    /// Number of the first snapshot; by default the last one of all.
     num_pre: Option<u32>,
+    /// Number of the second one; by default 0, the current system.
     num_post: Option<u32>,
 ) -> CallResult {
     let snapper = snapper(context, &config);
@@ -149,21 +157,19 @@ pub fn undo(
 ///
 ///     salt '*' snapper.undo_jid jid=20160607130930720112
 #[function]
-pub fn undo_jid(context: &Context, jid: Value, #[default("root".into())] config: String) -> CallResult {
+pub fn undo_jid(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+) -> CallResult {
     let (pre, post) = of_job(&snapper(context, &config), &jid)?;
     undo(context, config, None, Some(pre), Some(post))
 }
 
 /// Return the differences of the files that were changed between two snapshots.
-///
-/// filename
-///     Path of a single file.
-///
-/// num_pre
-///     Number of the first snapshot; by default the last one of all.
-///
-/// num_post
-///     Number of the second one; by default 0, the current system.
 ///
 /// CLI Example:
 ///
@@ -172,9 +178,14 @@ pub fn undo_jid(context: &Context, jid: Value, #[default("root".into())] config:
 #[function]
 pub fn diff(
     context: &Context,
-    #[default("root".into())] config: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+    /// Path of a single file.
     filename: Option<String>,
+    /// Number of the first snapshot; by default the last one of all.
     num_pre: Option<u32>,
+    /// Number of the second one; by default 0, the current system.
     num_post: Option<u32>,
 ) -> CallResult {
     let doing = "Error encountered while showing differences between snapshots";
@@ -203,7 +214,14 @@ pub fn diff(
 ///
 ///     salt '*' snapper.diff_jid jid=20160607130930720112
 #[function]
-pub fn diff_jid(context: &Context, jid: Value, #[default("root".into())] config: String) -> CallResult {
+pub fn diff_jid(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+) -> CallResult {
     let (pre, post) = of_job(&snapper(context, &config), &jid)?;
     diff(context, config, None, Some(pre), Some(post))
 }

@@ -47,7 +47,12 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' snapper.list_snapshots config=myconfig
 #[function]
-pub fn list_snapshots(context: &Context, #[default("root".into())] config: String) -> CallResult {
+pub fn list_snapshots(
+    context: &Context,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+) -> CallResult {
     let snapshots = snapper(context, &config).list("Error encountered while listing snapshots")?;
     Ok(snapshots.into_iter().collect())
 }
@@ -60,8 +65,12 @@ pub fn list_snapshots(context: &Context, #[default("root".into())] config: Strin
 #[function]
 pub fn get_snapshot(
     context: &Context,
-    #[default(0)] number: u32,
-    #[default("root".into())] config: String,
+    /// Number of the snapshot.
+    #[default(0)]
+    number: u32,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
 ) -> CallResult {
     Ok(found(context, &config, number)?.into())
 }
@@ -84,7 +93,13 @@ pub fn list_configs(context: &Context) -> CallResult {
 ///
 ///     salt '*' snapper.set_config SYNC_ACL=True
 #[function]
-pub fn set_config(context: &Context, #[default("root".into())] name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn set_config(
+    context: &Context,
+    /// Name of the configuration.
+    #[default("root".into())]
+    name: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let mut words = vec!["set-config".to_owned()];
     for (key, value) in kwargs.iter().filter(|(key, _)| !key.to_string().starts_with("__")) {
         let key = key.to_string().to_uppercase();
@@ -120,26 +135,16 @@ pub fn status_to_string(_context: &Context, dbus_status: u32) -> CallResult {
 ///
 ///     salt '*' snapper.get_config
 #[function]
-pub fn get_config(context: &Context, #[default("root".into())] name: String) -> CallResult {
+pub fn get_config(
+    context: &Context,
+    /// Name of the configuration.
+    #[default("root".into())]
+    name: String,
+) -> CallResult {
     Ok(snapper(context, &name).settings("Error encountered while retrieving configuration")?.into())
 }
 
 /// Create a configuration, and return its settings.
-///
-/// name
-///     Name of the configuration.
-///
-/// subvolume
-///     Path of its subvolume.
-///
-/// fstype
-///     Type of the file system: `btrfs`, `lvm(...)`, `ext4`.
-///
-/// template
-///     Name of a template, `default` by default.
-///
-/// extra_opts
-///     Mapping of settings that replace those of the template.
 ///
 /// CLI Example:
 ///
@@ -148,10 +153,15 @@ pub fn get_config(context: &Context, #[default("root".into())] name: String) -> 
 #[function]
 pub fn create_config(
     context: &Context,
+    /// Name of the configuration.
     name: Option<String>,
+    /// Path of its subvolume.
     subvolume: Option<String>,
+    /// Type of the file system: `btrfs`, `lvm(...)`, `ext4`.
     fstype: Option<String>,
+    /// Name of a template, `default` by default.
     template: Option<String>,
+    /// Mapping of settings that replace those of the template.
     extra_opts: Option<Map>,
 ) -> CallResult {
     let given = |value: Option<String>, argument: &str| {
@@ -174,35 +184,26 @@ pub fn create_config(
 
 /// Create a snapshot, and return its number.
 ///
-/// config
-///     Name of the configuration.
-///
-/// snapshot_type
-///     `single`, `pre` or `post`.
-///
-/// pre_number
-///     Number of the snapshot that a `post` snapshot belongs to.
-///
-/// description
-///     Description; by default it names the job.
-///
-/// cleanup_algorithm
-///     Rule that deletes the snapshot: `number`, `timeline` or `empty-pre-post`.
-///
-/// userdata
-///     Mapping of further data; the job id is added as `salt_jid`.
-///
 /// CLI Example:
 ///
 ///     salt '*' snapper.create_snapshot
 #[function]
 pub fn create_snapshot(
     context: &Context,
-    #[default("root".into())] config: String,
-    #[default("single".into())] snapshot_type: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
+    /// `single`, `pre` or `post`.
+    #[default("single".into())]
+    snapshot_type: String,
+    /// Number of the snapshot that a `post` snapshot belongs to.
     pre_number: Option<u32>,
+    /// Description; by default it names the job.
     description: Option<String>,
-    #[default("number".into())] cleanup_algorithm: String,
+    /// Rule that deletes the snapshot: `number`, `timeline` or `empty-pre-post`.
+    #[default("number".into())]
+    cleanup_algorithm: String,
+    /// Mapping of further data; the job id is added as `salt_jid`.
     userdata: Option<Map>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
@@ -251,9 +252,6 @@ impl New {
 
 /// Delete snapshots.
 ///
-/// snapshots_ids
-///     Number of a snapshot, or a list of numbers.
-///
 /// CLI Example:
 ///
 ///     salt '*' snapper.delete_snapshot 54
@@ -261,8 +259,12 @@ impl New {
 #[function]
 pub fn delete_snapshot(
     context: &Context,
-    #[default] snapshots_ids: Value,
-    #[default("root".into())] config: String,
+    /// Number of a snapshot, or a list of numbers.
+    #[default]
+    snapshots_ids: Value,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
 ) -> CallResult {
     let ids = match snapshots_ids {
         Value::List(ids) => ids,
@@ -286,9 +288,6 @@ pub fn delete_snapshot(
 
 /// Change the description, the user data or the cleanup algorithm of a snapshot, and return it.
 ///
-/// userdata
-///     Mapping that replaces the user data.
-///
 /// CLI Example:
 ///
 ///     salt '*' snapper.modify_snapshot 54 description="my snapshot description"
@@ -296,11 +295,17 @@ pub fn delete_snapshot(
 #[function]
 pub fn modify_snapshot(
     context: &Context,
+    /// Number of the snapshot.
     snapshot_id: Option<u32>,
+    /// Description of the snapshot.
     description: Option<String>,
+    /// Mapping that replaces the user data.
     userdata: Option<Map>,
+    /// Algorithm by which snapper removes the snapshot later.
     cleanup: Option<String>,
-    #[default("root".into())] config: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
 ) -> CallResult {
     let Some(id) = snapshot_id.filter(|id| *id != 0) else {
         return Err(CallError::execution("Error: No snapshot ID has been provided"));
@@ -329,8 +334,12 @@ pub fn modify_snapshot(
 #[function]
 pub fn create_baseline(
     context: &Context,
-    #[default("baseline".into())] tag: String,
-    #[default("root".into())] config: String,
+    /// Tag by which the baseline is found.
+    #[default("baseline".into())]
+    tag: String,
+    /// Name of the configuration.
+    #[default("root".into())]
+    config: String,
 ) -> CallResult {
     let new = New {
         kind: "single".into(),

@@ -160,7 +160,12 @@ pub fn procs(context: &Context) -> CallResult {
 ///
 ///     salt '*' status.time '%s'
 #[function]
-pub fn time(_context: &Context, #[default("%A, %d. %B %Y %I:%M%p".into())] format: String) -> CallResult {
+pub fn time(
+    _context: &Context,
+    /// Format of the time.
+    #[default("%A, %d. %B %Y %I:%M%p".into())]
+    format: String,
+) -> CallResult {
     Ok(brine_clock::strftime(&format, &brine_clock::now()).map_err(CallError::execution)?.into())
 }
 

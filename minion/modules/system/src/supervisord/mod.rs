@@ -37,7 +37,13 @@ pub struct Control {
 ///     salt '*' supervisord.start <service>
 ///     salt '*' supervisord.start <group>:
 #[function]
-pub fn start(context: &Context, #[default("all".into())] name: String, #[args] control: Control) -> CallResult {
+pub fn start(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    #[default("all".into())]
+    name: String,
+    #[args] control: Control,
+) -> CallResult {
     Ok(control.run(context, &["start", without_star(&name)])?.into())
 }
 
@@ -47,7 +53,13 @@ pub fn start(context: &Context, #[default("all".into())] name: String, #[args] c
 ///
 ///     salt '*' supervisord.restart <service>
 #[function]
-pub fn restart(context: &Context, #[default("all".into())] name: String, #[args] control: Control) -> CallResult {
+pub fn restart(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    #[default("all".into())]
+    name: String,
+    #[args] control: Control,
+) -> CallResult {
     Ok(control.run(context, &["restart", without_star(&name)])?.into())
 }
 
@@ -57,7 +69,13 @@ pub fn restart(context: &Context, #[default("all".into())] name: String, #[args]
 ///
 ///     salt '*' supervisord.stop <service>
 #[function]
-pub fn stop(context: &Context, #[default("all".into())] name: String, #[args] control: Control) -> CallResult {
+pub fn stop(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    #[default("all".into())]
+    name: String,
+    #[args] control: Control,
+) -> CallResult {
     Ok(control.run(context, &["stop", without_star(&name)])?.into())
 }
 
@@ -67,7 +85,12 @@ pub fn stop(context: &Context, #[default("all".into())] name: String, #[args] co
 ///
 ///     salt '*' supervisord.add <name>
 #[function]
-pub fn add(context: &Context, name: String, #[args] control: Control) -> CallResult {
+pub fn add(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    name: String,
+    #[args] control: Control,
+) -> CallResult {
     Ok(control.run(context, &["add", group(&name)])?.into())
 }
 
@@ -77,7 +100,12 @@ pub fn add(context: &Context, name: String, #[args] control: Control) -> CallRes
 ///
 ///     salt '*' supervisord.remove <name>
 #[function]
-pub fn remove(context: &Context, name: String, #[args] control: Control) -> CallResult {
+pub fn remove(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    name: String,
+    #[args] control: Control,
+) -> CallResult {
     Ok(control.run(context, &["remove", group(&name)])?.into())
 }
 
@@ -97,7 +125,12 @@ pub fn reread(context: &Context, #[args] control: Control) -> CallResult {
 ///
 ///     salt '*' supervisord.update
 #[function]
-pub fn update(context: &Context, #[args] control: Control, name: Option<String>) -> CallResult {
+pub fn update(
+    context: &Context,
+    #[args] control: Control,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    name: Option<String>,
+) -> CallResult {
     let words = ["update"].into_iter().chain(name.as_deref().map(group)).collect::<Vec<_>>();
     Ok(control.run(context, &words)?.into())
 }
@@ -108,7 +141,12 @@ pub fn update(context: &Context, #[args] control: Control, name: Option<String>)
 ///
 ///     salt '*' supervisord.status
 #[function]
-pub fn status(context: &Context, name: Option<String>, #[args] control: Control) -> CallResult {
+pub fn status(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    name: Option<String>,
+    #[args] control: Control,
+) -> CallResult {
     Ok(control.processes(context, name.as_deref())?.into_iter().collect::<Map>().into())
 }
 
@@ -118,7 +156,12 @@ pub fn status(context: &Context, name: Option<String>, #[args] control: Control)
 ///
 ///     salt '*' supervisord.status_raw
 #[function]
-pub fn status_raw(context: &Context, name: Option<String>, #[args] control: Control) -> CallResult {
+pub fn status_raw(
+    context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    name: Option<String>,
+    #[args] control: Control,
+) -> CallResult {
     let words = ["status"].into_iter().chain(name.as_deref()).collect::<Vec<_>>();
     Ok(control.run(context, &words)?.into())
 }
@@ -131,7 +174,9 @@ pub fn status_raw(context: &Context, name: Option<String>, #[args] control: Cont
 #[function]
 pub fn status_bool(
     context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
     name: String,
+    /// State that the process should have.
     expected_state: Option<String>,
     #[args] control: Control,
 ) -> CallResult {
@@ -149,7 +194,12 @@ pub fn status_bool(
 ///
 ///     salt '*' supervisord.custom "mstop '*gunicorn*'"
 #[function]
-pub fn custom(context: &Context, command: String, #[args] control: Control) -> CallResult {
+pub fn custom(
+    context: &Context,
+    /// Command of `supervisorctl`.
+    command: String,
+    #[args] control: Control,
+) -> CallResult {
     let words = split(&command)
         .ok_or_else(|| CallError::Execution(format!("the command '{command}' has an unclosed quote")))?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -162,7 +212,13 @@ pub fn custom(context: &Context, command: String, #[args] control: Control) -> C
 ///
 ///     salt '*' supervisord.options foo
 #[function]
-pub fn options(_context: &Context, name: String, conf_file: Option<String>) -> CallResult {
+pub fn options(
+    _context: &Context,
+    /// Name of the process, or of a group with a colon at its end; all by default.
+    name: String,
+    /// Path of the configuration file.
+    conf_file: Option<String>,
+) -> CallResult {
     let usual = ["/etc/supervisor/supervisord.conf", "/etc/supervisord.conf"].map(PathBuf::from);
     let path = conf_file.map(PathBuf::from).or_else(|| usual.into_iter().find(|path| path.exists()));
     let path = path.ok_or_else(|| CallError::Execution("No suitable config file found".into()))?;

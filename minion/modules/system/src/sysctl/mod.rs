@@ -35,7 +35,12 @@ pub fn default_config(_context: &Context) -> CallResult {
 ///
 ///     salt '*' sysctl.show
 #[function]
-pub fn show(context: &Context, #[default(false.into())] config_file: Value) -> CallResult {
+pub fn show(
+    context: &Context,
+    /// Path of the file; the running kernel by default.
+    #[default(false.into())]
+    config_file: Value,
+) -> CallResult {
     if config_file.is_truthy() {
         let path = config_file.to_string();
         if !Path::new(&path).exists() {
@@ -55,7 +60,11 @@ pub fn show(context: &Context, #[default(false.into())] config_file: Value) -> C
 ///
 ///     salt '*' sysctl.get net.ipv4.ip_forward
 #[function]
-pub fn get(context: &Context, name: String) -> CallResult {
+pub fn get(
+    context: &Context,
+    /// Name of the parameter, such as `net.ipv4.ip_forward`.
+    name: String,
+) -> CallResult {
     Ok(current(context, &name)?.into())
 }
 
@@ -65,7 +74,13 @@ pub fn get(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' sysctl.assign net.ipv4.ip_forward 1
 #[function]
-pub fn assign(context: &Context, name: String, value: String) -> CallResult {
+pub fn assign(
+    context: &Context,
+    /// Name of the parameter, such as `net.ipv4.ip_forward`.
+    name: String,
+    /// Value of the parameter.
+    value: String,
+) -> CallResult {
     let (name, value) = set(context, &name, &value)?;
     Ok(map! {name => value}.into())
 }
@@ -76,7 +91,15 @@ pub fn assign(context: &Context, name: String, value: String) -> CallResult {
 ///
 ///     salt '*' sysctl.persist net.ipv4.ip_forward 1
 #[function]
-pub fn persist(context: &Context, name: String, value: String, config: Option<String>) -> CallResult {
+pub fn persist(
+    context: &Context,
+    /// Name of the parameter, such as `net.ipv4.ip_forward`.
+    name: String,
+    /// Value of the parameter.
+    value: String,
+    /// File that sets the parameter at boot.
+    config: Option<String>,
+) -> CallResult {
     let config = config.unwrap_or_else(|| default_file().into());
     Ok(if set_and_save(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
 }

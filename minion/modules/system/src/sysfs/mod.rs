@@ -29,7 +29,13 @@ const MAX_ENTRIES: usize = 10_000;
 ///
 ///     salt '*' sysfs.attr block/sda/queue/logical_block_size
 #[function]
-pub fn attr(_context: &Context, key: String, value: Option<Value>) -> CallResult {
+pub fn attr(
+    _context: &Context,
+    /// Path of the attribute below `/sys`.
+    key: String,
+    /// New value.
+    value: Option<Value>,
+) -> CallResult {
     let Some(path) = find(ROOT, &key) else { return Ok(false.into()) };
     Ok(match value {
         _ if path.is_dir() => path.into(),
@@ -44,7 +50,13 @@ pub fn attr(_context: &Context, key: String, value: Option<Value>) -> CallResult
 ///
 ///     salt '*' sysfs.write devices/system/cpu/cpu0/cpufreq/scaling_governor 'performance'
 #[function]
-pub fn write(_context: &Context, key: String, value: Value) -> CallResult {
+pub fn write(
+    _context: &Context,
+    /// Path of the attribute below `/sys`.
+    key: String,
+    /// New value.
+    value: Value,
+) -> CallResult {
     Ok(find(ROOT, &key).is_some_and(|path| set(&path, &value)).into())
 }
 
@@ -55,7 +67,14 @@ pub fn write(_context: &Context, key: String, value: Value) -> CallResult {
 ///
 ///     salt '*' sysfs.read class/net/em1/statistics
 #[function]
-pub fn read(_context: &Context, key: Value, #[default] root: String) -> CallResult {
+pub fn read(
+    _context: &Context,
+    /// Path of the attribute below `/sys`.
+    key: Value,
+    /// Path of the directory below `/sys`.
+    #[default]
+    root: String,
+) -> CallResult {
     let one = |key: &str| value_of(ROOT, Path::new(&root).join(key).to_string_lossy().as_ref());
     let Value::List(keys) = &key else { return Ok(one(&key.to_string())) };
     let found = keys.iter().map(|key| (key.clone(), one(&key.to_string()))).filter(|(_, value)| *value != false.into());
@@ -68,7 +87,14 @@ pub fn read(_context: &Context, key: Value, #[default] root: String) -> CallResu
 ///
 ///     salt '*' sysfs.target class/ttyS0
 #[function]
-pub fn target(_context: &Context, key: String, #[default(true)] full: bool) -> CallResult {
+pub fn target(
+    _context: &Context,
+    /// Path of the attribute below `/sys`.
+    key: String,
+    /// Whether the whole path is returned.
+    #[default(true)]
+    full: bool,
+) -> CallResult {
     let Some(path) = find(ROOT, &key) else { return Ok(false.into()) };
     Ok(if full { path.into() } else { path.file_name().map(|name| name.to_string_lossy().into_owned()).into() })
 }
@@ -79,7 +105,11 @@ pub fn target(_context: &Context, key: String, #[default(true)] full: bool) -> C
 ///
 ///     salt '*' sysfs.interfaces block/bcache0/bcache
 #[function]
-pub fn interfaces(_context: &Context, root: String) -> CallResult {
+pub fn interfaces(
+    _context: &Context,
+    /// Path of the directory below `/sys`.
+    root: String,
+) -> CallResult {
     let directory = find(ROOT, &root).filter(|path| path.is_dir());
     Ok(directory.map_or(false.into(), |directory| {
         let Attributes { readable, writable, both } = attributes(&directory);

@@ -18,7 +18,12 @@ pub static FUNCTIONS: Functions<Context> = registry!("syslog_ng", [stop, start, 
 ///
 ///     salt '*' syslog_ng.stop
 #[function]
-pub fn stop(context: &Context, #[default] name: Value) -> CallResult {
+pub fn stop(
+    context: &Context,
+    /// Path or id.
+    #[default]
+    name: Value,
+) -> CallResult {
     stopped(context, name, context.is_test())
 }
 
@@ -82,7 +87,11 @@ pub fn start(context: &Context, #[args] args: StartArgs) -> CallResult {
 ///
 ///     salt '*' syslog_ng.reload name
 #[function]
-pub fn reload(context: &Context, name: Value) -> CallResult {
+pub fn reload(
+    context: &Context,
+    /// Path or id.
+    name: Value,
+) -> CallResult {
     let words = [program_path(context, "syslog-ng-ctl"), "reload".to_owned()];
     let output = context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
     Ok(report(name, Some(output.retcode == 0), no_changes(), &output.stdout))

@@ -51,7 +51,16 @@ const DEFAULT_CONFIG_FILE: &str = "/etc/syslog-ng.conf";
 ///
 ///     salt '*' syslog_ng.config name='source.s_local' config="[{'tcp':[{'ip':'127.0.0.1'},{'port':1233}]}]"
 #[function]
-pub fn config(context: &Context, name: String, config: Value, #[default(true)] write: bool) -> CallResult {
+pub fn config(
+    context: &Context,
+    /// Path or id.
+    name: String,
+    /// Contents of the statement.
+    config: Value,
+    /// Whether the statement is written to the file.
+    #[default(true)]
+    write: bool,
+) -> CallResult {
     configured(context, &name, &config, write, context.is_test())
 }
 
@@ -61,7 +70,11 @@ pub fn config(context: &Context, name: String, config: Value, #[default(true)] w
 ///
 ///     salt '*' syslog_ng.set_binary_path name=/usr/sbin
 #[function]
-pub fn set_binary_path(context: &Context, name: String) -> CallResult {
+pub fn set_binary_path(
+    context: &Context,
+    /// Path or id.
+    name: String,
+) -> CallResult {
     Ok(replaced(&name, context.job.set(BINARY_PATH, &name).map_or(Value::Nil, Value::from)))
 }
 
@@ -71,7 +84,11 @@ pub fn set_binary_path(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' syslog_ng.set_config_file name=/etc/syslog-ng/syslog-ng.conf
 #[function]
-pub fn set_config_file(context: &Context, name: String) -> CallResult {
+pub fn set_config_file(
+    context: &Context,
+    /// Path or id.
+    name: String,
+) -> CallResult {
     let old = context.job.set(CONFIG_FILE, &name).unwrap_or_else(|| DEFAULT_CONFIG_FILE.to_owned());
     Ok(replaced(&name, old.into()))
 }
@@ -95,8 +112,11 @@ pub fn get_config_file(context: &Context) -> CallResult {
 #[function]
 pub fn set_parameters(
     context: &Context,
+    /// Version of the configuration.
     version: Option<Value>,
+    /// Directory of the programs.
     binary_path: Option<String>,
+    /// Path of the configuration file.
     config_file: Option<String>,
     #[rest] _args: Vec<Value>,
     #[keywords] _kwargs: Map,
@@ -124,7 +144,13 @@ pub fn set_parameters(
 ///     salt '*' syslog_ng.config_test
 ///     salt '*' syslog_ng.config_test /home/user/install/syslog-ng/sbin /etc/syslog-ng/syslog-ng.conf
 #[function]
-pub fn config_test(context: &Context, syslog_ng_sbin_dir: Option<String>, cfgfile: Option<String>) -> CallResult {
+pub fn config_test(
+    context: &Context,
+    /// Directory of the programs `syslog-ng` and `syslog-ng-ctl`.
+    syslog_ng_sbin_dir: Option<String>,
+    /// Path of the configuration file.
+    cfgfile: Option<String>,
+) -> CallResult {
     let file = cfgfile.filter(|file| !file.is_empty()).map(|file| format!("--cfgfile={file}"));
     let words: Vec<&str> = ["--syntax-only"].into_iter().chain(file.as_deref()).collect();
     Ok(match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &words) {
@@ -139,7 +165,11 @@ pub fn config_test(context: &Context, syslog_ng_sbin_dir: Option<String>, cfgfil
 ///
 ///     salt '*' syslog_ng.version
 #[function]
-pub fn version(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
+pub fn version(
+    context: &Context,
+    /// Directory of the programs `syslog-ng` and `syslog-ng-ctl`.
+    syslog_ng_sbin_dir: Option<String>,
+) -> CallResult {
     Ok(match installed_version(context, syslog_ng_sbin_dir.as_deref()) {
         Ok(version) => map! {"retcode" => 0, "stdout" => version}.into(),
         Err(answer) => answer,
@@ -152,7 +182,11 @@ pub fn version(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallRes
 ///
 ///     salt '*' syslog_ng.modules
 #[function]
-pub fn modules(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
+pub fn modules(
+    context: &Context,
+    /// Directory of the programs `syslog-ng` and `syslog-ng-ctl`.
+    syslog_ng_sbin_dir: Option<String>,
+) -> CallResult {
     let done = match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &["-V"]) {
         Ok(done) if done.retcode == 0 => done,
         Ok(done) => return Ok(done.to_value()),
@@ -171,7 +205,11 @@ pub fn modules(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallRes
 ///
 ///     salt '*' syslog_ng.stats
 #[function]
-pub fn stats(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
+pub fn stats(
+    context: &Context,
+    /// Directory of the programs `syslog-ng` and `syslog-ng-ctl`.
+    syslog_ng_sbin_dir: Option<String>,
+) -> CallResult {
     Ok(match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng-ctl", &["stats"]) {
         Ok(done) => done.to_value(),
         Err(answer) => answer,
@@ -184,7 +222,14 @@ pub fn stats(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResul
 ///
 ///     salt '*' syslog_ng.write_config config='# comment'
 #[function]
-pub fn write_config(context: &Context, config: Value, #[default(2)] newlines: usize) -> CallResult {
+pub fn write_config(
+    context: &Context,
+    /// Contents of the statement.
+    config: Value,
+    /// Number of newlines after the text.
+    #[default(2)]
+    newlines: usize,
+) -> CallResult {
     let text = match &config {
         Value::Map(map) if map.len() == 1 => map.values().next().map(ToString::to_string).unwrap_or_default(),
         config => config.to_string(),
@@ -199,7 +244,11 @@ pub fn write_config(context: &Context, config: Value, #[default(2)] newlines: us
 ///
 ///     salt '*' syslog_ng.write_version name="3.6"
 #[function]
-pub fn write_version(context: &Context, name: Value) -> CallResult {
+pub fn write_version(
+    context: &Context,
+    /// Path or id.
+    name: Value,
+) -> CallResult {
     let is_written = start_config_file(context, &name.to_string());
     Ok(report(name, Some(is_written), no_changes(), ""))
 }

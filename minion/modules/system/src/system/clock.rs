@@ -25,7 +25,13 @@ const DATES: [&str; 6] = ["%Y-%m-%d", "%m-%d-%Y", "%m-%d-%y", "%m/%d/%Y", "%m/%d
 ///
 ///     salt '*' system.set_system_time "'11:20'"
 #[function]
-pub fn set_system_time(context: &Context, newtime: String, utc_offset: Option<String>) -> CallResult {
+pub fn set_system_time(
+    context: &Context,
+    /// Time, such as `11:20`.
+    newtime: String,
+    /// Offset from UTC, such as `+0100`; that of the system by default.
+    utc_offset: Option<String>,
+) -> CallResult {
     let Some(time) = TIMES.iter().find_map(|format| Time::strptime(format, &newtime).ok()) else {
         return Ok(false.into());
     };
@@ -39,7 +45,13 @@ pub fn set_system_time(context: &Context, newtime: String, utc_offset: Option<St
 ///
 ///     salt '*' system.set_system_date '03-28-13'
 #[function]
-pub fn set_system_date(context: &Context, newdate: String, utc_offset: Option<String>) -> CallResult {
+pub fn set_system_date(
+    context: &Context,
+    /// Date, such as `2026-11-30`.
+    newdate: String,
+    /// Offset from UTC, such as `+0100`; that of the system by default.
+    utc_offset: Option<String>,
+) -> CallResult {
     let date = parse_date(&newdate).ok_or_else(|| CallError::Invocation {
         function: "system.set_system_date".into(),
         message: "Invalid date format".into(),

@@ -34,7 +34,11 @@ pub fn get_computer_desc(context: &Context) -> CallResult {
 ///
 ///     salt '*' system.set_computer_desc "Michael's laptop"
 #[function]
-pub fn set_computer_desc(context: &Context, desc: String) -> CallResult {
+pub fn set_computer_desc(
+    context: &Context,
+    /// Description.
+    desc: String,
+) -> CallResult {
     let desc = desc.replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
     if find_program("hostnamectl").is_some() {
         let words = ["hostnamectl", "set-hostname", "--pretty", "--", &desc].map(str::to_owned);
@@ -50,7 +54,11 @@ pub fn set_computer_desc(context: &Context, desc: String) -> CallResult {
 ///
 ///     salt '*' system.set_computer_name master.saltstack.com
 #[function]
-pub fn set_computer_name(context: &Context, hostname: String) -> CallResult {
+pub fn set_computer_name(
+    context: &Context,
+    /// New host name.
+    hostname: String,
+) -> CallResult {
     context.call("network.mod_hostname", Args::positional([hostname.into()]))
 }
 

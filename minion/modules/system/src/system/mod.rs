@@ -23,7 +23,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' system.get_system_date_time "'-0500'"
 #[function]
-pub fn get_system_date_time(_context: &Context, utc_offset: Option<String>) -> CallResult {
+pub fn get_system_date_time(
+    _context: &Context,
+    /// Offset from UTC, such as `+0100`; that of the system by default.
+    utc_offset: Option<String>,
+) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%Y-%m-%d %H:%M:%S").to_string().into())
 }
 
@@ -33,7 +37,11 @@ pub fn get_system_date_time(_context: &Context, utc_offset: Option<String>) -> C
 ///
 ///     salt '*' system.get_system_time "'-0500'"
 #[function]
-pub fn get_system_time(_context: &Context, utc_offset: Option<String>) -> CallResult {
+pub fn get_system_time(
+    _context: &Context,
+    /// Offset from UTC, such as `+0100`; that of the system by default.
+    utc_offset: Option<String>,
+) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%I:%M:%S %p").to_string().into())
 }
 
@@ -43,7 +51,11 @@ pub fn get_system_time(_context: &Context, utc_offset: Option<String>) -> CallRe
 ///
 ///     salt '*' system.get_system_date "'-0500'"
 #[function]
-pub fn get_system_date(_context: &Context, utc_offset: Option<String>) -> CallResult {
+pub fn get_system_date(
+    _context: &Context,
+    /// Offset from UTC, such as `+0100`; that of the system by default.
+    utc_offset: Option<String>,
+) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%a %m/%d/%Y").to_string().into())
 }
 

@@ -24,7 +24,11 @@ pub fn halt(context: &Context) -> CallResult {
 ///
 ///     salt '*' system.init 3
 #[function]
-pub fn init(context: &Context, runlevel: Value) -> CallResult {
+pub fn init(
+    context: &Context,
+    /// Runlevel.
+    runlevel: Value,
+) -> CallResult {
     run(context, &["init", &argument(&runlevel.to_string())?])
 }
 
@@ -44,7 +48,12 @@ pub fn poweroff(context: &Context) -> CallResult {
 ///
 ///     salt '*' system.reboot
 #[function]
-pub fn reboot(context: &Context, #[default] at_time: Value) -> CallResult {
+pub fn reboot(
+    context: &Context,
+    /// Minutes until then; now by default.
+    #[default]
+    at_time: Value,
+) -> CallResult {
     run(context, &["shutdown", "-r", &time(&at_time)?])
 }
 
@@ -54,7 +63,12 @@ pub fn reboot(context: &Context, #[default] at_time: Value) -> CallResult {
 ///
 ///     salt '*' system.shutdown 5
 #[function]
-pub fn shutdown(context: &Context, #[default] at_time: Value) -> CallResult {
+pub fn shutdown(
+    context: &Context,
+    /// Minutes until then; now by default.
+    #[default]
+    at_time: Value,
+) -> CallResult {
     run(context, &["shutdown", "-h", &time(&at_time)?])
 }
 

@@ -59,7 +59,11 @@ pub fn get_offset(context: &Context) -> CallResult {
 ///
 ///     salt '*' timezone.set_zone 'America/Denver'
 #[function]
-pub fn set_zone(context: &Context, timezone: String) -> CallResult {
+pub fn set_zone(
+    context: &Context,
+    /// Name of the time zone, such as `Europe/Berlin`.
+    timezone: String,
+) -> CallResult {
     let Some(path) = file_of(&timezone) else {
         return Ok(format!("Zone does not exist: {ZONES}/{timezone}").into());
     };
@@ -88,7 +92,11 @@ pub fn set_zone(context: &Context, timezone: String) -> CallResult {
 ///
 ///     salt '*' timezone.zone_compare 'America/Denver'
 #[function]
-pub fn zone_compare(context: &Context, timezone: String) -> CallResult {
+pub fn zone_compare(
+    context: &Context,
+    /// Name of the time zone, such as `Europe/Berlin`.
+    timezone: String,
+) -> CallResult {
     if let Ok(zone) = zone(context) {
         return Ok((zone == timezone).into());
     }
@@ -141,7 +149,11 @@ pub fn get_hwclock(context: &Context) -> CallResult {
 ///
 ///     salt '*' timezone.set_hwclock UTC
 #[function]
-pub fn set_hwclock(context: &Context, clock: String) -> CallResult {
+pub fn set_hwclock(
+    context: &Context,
+    /// `UTC` or `localtime`.
+    clock: String,
+) -> CallResult {
     let is_local = clock == "localtime";
     if which("timedatectl").is_some() {
         let local = if is_local { "true" } else { "false" };

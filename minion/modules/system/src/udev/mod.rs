@@ -18,7 +18,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("udev", [info, env, name, p
 ///     salt '*' udev.info /dev/sda
 ///     salt '*' udev.info /sys/class/net/eth0
 #[function]
-pub fn info(context: &Context, dev: String) -> CallResult {
+pub fn info(
+    context: &Context,
+    /// Path or name of the device.
+    dev: String,
+) -> CallResult {
     about(context, &dev).map(Into::into)
 }
 
@@ -28,7 +32,11 @@ pub fn info(context: &Context, dev: String) -> CallResult {
 ///
 ///     salt '*' udev.env /dev/sda
 #[function]
-pub fn env(context: &Context, dev: String) -> CallResult {
+pub fn env(
+    context: &Context,
+    /// Path or name of the device.
+    dev: String,
+) -> CallResult {
     part(context, &dev, "E")
 }
 
@@ -38,7 +46,11 @@ pub fn env(context: &Context, dev: String) -> CallResult {
 ///
 ///     salt '*' udev.name /dev/sda
 #[function]
-pub fn name(context: &Context, dev: String) -> CallResult {
+pub fn name(
+    context: &Context,
+    /// Path or name of the device.
+    dev: String,
+) -> CallResult {
     part(context, &dev, "N")
 }
 
@@ -48,7 +60,11 @@ pub fn name(context: &Context, dev: String) -> CallResult {
 ///
 ///     salt '*' udev.path /dev/sda
 #[function]
-pub fn path(context: &Context, dev: String) -> CallResult {
+pub fn path(
+    context: &Context,
+    /// Path or name of the device.
+    dev: String,
+) -> CallResult {
     part(context, &dev, "P")
 }
 
@@ -58,7 +74,11 @@ pub fn path(context: &Context, dev: String) -> CallResult {
 ///
 ///     salt '*' udev.links /dev/sda
 #[function]
-pub fn links(context: &Context, dev: String) -> CallResult {
+pub fn links(
+    context: &Context,
+    /// Path or name of the device.
+    dev: String,
+) -> CallResult {
     part(context, &dev, "S")
 }
 
@@ -69,7 +89,12 @@ pub fn links(context: &Context, dev: String) -> CallResult {
 ///     salt '*' udev.exportdb
 ///     salt '*' udev.exportdb subsystems='[usb, block]'
 #[function]
-pub fn exportdb(context: &Context, #[default] subsystems: Value) -> CallResult {
+pub fn exportdb(
+    context: &Context,
+    /// Names of subsystems; all by default.
+    #[default]
+    subsystems: Value,
+) -> CallResult {
     let wanted = match &subsystems {
         Value::Nil => None,
         Value::List(subsystems) => Some(subsystems),

@@ -14,7 +14,13 @@ use super::{account, change, gecos, names};
 ///
 ///     salt '*' user.chuid foo 4376
 #[function]
-pub fn chuid(context: &Context, name: String, uid: Value) -> CallResult {
+pub fn chuid(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New user id.
+    uid: Value,
+) -> CallResult {
     change_field(context, &name, &["-u"], &uid, |user| user.uid.into())
 }
 
@@ -24,7 +30,13 @@ pub fn chuid(context: &Context, name: String, uid: Value) -> CallResult {
 ///
 ///     salt '*' user.chgid foo 4376
 #[function]
-pub fn chgid(context: &Context, name: String, gid: Value) -> CallResult {
+pub fn chgid(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Name or id of the new primary group.
+    gid: Value,
+) -> CallResult {
     change_field(context, &name, &["-g"], &gid, |user| user.gid.into())
 }
 
@@ -34,7 +46,13 @@ pub fn chgid(context: &Context, name: String, gid: Value) -> CallResult {
 ///
 ///     salt '*' user.chshell foo /bin/zsh
 #[function]
-pub fn chshell(context: &Context, name: String, shell: String) -> CallResult {
+pub fn chshell(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New login shell.
+    shell: String,
+) -> CallResult {
     change_field(context, &name, &["-s"], &shell.into(), |user| (&user.shell).into())
 }
 
@@ -44,7 +62,16 @@ pub fn chshell(context: &Context, name: String, shell: String) -> CallResult {
 ///
 ///     salt '*' user.chhome foo /home/users/foo True
 #[function]
-pub fn chhome(context: &Context, name: String, home: String, #[default(false)] persist: bool) -> CallResult {
+pub fn chhome(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Path of the new home directory.
+    home: String,
+    /// Whether the files are moved to the new home directory.
+    #[default(false)]
+    persist: bool,
+) -> CallResult {
     let flags: &[&str] = if persist { &["-m", "-d"] } else { &["-d"] };
     change_field(context, &name, flags, &home.into(), |user| (&user.home).into())
 }
@@ -55,7 +82,16 @@ pub fn chhome(context: &Context, name: String, home: String, #[default(false)] p
 ///
 ///     salt '*' user.chgroups foo wheel,root
 #[function]
-pub fn chgroups(context: &Context, name: String, groups: Value, #[default(false)] append: bool) -> CallResult {
+pub fn chgroups(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// Supplementary groups, as a list or with commas.
+    groups: Value,
+    /// Whether the user stays in other groups.
+    #[default(false)]
+    append: bool,
+) -> CallResult {
     let mut groups = names(&groups);
     groups.sort();
     groups.dedup();
@@ -73,7 +109,13 @@ pub fn chgroups(context: &Context, name: String, groups: Value, #[default(false)
 ///
 ///     salt '*' user.chfullname foo "Foo Bar"
 #[function]
-pub fn chfullname(context: &Context, name: String, fullname: String) -> CallResult {
+pub fn chfullname(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New full name.
+    fullname: String,
+) -> CallResult {
     change_gecos(context, &name, 0, &fullname)
 }
 
@@ -83,7 +125,13 @@ pub fn chfullname(context: &Context, name: String, fullname: String) -> CallResu
 ///
 ///     salt '*' user.chroomnumber foo 123
 #[function]
-pub fn chroomnumber(context: &Context, name: String, roomnumber: String) -> CallResult {
+pub fn chroomnumber(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New room number.
+    roomnumber: String,
+) -> CallResult {
     change_gecos(context, &name, 1, &roomnumber)
 }
 
@@ -93,7 +141,13 @@ pub fn chroomnumber(context: &Context, name: String, roomnumber: String) -> Call
 ///
 ///     salt '*' user.chworkphone foo 7735550123
 #[function]
-pub fn chworkphone(context: &Context, name: String, workphone: String) -> CallResult {
+pub fn chworkphone(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New telephone number at work.
+    workphone: String,
+) -> CallResult {
     change_gecos(context, &name, 2, &workphone)
 }
 
@@ -103,7 +157,13 @@ pub fn chworkphone(context: &Context, name: String, workphone: String) -> CallRe
 ///
 ///     salt '*' user.chhomephone foo 7735551234
 #[function]
-pub fn chhomephone(context: &Context, name: String, homephone: String) -> CallResult {
+pub fn chhomephone(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New telephone number at home.
+    homephone: String,
+) -> CallResult {
     change_gecos(context, &name, 3, &homephone)
 }
 
@@ -113,7 +173,13 @@ pub fn chhomephone(context: &Context, name: String, homephone: String) -> CallRe
 ///
 ///     salt '*' user.chother foobar
 #[function]
-pub fn chother(context: &Context, name: String, other: String) -> CallResult {
+pub fn chother(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New further text of the GECOS field.
+    other: String,
+) -> CallResult {
     change_gecos(context, &name, 4, &other)
 }
 

@@ -44,7 +44,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' user.info root
 #[function]
-pub fn info(_context: &Context, name: Value) -> CallResult {
+pub fn info(
+    _context: &Context,
+    /// Login name.
+    name: Value,
+) -> CallResult {
     // Anything but a string is not a user name.
     let name = name.as_str().unwrap_or_default().to_owned();
     let accounts = Accounts::read();
@@ -57,7 +61,12 @@ pub fn info(_context: &Context, name: Value) -> CallResult {
 ///
 ///     salt '*' user.getent
 #[function]
-pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
+pub fn getent(
+    _context: &Context,
+    /// Without effect: users are not cached.
+    #[default(false)]
+    refresh: bool,
+) -> CallResult {
     // Accounts are not cached.
     _ = refresh;
     let accounts = Accounts::read();
@@ -82,7 +91,11 @@ pub fn list_users(_context: &Context) -> CallResult {
 ///
 ///     salt '*' user.list_groups foo
 #[function]
-pub fn list_groups(_context: &Context, name: String) -> CallResult {
+pub fn list_groups(
+    _context: &Context,
+    /// Login name.
+    name: String,
+) -> CallResult {
     Ok(Accounts::read().groups_of(&name).into())
 }
 
@@ -92,7 +105,11 @@ pub fn list_groups(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' user.primary_group saltadmin
 #[function]
-pub fn primary_group(_context: &Context, name: String) -> CallResult {
+pub fn primary_group(
+    _context: &Context,
+    /// Login name.
+    name: String,
+) -> CallResult {
     let accounts = Accounts::read();
     let gid = accounts.user(&name).map(|user| user.gid);
     Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
@@ -203,10 +220,17 @@ pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
 #[function]
 pub fn delete(
     context: &Context,
+    /// Login name.
     name: String,
-    #[default(false)] remove: bool,
-    #[default(false)] force: bool,
-    #[default(false)] local: bool,
+    /// Whether the home directory and its content are deleted, too.
+    #[default(false)]
+    remove: bool,
+    /// Whether the account is removed even if the user is logged in.
+    #[default(false)]
+    force: bool,
+    /// Whether only local accounts are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
 ) -> CallResult {
     let program = if local { local_program("luserdel")? } else { "userdel" };
     let mut command = vec![program.to_owned()];
@@ -230,7 +254,13 @@ pub fn delete(
 ///
 ///     salt '*' user.rename name new_name
 #[function]
-pub fn rename(context: &Context, name: String, new_name: String) -> CallResult {
+pub fn rename(
+    context: &Context,
+    /// Login name.
+    name: String,
+    /// New login name.
+    new_name: String,
+) -> CallResult {
     if Accounts::read().user(&new_name).is_some() {
         return Err(CallError::Execution(format!("User '{new_name}' already exists")));
     }

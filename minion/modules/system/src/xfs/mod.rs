@@ -26,7 +26,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' xfs.info /dev/sda1
 #[function]
-pub fn info(context: &Context, device: String) -> CallResult {
+pub fn info(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+) -> CallResult {
     let output = run_words(context, &["xfs_info".into(), argument(&device)?], &[("LC_ALL", "C")])?;
     if !output.stderr.is_empty() {
         return Err(CallError::Execution(output.stderr.replace("xfs_info:", "").trim().into()));
@@ -51,7 +55,11 @@ pub fn devices(context: &Context) -> CallResult {
 ///
 ///     salt '*' xfs.estimate /path/to/file
 #[function]
-pub fn estimate(context: &Context, path: String) -> CallResult {
+pub fn estimate(
+    context: &Context,
+    /// Path of the directory.
+    path: String,
+) -> CallResult {
     if !Path::new(&path).exists() {
         return Err(CallError::Execution(format!("Path \"{path}\" was not found.")));
     }
@@ -141,9 +149,13 @@ pub fn mkfs(context: &Context, #[args] new: NewFileSystem) -> CallResult {
 #[function]
 pub fn modify(
     context: &Context,
+    /// Path of the device.
     device: String,
+    /// Label of the dump, or of the file system.
     label: Option<String>,
+    /// Whether lazy counters are used.
     lazy_counting: Option<bool>,
+    /// New UUID of the file system.
     uuid: Option<bool>,
 ) -> CallResult {
     let label = label.filter(|label| !label.is_empty());
@@ -166,7 +178,11 @@ pub fn modify(
 ///
 ///     salt '*' xfs.defragment /dev/sda1
 #[function]
-pub fn defragment(context: &Context, device: String) -> CallResult {
+pub fn defragment(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+) -> CallResult {
     if device == "/" {
         return Err(CallError::Execution("Root is not a device.".into()));
     }

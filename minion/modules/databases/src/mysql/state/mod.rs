@@ -35,12 +35,8 @@ fn or_failed(name: &str, result: Result<StateReturn, CallError>) -> CallResult {
 /// Describes the further arguments of the states of MySQL.
 pub(crate) fn further(params: &mut ParamList) {
     params.others(Others::Unused);
-    params.further(
-        "connection_*",
-        "a string",
-        "Options of the connection, also without effect: those that are known have a line of their own.",
-    );
-    for name in ["grain", "key", "runas"] {
+    params.further("connection_*", "a string", "Without effect: the options of the connection are those above.");
+    for name in ["grain", "key"] {
         params.further(name, "a string", "Without effect.");
     }
 }

@@ -35,12 +35,19 @@ const DEPTH: usize = 128;
 #[function]
 pub fn zip(
     context: &Context,
+    /// Path of the archive to write.
     zip_file: String,
+    /// Paths to add to the archive, as a list or with commas.
     sources: Value,
+    /// Template engine that renders the paths: `jinja`.
     template: Option<String>,
+    /// Working directory, which relative paths start from.
     cwd: Option<PathBuf>,
+    /// User that the program runs as.
     runas: Option<String>,
-    #[default(false)] zip64: bool,
+    /// Whether large archives are permitted.
+    #[default(false)]
+    zip64: bool,
 ) -> CallResult {
     if runas.is_some() {
         return Err(CallError::Execution(
@@ -85,10 +92,15 @@ pub fn zip(
 #[function]
 pub fn rar(
     context: &Context,
+    /// Path of the archive to write.
     rarfile: String,
+    /// Paths to add to the archive, as a list or with commas.
     sources: Value,
+    /// Template engine that renders the paths: `jinja`.
     template: Option<String>,
+    /// Working directory, which relative paths start from.
     cwd: Option<String>,
+    /// User that the program runs as.
     runas: Option<String>,
 ) -> CallResult {
     let render = |text: String| rendered(context, template.as_deref(), text);

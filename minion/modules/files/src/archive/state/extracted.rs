@@ -155,7 +155,7 @@ pub(crate) fn further_extracted(params: &mut ParamList) {
             "Whether the copy of the archive in the minion's cache is kept; true by default.",
         );
     }
-    for name in ["excludes", "archive_user", "runas", "tar_options", "zip_options", "template"] {
+    for name in ["excludes", "archive_user", "tar_options", "zip_options", "template"] {
         params.further(name, "a string", "Without effect.");
     }
 }

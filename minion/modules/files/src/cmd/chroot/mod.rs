@@ -30,7 +30,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 ///     salt '*' cmd.run_chroot /var/lib/lxc/container_name/rootfs 'sh /tmp/bootstrap.sh'
 #[function]
-pub fn run_chroot(context: &Context, root: String, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+pub fn run_chroot(
+    context: &Context,
+    /// Directory that becomes the root directory of the command.
+    root: String,
+    /// Command to run.
+    cmd: CommandLine,
+    #[args] args: CommandArgs,
+) -> CallResult {
     let directory = Path::new(&root);
     let binds = match args.kwargs.get("binds") {
         Some(Value::List(binds)) => binds.iter().map(ToString::to_string).collect(),

@@ -459,7 +459,7 @@ pub(crate) fn further_wait_script(params: &mut ParamList) {
 /// Describes the further arguments of `cmd.call`.
 pub(crate) fn further_call(params: &mut ParamList) {
     params.others(Others::Unused);
-    for name in ["cwd", "env", "hide_output", "output_loglevel", "runas", "shell", "stateful", "use_vt"] {
+    for name in ["cwd", "env", "hide_output", "output_loglevel", "shell", "stateful", "use_vt"] {
         params.further(name, "anything", "Without effect: the function runs in the minion's process for Python.");
     }
 }
@@ -470,7 +470,7 @@ pub(crate) fn further_wait_call(params: &mut ParamList) {
     params.further("func", "anything", "Function of the file in Python.");
     params.further("args", "a list", "List of its arguments.");
     params.further("kws", "a mapping", "Mapping of its keyword arguments.");
-    for name in ["cwd", "env", "hide_output", "output_loglevel", "runas", "shell", "stateful", "use_vt"] {
+    for name in ["cwd", "env", "hide_output", "output_loglevel", "shell", "stateful", "use_vt"] {
         params.further(name, "anything", "Without effect: the function runs in the minion's process for Python.");
     }
 }

@@ -33,7 +33,14 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 ///
 ///     salt '*' cmd.shell_info bash
 #[function]
-pub fn shell_info(context: &Context, shell: String, #[default(false)] list_modules: bool) -> CallResult {
+pub fn shell_info(
+    context: &Context,
+    /// Name of the shell, such as `bash`.
+    shell: String,
+    /// Without effect: it is for PowerShell.
+    #[default(false)]
+    list_modules: bool,
+) -> CallResult {
     // Only for PowerShell.
     _ = list_modules;
     let Some((_, pattern, words)) = SHELLS.iter().find(|(name, ..)| *name == shell) else {
@@ -74,7 +81,14 @@ pub fn shell_info(context: &Context, shell: String, #[default(false)] list_modul
 ///     salt '*' cmd.tty tty0 'This is a test'
 ///     salt '*' cmd.tty pts3 'This is a test'
 #[function]
-pub fn tty(_context: &Context, device: String, #[default] echo: String) -> CallResult {
+pub fn tty(
+    _context: &Context,
+    /// Name of the terminal, such as `tty0` or `pts/3`.
+    device: String,
+    /// Text to write.
+    #[default]
+    echo: String,
+) -> CallResult {
     let path = match (device.strip_prefix("tty"), device.strip_prefix("pts")) {
         (Some(rest), _) if rest.chars().all(|c| c.is_ascii_alphanumeric()) => format!("/dev/{device}"),
         (_, Some(rest)) if rest.chars().all(|c| c.is_ascii_digit()) => format!("/dev/pts/{rest}"),

@@ -31,10 +31,16 @@ pub static FUNCTIONS: Functions<Context> = registry!("cp", [push, push_dir]);
 #[function]
 pub fn push(
     context: &Context,
+    /// URL or path of the file, or of the directory.
     path: String,
-    #[default(false)] keep_symlinks: bool,
+    /// Whether symbolic links are sent as links.
+    #[default(false)]
+    keep_symlinks: bool,
+    /// Path of the copy on the master, below the files of the minion.
     upload_path: Option<String>,
-    #[default(false)] remove_source: bool,
+    /// Whether the file is removed from the minion afterwards.
+    #[default(false)]
+    remove_source: bool,
 ) -> CallResult {
     if !is_plain(&path) {
         return Ok(Value::Bool(false));
@@ -53,7 +59,15 @@ pub fn push(
 ///     salt '*' cp.push_dir /etc/modprobe.d glob='*.conf'
 ///     salt '*' cp.push_dir /usr/lib/mysql upload_path=/newmysql/path
 #[function]
-pub fn push_dir(context: &Context, path: String, glob: Option<String>, upload_path: Option<String>) -> CallResult {
+pub fn push_dir(
+    context: &Context,
+    /// URL or path of the file, or of the directory.
+    path: String,
+    /// Glob of the names of files that are sent.
+    glob: Option<String>,
+    /// Path of the copy on the master, below the files of the minion.
+    upload_path: Option<String>,
+) -> CallResult {
     if !is_plain(&path) {
         return Ok(Value::Bool(false));
     }

@@ -26,7 +26,12 @@ const CHUNK_MAX: u64 = 64 << 20;
 ///
 ///     salt-cp '*' /etc/motd /etc/motd
 #[function]
-pub fn recv(_context: &Context, files: Map, dest: String) -> CallResult {
+pub fn recv(
+    _context: &Context,
+    files: Map,
+    /// Path of the copy.
+    dest: String,
+) -> CallResult {
     let mut written = Map::new();
     for (path, content) in &files {
         let (path, target) = (path.to_string(), Path::new(&dest));
@@ -57,6 +62,7 @@ pub fn recv(_context: &Context, files: Map, dest: String) -> CallResult {
 #[function]
 pub fn recv_chunked(
     context: &Context,
+    /// Path of the copy.
     dest: String,
     chunk: Value,
     #[default(false)] append: bool,

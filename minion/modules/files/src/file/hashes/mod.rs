@@ -25,9 +25,16 @@ pub static FUNCTIONS: Functions<Context> = registry!("file", [extract_hash, get_
 pub fn extract_hash(
     _context: &Context,
     hash_fn: String,
-    #[default("sha256".into())] hash_type: String,
-    #[default] file_name: String,
-    #[default] source: String,
+    /// Type of the hash, such as `sha256`.
+    #[default("sha256".into())]
+    hash_type: String,
+    /// Path of the file that the checksum belongs to.
+    #[default]
+    file_name: String,
+    /// URL or path of the source.
+    #[default]
+    source: String,
+    /// Name that the checksum has in the file of `source_hash`.
     source_hash_name: Option<String>,
 ) -> CallResult {
     let text = files::read_to_string(expand(&hash_fn)).map_err(CallError::execution)?;
@@ -46,12 +53,23 @@ pub fn extract_hash(
 #[function]
 pub fn get_source_sum(
     context: &Context,
-    #[default] file_name: String,
-    #[default] source: String,
-    #[default] source_hash: String,
+    /// Path of the file that the checksum belongs to.
+    #[default]
+    file_name: String,
+    /// URL or path of the source.
+    #[default]
+    source: String,
+    /// Checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: String,
+    /// Name that the checksum has in the file of `source_hash`.
     source_hash_name: Option<String>,
-    #[default("base".into())] saltenv: String,
-    #[default(true)] verify_ssl: bool,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+    /// Whether certificates of web servers are verified.
+    #[default(true)]
+    verify_ssl: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let refused = [
@@ -84,7 +102,15 @@ pub fn get_source_sum(
 ///
 ///     salt '*' file.source_list salt://http/httpd.conf '{hash_type: 'md5', 'hsum': <md5sum>}' base
 #[function]
-pub fn source_list(context: &Context, source: Value, source_hash: Value, saltenv: String) -> CallResult {
+pub fn source_list(
+    context: &Context,
+    /// URL or path of the source.
+    source: Value,
+    /// Checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    source_hash: Value,
+    /// Environment of the file server.
+    saltenv: String,
+) -> CallResult {
     let Value::List(sources) = &source else { return Ok(Value::List(vec![source, source_hash])) };
     for item in sources {
         let (source, hash) = match item {

@@ -16,7 +16,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("file", [get_selinux_contex
 ///
 ///     salt '*' file.get_selinux_context /etc/hosts
 #[function]
-pub fn get_selinux_context(context: &Context, path: String) -> CallResult {
+pub fn get_selinux_context(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+) -> CallResult {
     let output = run(context, &["stat", "-c", "%C", "--", &path].map(str::to_owned), &[])?;
     Ok(match output.retcode {
         0 => output.stdout.into(),
@@ -30,7 +34,14 @@ pub fn get_selinux_context(context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' file.restorecon /home/user/.ssh/authorized_keys
 #[function]
-pub fn restorecon(context: &Context, path: String, #[default(false)] recursive: bool) -> CallResult {
+pub fn restorecon(
+    context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Whether everything below a directory is included.
+    #[default(false)]
+    recursive: bool,
+) -> CallResult {
     let flags = if recursive { "-FR" } else { "-F" };
     succeeds(context, &["restorecon".to_owned(), flags.to_owned(), argument(&path)?])
 }
@@ -44,7 +55,9 @@ pub fn restorecon(context: &Context, path: String, #[default(false)] recursive: 
 #[function]
 pub fn set_selinux_context(
     context: &Context,
+    /// Path of the file.
     path: String,
+    /// Name or id of the owner.
     user: Option<String>,
     role: Option<String>,
     r#type: Option<String>,

@@ -68,7 +68,11 @@ pub fn fqdns(context: &Context) -> CallResult {
 ///
 ///     salt '*' network.get_bufsize eth0
 #[function]
-pub fn get_bufsize(context: &Context, iface: String) -> CallResult {
+pub fn get_bufsize(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+) -> CallResult {
     if context.minion.programs.find("ethtool").is_none() {
         return Ok(map! {}.into());
     }
@@ -89,7 +93,13 @@ pub fn get_bufsize(context: &Context, iface: String) -> CallResult {
 ///
 ///     salt '*' network.mod_bufsize eth0 tx=256 rx=256
 #[function]
-pub fn mod_bufsize(context: &Context, iface: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_bufsize(
+    context: &Context,
+    /// Name of the interface.
+    iface: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     if context.minion.programs.find("ethtool").is_none() {
         return Ok(false.into());
     }
@@ -128,7 +138,11 @@ pub fn mod_bufsize(context: &Context, iface: String, #[rest] args: Vec<Value>, #
 ///
 ///     salt '*' network.mod_hostname web1.example.com
 #[function]
-pub fn mod_hostname(context: &Context, hostname: String) -> CallResult {
+pub fn mod_hostname(
+    context: &Context,
+    /// New host name.
+    hostname: String,
+) -> CallResult {
     let is_part = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
     if hostname.is_empty() || hostname.len() > 253 || hostname.starts_with('-') || !hostname.chars().all(is_part) {
         return Err(CallError::Execution(format!(
@@ -169,7 +183,11 @@ pub fn mod_hostname(context: &Context, hostname: String) -> CallResult {
 ///
 ///     salt '*' network.traceroute archlinux.org
 #[function]
-pub fn traceroute(context: &Context, host: String) -> CallResult {
+pub fn traceroute(
+    context: &Context,
+    /// Host name or address.
+    host: String,
+) -> CallResult {
     let output = run(context, &["traceroute".into(), argument(&host_name(host))?], &[("LC_ALL", "C")])?;
     Ok(output
         .stdout
@@ -181,8 +199,6 @@ pub fn traceroute(context: &Context, host: String) -> CallResult {
 
 /// Wake a host by a magic packet (Wake-on-LAN).
 ///
-/// mac: its MAC address. bcast: the broadcast address (255.255.255.255). destport: the UDP port (9).
-///
 /// CLI Example:
 ///
 ///     salt '*' network.wol 08-00-27-13-69-77
@@ -190,9 +206,14 @@ pub fn traceroute(context: &Context, host: String) -> CallResult {
 #[function]
 pub fn wol(
     _context: &Context,
+    /// Its MAC address.
     mac: String,
-    #[default("255.255.255.255".into())] bcast: String,
-    #[default(9)] destport: u16,
+    /// The broadcast address (255.255.255.255).
+    #[default("255.255.255.255".into())]
+    bcast: String,
+    /// The UDP port (9).
+    #[default(9)]
+    destport: u16,
 ) -> CallResult {
     wake(&mac, &bcast, destport).map_err(CallError::execution)?;
     Ok(true.into())

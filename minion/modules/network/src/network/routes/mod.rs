@@ -19,7 +19,11 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' network.routes
 #[function]
-pub fn routes(_context: &Context, family: Option<String>) -> CallResult {
+pub fn routes(
+    _context: &Context,
+    /// Address family: `inet` or `inet6`.
+    family: Option<String>,
+) -> CallResult {
     Ok(of_family(family.as_deref())?.iter().map(Route::to_value).collect())
 }
 
@@ -29,7 +33,11 @@ pub fn routes(_context: &Context, family: Option<String>) -> CallResult {
 ///
 ///     salt '*' network.default_route inet
 #[function]
-pub fn default_route(_context: &Context, family: Option<String>) -> CallResult {
+pub fn default_route(
+    _context: &Context,
+    /// Address family: `inet` or `inet6`.
+    family: Option<String>,
+) -> CallResult {
     let all = of_family(family.as_deref())?;
     Ok(all
         .iter()
@@ -44,7 +52,11 @@ pub fn default_route(_context: &Context, family: Option<String>) -> CallResult {
 ///
 ///     salt '*' network.get_route 10.10.10.10
 #[function]
-pub fn get_route(context: &Context, ip: String) -> CallResult {
+pub fn get_route(
+    context: &Context,
+    /// Address.
+    ip: String,
+) -> CallResult {
     let words = ["ip".into(), "route".into(), "get".into(), argument(&ip)?];
     let output = run(context, &words, &[])?;
     let report: Vec<&str> = output.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
@@ -98,12 +110,6 @@ pub fn ipneighs6(context: &Context) -> CallResult {
 
 /// Return whether a port of a host is reachable.
 ///
-/// proto
-///     `tcp`, or `udp`: then the host must answer a packet with random text.
-///
-/// family
-///     `ipv4` or `ipv6`, if the address must be one of them.
-///
 /// CLI Example:
 ///
 ///     salt '*' network.connect archlinux.org 80 timeout=3
@@ -111,10 +117,18 @@ pub fn ipneighs6(context: &Context) -> CallResult {
 #[function]
 pub fn connect(
     _context: &Context,
-    #[default] host: String,
+    /// Host name or address.
+    #[default]
+    host: String,
+    /// Port.
     port: Option<u16>,
-    #[default(5)] timeout: u64,
-    #[default("tcp".into())] proto: String,
+    /// Seconds to wait.
+    #[default(5)]
+    timeout: u64,
+    /// `tcp`, or `udp`: then the host must answer a packet with random text.
+    #[default("tcp".into())]
+    proto: String,
+    /// `ipv4` or `ipv6`, if the address must be one of them.
     family: Option<String>,
 ) -> CallResult {
     let missing = |what: &str| {
@@ -164,9 +178,13 @@ fn answers(address: SocketAddr, timeout: Duration) -> std::io::Result<()> {
 #[function]
 pub fn ping(
     context: &Context,
+    /// Host name or address.
     host: String,
+    /// Seconds to wait.
     timeout: Option<u32>,
-    #[default(false)] return_boolean: bool,
+    /// Whether the result is only whether the host answers.
+    #[default(false)]
+    return_boolean: bool,
 ) -> CallResult {
     let mut words = vec!["ping".to_owned()];
     words.extend(timeout.into_iter().flat_map(|seconds| ["-W".into(), seconds.to_string()]));

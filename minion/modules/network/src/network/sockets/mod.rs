@@ -31,7 +31,11 @@ pub fn netstat(context: &Context) -> CallResult {
 ///
 ///     salt '*' network.dig archlinux.org
 #[function]
-pub fn dig(context: &Context, host: String) -> CallResult {
+pub fn dig(
+    context: &Context,
+    /// Host name or address.
+    host: String,
+) -> CallResult {
     if context.minion.programs.find("dig").is_none() {
         // As in Salt, an answer without the prefix of errors.
         context.set_retcode(1);

@@ -26,11 +26,18 @@ pub static FUNCTIONS: Functions<Context> =
 #[function]
 pub fn archive(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// Path of the archive.
     output: String,
-    #[default("HEAD".to_owned())] rev: String,
+    /// Branch, tag or commit.
+    #[default("HEAD".to_owned())]
+    rev: String,
+    /// Prefix of the paths in the archive.
     prefix: Option<String>,
-    #[default] git_opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut words = Vec::new();
@@ -65,8 +72,11 @@ pub fn archive(
 #[function]
 pub fn list_worktrees(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default(false)] stale: bool,
+    /// Whether only worktrees whose directories are missing are listed.
+    #[default(false)]
+    stale: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let all = flag(&kwargs, "all");
@@ -107,9 +117,13 @@ pub fn list_worktrees(
 #[function]
 pub fn merge_tree(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
+    /// First commit.
     ref1: String,
+    /// Second commit.
     ref2: String,
+    /// Common ancestor; found by git by default.
     base: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -190,12 +204,22 @@ pub fn worktree_add(context: &Context, #[args] args: WorktreeArgs) -> CallResult
 #[function]
 pub fn worktree_prune(
     context: &Context,
+    /// Directory of the checkout.
     cwd: String,
-    #[default(false)] dry_run: bool,
-    #[default(true)] verbose: bool,
+    /// Whether nothing is removed.
+    #[default(false)]
+    dry_run: bool,
+    /// Whether the removed worktrees are returned.
+    #[default(true)]
+    verbose: bool,
+    /// Age from which stale worktrees are removed.
     expire: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut words = Vec::new();
@@ -213,7 +237,12 @@ pub fn worktree_prune(
 ///
 ///     salt '*' git.worktree_rm /path/to/worktree
 #[function]
-pub fn worktree_rm(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn worktree_rm(
+    context: &Context,
+    /// Directory of the checkout.
+    cwd: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     if !Path::new(&cwd).exists() {
         return Err(CallError::Execution(format!("{cwd} does not exist")));
     }

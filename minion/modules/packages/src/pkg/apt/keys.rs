@@ -76,8 +76,12 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
 #[function]
 pub fn del_repo_key(
     context: &Context,
+    /// Without effect: keys of PPAs are named by `keyid`.
     name: Option<String>,
-    #[default(true)] aptkey: bool,
+    /// Whether the keyring of all repositories is used.
+    #[default(true)]
+    aptkey: bool,
+    /// Directory of keys.
     keydir: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {

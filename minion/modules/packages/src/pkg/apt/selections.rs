@@ -34,10 +34,17 @@ const STATES: [&str; 4] = ["install", "hold", "deinstall", "purge"];
 #[function]
 pub fn set_selections(
     context: &Context,
+    /// Path of the file, or of the program.
     path: Option<String>,
-    #[default] selection: Value,
-    #[default(false)] clear: bool,
-    #[default("base".into())] saltenv: String,
+    /// Selections, as a mapping of states to packages.
+    #[default]
+    selection: Value,
+    /// Whether all selections are cleared first.
+    #[default(false)]
+    clear: bool,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
 ) -> CallResult {
     debian(context, "set_selections")?;
     let wanted: Vec<(String, String)> = match (path.filter(|path| !path.is_empty()), selection) {

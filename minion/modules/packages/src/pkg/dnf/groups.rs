@@ -122,18 +122,20 @@ fn listed_as_table(text: &str) -> Map {
 /// Return the members of a group or environment: `mandatory`, `optional`, `default` and `conditional` packages, or
 /// groups. With dnf and yum. Accepts fromrepo, enablerepo and disablerepo.
 ///
-/// expand
-///     Whether the packages of an environment's groups are returned instead of the groups.
-///
 /// CLI Example:
 ///
 ///     salt '*' pkg.group_info 'Perl Support'
 #[function]
 pub fn group_info(
     context: &Context,
+    /// Name of the package.
     name: String,
-    #[default(false)] expand: bool,
-    #[default] ignore_groups: Value,
+    /// Whether the packages of an environment's groups are returned instead of the groups.
+    #[default(false)]
+    expand: bool,
+    /// Whether groups within the group are left out.
+    #[default]
+    ignore_groups: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut done: BTreeSet<String> = names(&ignore_groups).into_iter().collect();
@@ -226,7 +228,12 @@ fn parse(text: &str) -> Group {
 ///
 ///     salt '*' pkg.group_diff 'Perl Support'
 #[function]
-pub fn group_diff(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn group_diff(
+    context: &Context,
+    /// Name of the package.
+    name: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let options = Options::read(&kwargs);
     let group = info(context, &name, true, &options, &mut BTreeSet::new())?;
     let installed = packages(context)?.installed(context, &Options::default())?;
@@ -252,10 +259,17 @@ pub fn group_diff(context: &Context, name: String, #[keywords] kwargs: Map) -> C
 #[function]
 pub fn group_install(
     context: &Context,
+    /// Name of the package.
     name: Value,
-    #[default] skip: Value,
-    #[default] include: Value,
-    #[keywords] kwargs: Map,
+    /// Packages of the group that are not installed.
+    #[default]
+    skip: Value,
+    /// Optional packages of the group that are installed, too.
+    #[default]
+    include: Value,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let (groups, skip, options) = (names(&name), names(&skip), Options::read(&kwargs));
     if groups.is_empty() {

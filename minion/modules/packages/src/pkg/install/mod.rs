@@ -29,11 +29,19 @@ const REFUSED: [(&str, &str); 2] =
 #[function(name = "upgrade")]
 pub fn upgrade_all(
     context: &Context,
+    /// Name of the package.
     name: Option<String>,
-    #[default] pkgs: Value,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Whether the lists of packages are refreshed first.
     refresh: Option<bool>,
-    #[default(false)] dist_upgrade: bool,
-    #[keywords] kwargs: Map,
+    /// Whether packages may be installed or removed by the upgrade.
+    #[default(false)]
+    dist_upgrade: bool,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse("pkg.upgrade", &kwargs, &REFUSED)?;
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
@@ -51,7 +59,12 @@ pub fn upgrade_all(
 ///
 ///     salt '*' pkg.refresh_db
 #[function]
-pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn refresh_db(
+    context: &Context,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     packages(context)?.refresh(context, &Options::read(&kwargs))
 }
 
@@ -70,13 +83,25 @@ pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function(name = "install")]
 pub fn install_some(
     context: &Context,
+    /// Name of the package.
     name: Option<String>,
-    #[default(false)] refresh: bool,
-    #[default] pkgs: Value,
-    #[default] sources: Value,
+    /// Whether the lists of packages are refreshed first.
+    #[default(false)]
+    refresh: bool,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Mappings of packages to files or URLs that they are installed from.
+    #[default]
+    sources: Value,
+    /// Version: one, a glob, conditions such as `>=1.2, <2`, or `latest`.
     version: Option<String>,
-    #[default("base".to_owned())] saltenv: String,
-    #[keywords] kwargs: Map,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Options of the package manager, as in the state `pkg.installed`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse("pkg.install", &kwargs, &REFUSED)?;
     let (packages, options) = (packages(context)?, Options::read(&kwargs));

@@ -43,7 +43,12 @@ const FILE_TYPES: &[(&str, &str)] = &[
 ///
 ///     salt '*' selinux.filetype_id_to_string d
 #[function]
-pub fn filetype_id_to_string(_context: &Context, #[default("a".into())] filetype: String) -> CallResult {
+pub fn filetype_id_to_string(
+    _context: &Context,
+    /// Letter of the type of files, such as `f`.
+    #[default("a".into())]
+    filetype: String,
+) -> CallResult {
     Ok(described(&filetype)?.into())
 }
 
@@ -132,7 +137,14 @@ pub fn fcontext_delete_policy(context: &Context, #[args] args: FileContextArgs) 
 ///
 ///     salt '*' selinux.fcontext_policy_is_applied my-policy
 #[function]
-pub fn fcontext_policy_is_applied(context: &Context, name: String, #[default(false)] recursive: bool) -> CallResult {
+pub fn fcontext_policy_is_applied(
+    context: &Context,
+    /// Path of the file or directory.
+    name: String,
+    /// Whether everything below a directory is included.
+    #[default(false)]
+    recursive: bool,
+) -> CallResult {
     Ok(run(context, &restorecon(&["-n", "-v"], &name, recursive)?, &[("LC_ALL", "C")])?.stdout.into())
 }
 
@@ -142,7 +154,14 @@ pub fn fcontext_policy_is_applied(context: &Context, name: String, #[default(fal
 ///
 ///     salt '*' selinux.fcontext_apply_policy my-policy
 #[function]
-pub fn fcontext_apply_policy(context: &Context, name: String, #[default(false)] recursive: bool) -> CallResult {
+pub fn fcontext_apply_policy(
+    context: &Context,
+    /// Path of the file or directory.
+    name: String,
+    /// Whether everything below a directory is included.
+    #[default(false)]
+    recursive: bool,
+) -> CallResult {
     let planned = fcontext_policy_is_applied(context, name.clone(), recursive)?.to_string();
     let mut report = run_all(context, &restorecon(&["-v", "-F"], &name, recursive)?)?;
     if report.get("retcode") == Some(&0.into()) {
@@ -166,9 +185,13 @@ pub fn fcontext_apply_policy(context: &Context, name: String, #[default(false)] 
 #[function]
 pub fn port_get_policy(
     context: &Context,
+    /// Protocol and port, such as `tcp/8080`.
     name: String,
+    /// Type of the port.
     sel_type: Option<String>,
+    /// Protocol: `tcp` or `udp`.
     protocol: Option<String>,
+    /// Port, or range of ports.
     port: Option<Value>,
 ) -> CallResult {
     let (protocol, port) = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
@@ -238,8 +261,11 @@ pub fn port_modify_policy(context: &Context, #[args] port: PortArgs) -> CallResu
 #[function]
 pub fn port_delete_policy(
     context: &Context,
+    /// Protocol and port, such as `tcp/8080`.
     name: String,
+    /// Protocol: `tcp` or `udp`.
     protocol: Option<String>,
+    /// Port, or range of ports.
     port: Option<Value>,
 ) -> CallResult {
     let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;

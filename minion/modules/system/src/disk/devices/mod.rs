@@ -37,7 +37,12 @@ const OPTIONS: &[(&str, &str, &str, bool)] = &[
 ///
 ///     salt '*' disk.dump /dev/sda1
 #[function]
-pub fn dump(context: &Context, device: String, args: Option<Vec<String>>) -> CallResult {
+pub fn dump(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    args: Option<Vec<String>>,
+) -> CallResult {
     let Some(all) = attributes_of(context, &device)? else { return Ok(false.into()) };
     let Some(wanted) = args.filter(|args| !args.is_empty()) else { return Ok(all.into()) };
     selected(&all, wanted.iter().map(String::as_str)).map(Value::from)
@@ -52,7 +57,12 @@ pub fn dump(context: &Context, device: String, args: Option<Vec<String>>) -> Cal
 ///
 ///     salt '*' disk.tune /dev/sda1 read-ahead=1024 read-write=True
 #[function]
-pub fn tune(context: &Context, device: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn tune(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let (mut words, mut getters, mut invalid) = (vec!["blockdev".to_owned()], Vec::new(), Vec::new());
     for (key, value) in kwargs.iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))) {
         let option = OPTIONS.iter().find(|(name, ..)| key.as_str() == Some(name));
@@ -86,7 +96,11 @@ pub fn tune(context: &Context, device: String, #[keywords] kwargs: Map) -> CallR
 ///
 ///     salt '*' disk.wipe /dev/sda1
 #[function]
-pub fn wipe(context: &Context, device: String) -> CallResult {
+pub fn wipe(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+) -> CallResult {
     let output = run(context, &["wipefs".into(), "-a".into(), argument(&device)?], &[])?;
     if output.retcode != 0 {
         tracing::error!(jid = context.job.jid, device, "wiping a device failed: {}", output.stderr);
@@ -100,24 +114,16 @@ pub fn wipe(context: &Context, device: String) -> CallResult {
 ///
 ///     salt '*' disk.resize2fs /dev/sda1
 #[function]
-pub fn resize2fs(context: &Context, device: String) -> CallResult {
+pub fn resize2fs(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+) -> CallResult {
     let output = run(context, &["resize2fs".into(), argument(&device)?], &[])?;
     Ok(if output.retcode == 0 { true.into() } else { Value::Nil })
 }
 
 /// Create a file system on a device, and return whether that succeeded.
-///
-/// inode_size
-///     The size of inodes, for ext and xfs.
-///
-/// lazy_itable_init
-///     Whether the inode tables are initialized later by the kernel, for ext.
-///
-/// fat
-///     The size of the allocation table, 12, 16 or 32, for fat and vfat.
-///
-/// force
-///     Whether it is created on something that is no partition, or has a file system, for ext and xfs.
 ///
 /// CLI Example:
 ///
@@ -125,12 +131,20 @@ pub fn resize2fs(context: &Context, device: String) -> CallResult {
 #[function(name = "format")]
 pub fn format_(
     context: &Context,
+    /// Path of the device.
     device: String,
-    #[default("ext4".into())] fs_type: String,
+    /// Type of the file system.
+    #[default("ext4".into())]
+    fs_type: String,
+    /// The size of inodes, for ext and xfs.
     inode_size: Option<i64>,
+    /// Whether the inode tables are initialized later by the kernel, for ext.
     lazy_itable_init: Option<i64>,
+    /// The size of the allocation table, 12, 16 or 32, for fat and vfat.
     fat: Option<i64>,
-    #[default(false)] force: bool,
+    /// Whether it is created on something that is no partition, or has a file system, for ext and xfs.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let (is_ext, is_xfs) = (fs_type.starts_with("ext"), fs_type == "xfs");
     let mut words = vec!["mkfs".to_owned(), "-t".to_owned(), argument(&fs_type)?];
@@ -163,7 +177,11 @@ pub fn format_(
 ///
 ///     salt '*' disk.fstype /dev/sdX1
 #[function]
-pub fn fstype(context: &Context, device: String) -> CallResult {
+pub fn fstype(
+    context: &Context,
+    /// Path of the device.
+    device: String,
+) -> CallResult {
     let device = argument(&device)?;
     let second_line = |words: &[&str]| -> Result<Option<String>, CallError> {
         if context.minion.programs.find(words[0]).is_none() {
@@ -185,7 +203,11 @@ pub fn fstype(context: &Context, device: String) -> CallResult {
 ///
 ///     salt '*' disk.get_fstype_from_path /root
 #[function]
-pub fn get_fstype_from_path(context: &Context, path: String) -> CallResult {
+pub fn get_fstype_from_path(
+    context: &Context,
+    /// Path of a file.
+    path: String,
+) -> CallResult {
     let device = context.call("mount.get_device_from_path", Args::positional([path.into()]))?;
     fstype(context, device.to_string())
 }

@@ -19,7 +19,12 @@ const MAX_SECONDS: u64 = 3600;
 ///
 ///     salt '*' disk.hdparms /dev/sda
 #[function]
-pub fn hdparms(context: &Context, disks: Value, #[default(FLAGS.into())] args: Value) -> CallResult {
+pub fn hdparms(
+    context: &Context,
+    /// Paths of devices, as a list.
+    disks: Value,
+    #[default(FLAGS.into())] args: Value,
+) -> CallResult {
     let flags = names(&args).concat();
     Ok(parameters(context, &disks, &flags)?
         .into_iter()
@@ -36,7 +41,12 @@ pub fn hdparms(context: &Context, disks: Value, #[default(FLAGS.into())] args: V
 ///     salt '*' disk.hpa /dev/sda
 ///     salt '*' disk.hpa /dev/sda 5%
 #[function]
-pub fn hpa(context: &Context, disks: Value, #[default] size: Value) -> CallResult {
+pub fn hpa(
+    context: &Context,
+    /// Paths of devices, as a list.
+    disks: Value,
+    #[default] size: Value,
+) -> CallResult {
     let mut areas = IndexMap::new();
     for (disk, found) in parameters(context, &disks, "N")? {
         let numbers = found.values().next().and_then(Value::as_list).unwrap_or_default();
@@ -212,9 +222,15 @@ pub fn smart_attributes(
 #[function]
 pub fn iostat(
     context: &Context,
-    #[default(1)] interval: u64,
-    #[default(5)] count: u64,
-    #[default] disks: Value,
+    /// Seconds between two measurements.
+    #[default(1)]
+    interval: u64,
+    /// Number of measurements.
+    #[default(5)]
+    count: u64,
+    /// Paths of devices, as a list.
+    #[default]
+    disks: Value,
 ) -> CallResult {
     let seconds = interval.checked_mul(count).filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
     seconds.ok_or_else(|| {

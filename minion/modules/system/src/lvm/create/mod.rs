@@ -60,9 +60,6 @@ const LOGICAL_FLAGS: &[&str] = &["nosync", "noudevsync", "ignoremonitoring", "th
 
 /// Create physical volumes on devices. The result is True, or a message.
 ///
-/// override
-///     Whether devices that are physical volumes are skipped.
-///
 /// Further arguments are options of `pvcreate`, such as `metadatasize` or `dataalignment`.
 ///
 /// CLI Example:
@@ -72,9 +69,14 @@ const LOGICAL_FLAGS: &[&str] = &["nosync", "noudevsync", "ignoremonitoring", "th
 #[function]
 pub fn pvcreate(
     context: &Context,
+    /// Paths of devices, with commas.
     devices: Value,
-    #[default(true)] r#override: bool,
-    #[default(true)] force: bool,
+    /// Whether devices that are physical volumes are skipped.
+    #[default(true)]
+    r#override: bool,
+    /// Whether the program asks nothing.
+    #[default(true)]
+    force: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let devices = names(&devices)?;
@@ -119,9 +121,13 @@ pub fn pvcreate(
 #[function]
 pub fn vgcreate(
     context: &Context,
+    /// Name of the volume group.
     vgname: String,
+    /// Paths of devices, with commas.
     devices: Value,
-    #[default(false)] force: bool,
+    /// Whether the program asks nothing.
+    #[default(false)]
+    force: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let devices = names(&devices)?;

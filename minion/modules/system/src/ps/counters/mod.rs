@@ -56,7 +56,15 @@ const MAX_INTERVAL: f64 = 3600.0;
 ///
 ///     salt '*' ps.cpu_percent
 #[function]
-pub fn cpu_percent(context: &Context, #[default(0.1)] interval: f64, #[default(false)] per_cpu: bool) -> CallResult {
+pub fn cpu_percent(
+    context: &Context,
+    /// Seconds over which the usage is measured.
+    #[default(0.1)]
+    interval: f64,
+    /// Whether each processor is listed.
+    #[default(false)]
+    per_cpu: bool,
+) -> CallResult {
     if !(0.0..=MAX_INTERVAL).contains(&interval) {
         return Err(CallError::Execution(format!("interval must be between 0 and {MAX_INTERVAL} seconds")));
     }
@@ -73,7 +81,12 @@ pub fn cpu_percent(context: &Context, #[default(0.1)] interval: f64, #[default(f
 ///
 ///     salt '*' ps.cpu_times
 #[function]
-pub fn cpu_times(_context: &Context, #[default(false)] per_cpu: bool) -> CallResult {
+pub fn cpu_times(
+    _context: &Context,
+    /// Whether each processor is listed.
+    #[default(false)]
+    per_cpu: bool,
+) -> CallResult {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
     let seconds = |counted: &Vec<u64>| -> Value {
         let named = TIMES.iter().zip(counted).map(|(name, ticked)| ((*name).into(), (*ticked as f64 / ticks).into()));
@@ -90,7 +103,11 @@ pub fn cpu_times(_context: &Context, #[default(false)] per_cpu: bool) -> CallRes
 ///     salt '*' ps.disk_io_counters
 ///     salt '*' ps.disk_io_counters device=sda1
 #[function]
-pub fn disk_io_counters(_context: &Context, device: Option<String>) -> CallResult {
+pub fn disk_io_counters(
+    _context: &Context,
+    /// Name of the device; the sum of all by default.
+    device: Option<String>,
+) -> CallResult {
     let text = read("/proc/diskstats")?;
     let rows = text.lines().filter_map(|line| Some((line.split_whitespace().nth(2)?, columns(line))));
     // Partitions are part of their disks.
@@ -105,7 +122,11 @@ pub fn disk_io_counters(_context: &Context, device: Option<String>) -> CallResul
 ///     salt '*' ps.network_io_counters
 ///     salt '*' ps.network_io_counters interface=eth0
 #[function]
-pub fn network_io_counters(_context: &Context, interface: Option<String>) -> CallResult {
+pub fn network_io_counters(
+    _context: &Context,
+    /// Name of the interface; the sum of all by default.
+    interface: Option<String>,
+) -> CallResult {
     let text = read("/proc/net/dev")?;
     let rows = text.lines().filter_map(|line| line.split_once(':')).map(|(name, rest)| (name.trim(), columns(rest)));
     Ok(report(rows, interface.as_deref(), &NETWORK, |_| true))

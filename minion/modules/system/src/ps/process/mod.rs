@@ -51,7 +51,13 @@ const ATTRIBUTES: [&str; 23] = [
 ///     salt '*' ps.proc_info 2322
 ///     salt '*' ps.proc_info 2322 attrs='["pid", "name"]'
 #[function]
-pub fn proc_info(_context: &Context, pid: u32, attrs: Option<Vec<String>>) -> CallResult {
+pub fn proc_info(
+    _context: &Context,
+    /// Id of the process.
+    pid: u32,
+    /// Names of attributes; all by default.
+    attrs: Option<Vec<String>>,
+) -> CallResult {
     let units = Units::read()?;
     let process =
         Process::read(pid).ok_or_else(|| CallError::Execution(format!("process PID not found (pid={pid})")))?;
@@ -73,7 +79,11 @@ pub fn proc_info(_context: &Context, pid: u32, attrs: Option<Vec<String>>) -> Ca
 ///
 ///     salt '*' ps.status zombie
 #[function]
-pub fn status(_context: &Context, status: String) -> CallResult {
+pub fn status(
+    _context: &Context,
+    /// Status of the processes, such as `sleeping`.
+    status: String,
+) -> CallResult {
     if status.is_empty() {
         return Err(CallError::Execution("Filter is required for ps.status".into()));
     }

@@ -28,7 +28,15 @@ const STEP: Duration = Duration::from_millis(100);
 ///     salt '*' ps.top
 ///     salt '*' ps.top 5 10
 #[function]
-pub fn top(context: &Context, #[default(5)] num_processes: usize, #[default(3.0)] interval: f64) -> CallResult {
+pub fn top(
+    context: &Context,
+    /// Number of processes that are listed.
+    #[default(5)]
+    num_processes: usize,
+    /// Seconds over which the usage is measured.
+    #[default(3.0)]
+    interval: f64,
+) -> CallResult {
     let units = Units::read()?;
     let before: HashMap<(u32, u64), f64> =
         pids().into_iter().filter_map(Process::read).map(|process| (process.key(), process.used(&units))).collect();
@@ -46,7 +54,11 @@ pub fn top(context: &Context, #[default(5)] num_processes: usize, #[default(3.0)
 ///
 ///     salt '*' ps.psaux www-data.+apache2
 #[function]
-pub fn psaux(context: &Context, name: String) -> CallResult {
+pub fn psaux(
+    context: &Context,
+    /// Text in the line of the process or connection.
+    name: String,
+) -> CallResult {
     let regex = Regex::new(&name).map_err(CallError::execution)?;
     // Excludes the command line that called this function, as in Salt.
     let own = Regex::new("salt.+ps.psaux.+").map_err(CallError::execution)?;
@@ -63,7 +75,11 @@ pub fn psaux(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' ps.lsof apache2
 #[function]
-pub fn lsof(context: &Context, name: String) -> CallResult {
+pub fn lsof(
+    context: &Context,
+    /// Text in the line of the process or connection.
+    name: String,
+) -> CallResult {
     let output = run(context, &["lsof".into(), "-c".into(), argument(&name)?], &[])?;
     Ok(Value::List(vec![name.into(), output.stdout.into()]))
 }
@@ -74,7 +90,11 @@ pub fn lsof(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' ps.netstat apache2
 #[function]
-pub fn netstat(context: &Context, name: String) -> CallResult {
+pub fn netstat(
+    context: &Context,
+    /// Text in the line of the process or connection.
+    name: String,
+) -> CallResult {
     lines_with(context, &["netstat", "-nap"], name)
 }
 
@@ -84,7 +104,11 @@ pub fn netstat(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' ps.ss apache2
 #[function]
-pub fn ss(context: &Context, name: String) -> CallResult {
+pub fn ss(
+    context: &Context,
+    /// Text in the line of the process or connection.
+    name: String,
+) -> CallResult {
     lines_with(context, &["ss", "-neap"], name)
 }
 

@@ -431,7 +431,8 @@ pub(crate) fn further_control(params: &mut ParamList) {
     for name in ["sysvinit", "runlevels", "levels", "limit"] {
         params.further(name, "anything", "Without effect: for other systems of services.");
     }
-    for name in ["domain", "runas", "session", "root", "start_delayed", "start_type", "timeout", "enable"] {
+    for name in ["domain", "session", "root", "start_delayed", "start_type", "timeout"] {
         params.further(name, "anything", "Without effect: for other operating systems.");
     }
+    params.further("enable", "True or False", "Without effect: the name of the function decides.");
 }

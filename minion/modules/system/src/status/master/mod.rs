@@ -23,7 +23,14 @@ pub static FUNCTIONS: Functions<Context> = registry!("status", [master, ping_mas
 ///
 ///     salt '*' status.master salt.example.com
 #[function]
-pub fn master(context: &Context, master: Option<String>, #[default(true)] connected: bool) -> CallResult {
+pub fn master(
+    context: &Context,
+    /// Address of the master.
+    master: Option<String>,
+    /// Whether the master was connected at the last call.
+    #[default(true)]
+    connected: bool,
+) -> CallResult {
     let port = context.minion.upstream.publish_port().or(context.config().publish_port).unwrap_or(PUBLISH_PORT);
     let addresses = master.as_deref().map(resolved).unwrap_or_default();
     let Some(master) = master.filter(|_| !addresses.is_empty()) else { return Ok(Value::Nil) };
@@ -41,7 +48,12 @@ pub fn master(context: &Context, master: Option<String>, #[default(true)] connec
 ///
 ///     salt '*' status.ping_master salt.example.com
 #[function]
-pub fn ping_master(context: &Context, #[required] master: Option<String>) -> CallResult {
+pub fn ping_master(
+    context: &Context,
+    /// Address of the master.
+    #[required]
+    master: Option<String>,
+) -> CallResult {
     let Some(master) = master.filter(|master| !master.is_empty()) else { return Ok(false.into()) };
     let config = context.config();
     let client = RequestClient::new(Endpoint::Tcp(master.clone(), config.master_port), Limits::default());

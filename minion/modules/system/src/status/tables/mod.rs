@@ -62,7 +62,11 @@ pub fn diskstats(_context: &Context) -> CallResult {
 ///
 ///     salt '*' status.pid sshd
 #[function]
-pub fn pid(context: &Context, sig: String) -> CallResult {
+pub fn pid(
+    context: &Context,
+    /// Text in the line of the process in `ps`.
+    sig: String,
+) -> CallResult {
     let regex = Regex::new(&sig).map_err(CallError::execution)?;
     let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
     let own = std::process::id().to_string();

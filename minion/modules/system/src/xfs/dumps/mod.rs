@@ -10,15 +10,6 @@ use super::{parse, run};
 
 /// Dump the file system on a device into a file or onto a tape, and return a summary.
 ///
-/// level
-///     0 for a full dump, up to 9 for an incremental one.
-///
-/// label
-///     The label of the dump; default: one with the device and the time.
-///
-/// noerase
-///     Whether the medium is not erased before.
-///
 /// CLI Example:
 ///
 ///     salt '*' xfs.dump /dev/sda1 /detination/on/the/client
@@ -26,11 +17,18 @@ use super::{parse, run};
 #[function]
 pub fn dump(
     context: &Context,
+    /// Path of the device.
     device: String,
+    /// Path of the dump.
     destination: String,
-    #[default(0)] level: u32,
+    /// 0 for a full dump, up to 9 for an incremental one.
+    #[default(0)]
+    level: u32,
+    /// The label of the dump; default: one with the device and the time.
     label: Option<String>,
-    #[default(false)] noerase: bool,
+    /// Whether the medium is not erased before.
+    #[default(false)]
+    noerase: bool,
 ) -> CallResult {
     if context.minion.programs.find("xfsdump").is_none() {
         return Err(CallError::Execution("Utility \"xfsdump\" has to be installed or missing.".into()));
@@ -70,7 +68,11 @@ pub fn inventory(context: &Context) -> CallResult {
 ///
 ///     salt '*' xfs.prune_dump b74a3586-e52e-4a4a-8775-c3334fa8ea2c
 #[function]
-pub fn prune_dump(context: &Context, sessionid: String) -> CallResult {
+pub fn prune_dump(
+    context: &Context,
+    /// Id of the session of the dump.
+    sessionid: String,
+) -> CallResult {
     let output = run(context, &["xfsinvutil", "-s", &argument(&sessionid)?, "-F"])?;
     let pruned = parse::pruned(&output.stdout);
     if pruned.get("uuid").and_then(|uuid| uuid.as_str()) != Some(&sessionid) {

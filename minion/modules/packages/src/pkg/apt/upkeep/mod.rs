@@ -35,7 +35,15 @@ const MAX_DEPTH: usize = 8;
 ///     salt '*' pkg.autoremove
 ///     salt '*' pkg.autoremove list_only=True
 #[function]
-pub fn autoremove(context: &Context, #[default(false)] list_only: bool, #[default(false)] purge: bool) -> CallResult {
+pub fn autoremove(
+    context: &Context,
+    /// Whether the packages are only listed.
+    #[default(false)]
+    list_only: bool,
+    /// Whether configuration files are removed, too.
+    #[default(false)]
+    purge: bool,
+) -> CallResult {
     debian(context, "autoremove")?;
     let command = |answer: &str| {
         let mut command = words(&["apt-get", answer]);
@@ -73,7 +81,14 @@ pub fn autoremove(context: &Context, #[default(false)] list_only: bool, #[defaul
 ///     salt '*' pkg.get_repo_keys
 ///     salt '*' pkg.get_repo_keys keydir=/etc/apt/keyrings
 #[function]
-pub fn get_repo_keys(context: &Context, #[default(true)] aptkey: bool, keydir: Option<PathBuf>) -> CallResult {
+pub fn get_repo_keys(
+    context: &Context,
+    /// Whether the keyring of all repositories is used.
+    #[default(true)]
+    aptkey: bool,
+    /// Directory of keys.
+    keydir: Option<PathBuf>,
+) -> CallResult {
     debian(context, "get_repo_keys")?;
     if aptkey && super::keys::has_apt_key() {
         let command = words(&[
@@ -111,7 +126,12 @@ pub fn get_repo_keys(context: &Context, #[default(true)] aptkey: bool, keydir: O
 ///
 ///     salt '*' pkg.list_downloaded
 #[function]
-pub fn list_downloaded(context: &Context, root: Option<PathBuf>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn list_downloaded(
+    context: &Context,
+    /// Root directory.
+    root: Option<PathBuf>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     debian(context, "list_downloaded")?;
     let mut found = Map::new();
     for path in packages_below(&root.unwrap_or_else(|| "/".into()).join(CACHE), MAX_DEPTH) {
@@ -138,7 +158,11 @@ pub fn list_downloaded(context: &Context, root: Option<PathBuf>, #[keywords] _kw
 ///
 ///     salt '*' pkg.parse_arch zsh:amd64
 #[function]
-pub fn parse_arch(context: &Context, name: String) -> CallResult {
+pub fn parse_arch(
+    context: &Context,
+    /// Name of the package.
+    name: String,
+) -> CallResult {
     debian(context, "parse_arch")?;
     let (name, arch) = name.rsplit_once(':').map_or((name.as_str(), None), |(name, arch)| (name, Some(arch)));
     Ok(map! {"name" => name, "arch" => arch}.into())
@@ -172,7 +196,13 @@ pub fn services_need_restart(context: &Context, #[keywords] _kwargs: Map) -> Cal
 ///     salt '*' pkg.show gawk
 ///     salt '*' pkg.show 'nginx-*' filter=description,provides
 #[function]
-pub fn show(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn show(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     debian(context, "show")?;
     if kwargs.get("refresh").is_some_and(is_true) {
         context.call("pkg.refresh_db", Args::default())?;
@@ -200,7 +230,11 @@ pub fn show(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
 ///
 ///     salt '*' pkg.which /usr/bin/apt
 #[function]
-pub fn which(context: &Context, path: String) -> CallResult {
+pub fn which(
+    context: &Context,
+    /// Path of the file, or of the program.
+    path: String,
+) -> CallResult {
     debian(context, "which")?;
     if !Path::new(&path).is_absolute() || !Path::new(&path).exists() {
         tracing::debug!("{path} is relative or does not exist");
