@@ -33,10 +33,18 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 #[function]
 pub fn list(
     context: &Context,
-    #[default(true)] return_yaml: bool,
-    #[default(true)] include_pillar: bool,
-    #[default(true)] include_opts: bool,
-    #[keywords] kwargs: Map,
+    /// Whether the result is YAML text instead of a mapping.
+    #[default(true)]
+    return_yaml: bool,
+    /// Whether beacons of the pillar are listed.
+    #[default(true)]
+    include_pillar: bool,
+    /// Whether beacons of the configuration are listed.
+    #[default(true)]
+    include_opts: bool,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let listed = listed(context, include_pillar, include_opts, &kwargs)?;
     Ok(format_beacons(listed.map_or(Value::Nil, Value::Map), return_yaml))
@@ -48,7 +56,15 @@ pub fn list(
 ///
 ///     salt '*' beacons.list_available
 #[function]
-pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_available(
+    context: &Context,
+    /// Whether the result is YAML text instead of a mapping.
+    #[default(true)]
+    return_yaml: bool,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let names = available(context, &kwargs)?;
     if names.is_empty() {
         return Ok(map! {"beacons" => Value::map()}.into());
@@ -62,7 +78,16 @@ pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[k
 ///
 ///     salt '*' beacons.add ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
 #[function]
-pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn add(
+    context: &Context,
+    /// Name of the beacon.
+    name: String,
+    /// Options of the beacon, as a list of mappings.
+    beacon_data: Value,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     if listed(context, true, true, &kwargs)?.is_some_and(|beacons| beacons.contains_key(name.as_str())) {
         return Ok(outcome(true, format!("Beacon {name} is already configured.")).into());
     }
@@ -87,7 +112,16 @@ pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwar
 ///
 ///     salt '*' beacons.modify ps "[{'processes': {'salt-master': 'stopped', 'apache2': 'stopped'}}]"
 #[function]
-pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn modify(
+    context: &Context,
+    /// Name of the beacon.
+    name: String,
+    /// Options of the beacon, as a list of mappings.
+    beacon_data: Value,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let Some(current) = listed(context, true, true, &kwargs)?.and_then(|mut all| all.shift_remove(name.as_str()))
     else {
         return Ok(outcome(true, format!("Beacon {name} is not configured.")).into());
@@ -115,7 +149,14 @@ pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] k
 ///
 ///     salt '*' beacons.delete ps
 #[function]
-pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn delete(
+    context: &Context,
+    /// Name of the beacon.
+    name: String,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     if is_test(&kwargs) {
         return Ok(outcome(true, format!("Beacon: {name} would be deleted.")).into());
     }
@@ -129,7 +170,12 @@ pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
 ///
 ///     salt '*' beacons.save
 #[function]
-pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn save(
+    context: &Context,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let beacons = listed(context, false, true, &kwargs)?.unwrap_or_default();
     let path = context.config().config_dir.join("minion.d/beacons.conf");
     let text = if beacons.is_empty() {
@@ -154,7 +200,12 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' beacons.enable
 #[function]
-pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn enable(
+    context: &Context,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch_all(context, true, &kwargs)
 }
 
@@ -164,7 +215,12 @@ pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' beacons.disable
 #[function]
-pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn disable(
+    context: &Context,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch_all(context, false, &kwargs)
 }
 
@@ -174,7 +230,14 @@ pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' beacons.enable_beacon ps
 #[function]
-pub fn enable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn enable_beacon(
+    context: &Context,
+    /// Name of the beacon.
+    name: String,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch(context, &name, true, &kwargs)
 }
 
@@ -184,7 +247,14 @@ pub fn enable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) -
 ///
 ///     salt '*' beacons.disable_beacon ps
 #[function]
-pub fn disable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn disable_beacon(
+    context: &Context,
+    /// Name of the beacon.
+    name: String,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch(context, &name, false, &kwargs)
 }
 
@@ -194,7 +264,12 @@ pub fn disable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) 
 ///
 ///     salt '*' beacons.reset
 #[function]
-pub fn reset(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn reset(
+    context: &Context,
+    /// `timeout`: seconds to wait for the minion's answer; `test`: whether nothing is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     if is_test(&kwargs) {
         return Ok(outcome(true, "Beacons would be reset.").into());
     }

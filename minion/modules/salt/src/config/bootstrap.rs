@@ -18,7 +18,11 @@ const DEFAULT_URL: &str = "https://github.com/saltstack/salt-bootstrap/releases/
 ///
 ///     salt '*' config.gather_bootstrap_script
 #[function]
-pub fn gather_bootstrap_script(context: &Context, bootstrap: Option<String>) -> CallResult {
+pub fn gather_bootstrap_script(
+    context: &Context,
+    /// Name of the bootstrap script.
+    bootstrap: Option<String>,
+) -> CallResult {
     let source = bootstrap.filter(|source| !source.is_empty()).unwrap_or_else(|| DEFAULT_URL.into());
     let script = if source.contains("://") {
         web::fetch(&context.web(), &source).map_err(CallError::execution)?

@@ -50,11 +50,20 @@ pub struct PathArgs {
 pub fn get(
     context: &Context,
     #[args] path: PathArgs,
+    /// Whether mappings of all sources are merged: `recurse` or `overwrite`.
     merge: Option<String>,
-    #[default(false)] omit_opts: bool,
-    #[default(false)] omit_pillar: bool,
-    #[default(false)] omit_master: bool,
-    #[default(false)] omit_grains: bool,
+    /// Whether the minion's configuration is left out.
+    #[default(false)]
+    omit_opts: bool,
+    /// Whether the pillar is left out.
+    #[default(false)]
+    omit_pillar: bool,
+    /// Whether the master's configuration is left out.
+    #[default(false)]
+    omit_master: bool,
+    /// Whether grains are left out.
+    #[default(false)]
+    omit_grains: bool,
 ) -> CallResult {
     let PathArgs { key, default, delimiter } = path;
     let pillar = context.pillar();
@@ -99,11 +108,20 @@ pub fn get(
 #[function]
 pub fn merge(
     context: &Context,
+    /// Key of the option.
     value: String,
-    #[default("".into())] default: Value,
-    #[default(false)] omit_opts: bool,
-    #[default(false)] omit_master: bool,
-    #[default(false)] omit_pillar: bool,
+    /// Result if the option is not set.
+    #[default("".into())]
+    default: Value,
+    /// Whether the minion's configuration is left out.
+    #[default(false)]
+    omit_opts: bool,
+    /// Whether the master's configuration is left out.
+    #[default(false)]
+    omit_master: bool,
+    /// Whether the pillar is left out.
+    #[default(false)]
+    omit_pillar: bool,
 ) -> CallResult {
     let pillar = context.pillar();
     let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
@@ -132,7 +150,11 @@ pub fn merge(
 ///
 ///     salt '*' config.dot_vals host
 #[function]
-pub fn dot_vals(context: &Context, value: String) -> CallResult {
+pub fn dot_vals(
+    context: &Context,
+    /// Key of the option.
+    value: String,
+) -> CallResult {
     let begins = format!("{value}.");
     let pillar = context.pillar();
     let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
@@ -182,8 +204,11 @@ pub struct OmitArgs {
 #[function]
 pub fn option(
     context: &Context,
+    /// Key of the option.
     value: Value,
-    #[default("".into())] default: Value,
+    /// Result if the option is not set.
+    #[default("".into())]
+    default: Value,
     #[args] omit: OmitArgs,
 ) -> CallResult {
     // Modules pass the name of a profile that may be absent.
@@ -201,7 +226,12 @@ pub fn option(
 ///
 ///     salt '*' config.backup_mode
 #[function]
-pub fn backup_mode(context: &Context, #[default("".into())] backup: Value) -> CallResult {
+pub fn backup_mode(
+    context: &Context,
+    /// Mode of a state; that of the configuration if it is empty.
+    #[default("".into())]
+    backup: Value,
+) -> CallResult {
     if backup.is_truthy() {
         return Ok(backup);
     }
@@ -215,7 +245,11 @@ pub fn backup_mode(context: &Context, #[default("".into())] backup: Value) -> Ca
 ///
 ///     salt '*' config.manage_mode 644
 #[function]
-pub fn manage_mode(_context: &Context, mode: Value) -> CallResult {
+pub fn manage_mode(
+    _context: &Context,
+    /// Permissions, as a number or string.
+    mode: Value,
+) -> CallResult {
     if mode.is_nil() {
         return Ok(mode);
     }
@@ -230,7 +264,11 @@ pub fn manage_mode(_context: &Context, mode: Value) -> CallResult {
 ///
 ///     salt '*' config.valid_fileproto salt://path/to/file
 #[function]
-pub fn valid_fileproto(_context: &Context, uri: String) -> CallResult {
+pub fn valid_fileproto(
+    _context: &Context,
+    /// URL.
+    uri: String,
+) -> CallResult {
     const PROTOCOLS: [&str; 7] = ["salt", "file", "http", "https", "ftp", "s3", "swift"];
     Ok(uri.split_once(':').is_some_and(|(scheme, _)| PROTOCOLS.contains(&scheme.to_lowercase().as_str())).into())
 }

@@ -56,7 +56,11 @@ pub fn items(context: &Context) -> CallResult {
 ///
 ///     salt '*' data.dump "{'eggs': 'spam'}"
 #[function]
-pub fn dump(context: &Context, new_data: Value) -> CallResult {
+pub fn dump(
+    context: &Context,
+    /// All data, as a mapping.
+    new_data: Value,
+) -> CallResult {
     let new_data = match new_data {
         Value::Str(text) => brine_yaml::load(&text).map_err(CallError::execution)?,
         other => other,
@@ -73,7 +77,13 @@ pub fn dump(context: &Context, new_data: Value) -> CallResult {
 ///
 ///     salt '*' data.update eggs spam
 #[function]
-pub fn update(context: &Context, key: Value, value: Value) -> CallResult {
+pub fn update(
+    context: &Context,
+    /// Key of the value.
+    key: Value,
+    /// New value.
+    value: Value,
+) -> CallResult {
     change(context, |stored| _ = stored.insert(key, value))?;
     Ok(true.into())
 }
@@ -84,7 +94,15 @@ pub fn update(context: &Context, key: Value, value: Value) -> CallResult {
 ///
 ///     salt '*' data.cas eggs 'new value' 'old value'
 #[function]
-pub fn cas(context: &Context, key: Value, value: Value, old_value: Value) -> CallResult {
+pub fn cas(
+    context: &Context,
+    /// Key of the value.
+    key: Value,
+    /// New value.
+    value: Value,
+    /// Value that is replaced; with any other one nothing is changed.
+    old_value: Value,
+) -> CallResult {
     let is_there = change(context, |stored| match stored.get_mut(&key).filter(|have| **have == old_value) {
         Some(have) => {
             *have = value;
@@ -101,7 +119,14 @@ pub fn cas(context: &Context, key: Value, value: Value, old_value: Value) -> Cal
 ///
 ///     salt '*' data.pop eggs
 #[function]
-pub fn pop(context: &Context, key: Value, #[default] default: Value) -> CallResult {
+pub fn pop(
+    context: &Context,
+    /// Key of the value.
+    key: Value,
+    /// Result if there is no such key.
+    #[default]
+    default: Value,
+) -> CallResult {
     Ok(change(context, |stored| stored.shift_remove(&key))?.unwrap_or(default))
 }
 
@@ -111,7 +136,14 @@ pub fn pop(context: &Context, key: Value, #[default] default: Value) -> CallResu
 ///
 ///     salt '*' data.get eggs
 #[function]
-pub fn get(context: &Context, key: Value, #[default] default: Value) -> CallResult {
+pub fn get(
+    context: &Context,
+    /// Key of the value.
+    key: Value,
+    /// Result if there is no such key.
+    #[default]
+    default: Value,
+) -> CallResult {
     let stored = stored(context)?;
     let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
     let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
@@ -144,7 +176,11 @@ pub fn values(context: &Context) -> CallResult {
 ///
 ///     salt '*' data.has_key eggs
 #[function]
-pub fn has_key(context: &Context, key: Value) -> CallResult {
+pub fn has_key(
+    context: &Context,
+    /// Key of the value.
+    key: Value,
+) -> CallResult {
     Ok(stored(context)?.contains_key(&key).into())
 }
 

@@ -19,11 +19,19 @@ pub static FUNCTIONS: Functions<Context> = registry!("defaults", [merge, get, de
 #[function]
 pub fn merge(
     _context: &Context,
+    /// Mapping to change.
     dest: Map,
+    /// Mapping of new values.
     src: Map,
-    #[default(false)] merge_lists: bool,
-    #[default(true)] in_place: bool,
-    #[default(true)] convert_none: bool,
+    /// Whether lists are joined instead of replaced.
+    #[default(false)]
+    merge_lists: bool,
+    /// Without effect: the result is a new mapping.
+    #[default(true)]
+    in_place: bool,
+    /// Without effect.
+    #[default(true)]
+    convert_none: bool,
 ) -> CallResult {
     _ = (in_place, convert_none);
     let mut dest = dest;
@@ -37,7 +45,14 @@ pub fn merge(
 ///
 ///     salt '*' defaults.get core:users:root
 #[function]
-pub fn get(context: &Context, key: String, #[default("".into())] default: Value) -> CallResult {
+pub fn get(
+    context: &Context,
+    /// Key of the value; `a:b` is the key `b` of the mapping `a`.
+    key: String,
+    /// Result if there is no such key.
+    #[default("".into())]
+    default: Value,
+) -> CallResult {
     let (formula, path) = key.split_once(':').map_or((key.as_str(), ""), |(formula, path)| (formula, path));
     let defaults = of_formula(context, formula)?;
     if path.is_empty() {
@@ -53,7 +68,11 @@ pub fn get(context: &Context, key: String, #[default("".into())] default: Value)
 ///
 ///     salt '*' defaults.deepcopy '{a: b}'
 #[function]
-pub fn deepcopy(_context: &Context, source: Value) -> CallResult {
+pub fn deepcopy(
+    _context: &Context,
+    /// Value to copy.
+    source: Value,
+) -> CallResult {
     Ok(source)
 }
 
@@ -65,11 +84,19 @@ pub fn deepcopy(_context: &Context, source: Value) -> CallResult {
 #[function]
 pub fn update(
     _context: &Context,
+    /// Mapping to change.
     dest: Map,
+    /// Mapping of defaults.
     defaults: Map,
-    #[default(true)] merge_lists: bool,
-    #[default(true)] in_place: bool,
-    #[default(true)] convert_none: bool,
+    /// Whether lists are joined instead of replaced.
+    #[default(true)]
+    merge_lists: bool,
+    /// Without effect: the result is a new mapping.
+    #[default(true)]
+    in_place: bool,
+    /// Without effect.
+    #[default(true)]
+    convert_none: bool,
 ) -> CallResult {
     _ = (in_place, convert_none);
     let updated = dest.into_iter().map(|(name, own)| {

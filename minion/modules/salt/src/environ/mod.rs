@@ -20,7 +20,14 @@ pub static FUNCTIONS: Functions<Context> = registry!("environ", [get, has_value,
 ///
 ///     salt '*' environ.get HOME
 #[function]
-pub fn get(_context: &Context, key: String, #[default("".into())] default: Value) -> CallResult {
+pub fn get(
+    _context: &Context,
+    /// Name of the variable.
+    key: String,
+    /// Result if the variable is not set.
+    #[default("".into())]
+    default: Value,
+) -> CallResult {
     Ok(variable(&key).map_or(default, Value::from))
 }
 
@@ -30,7 +37,13 @@ pub fn get(_context: &Context, key: String, #[default("".into())] default: Value
 ///
 ///     salt '*' environ.has_value HOME /root
 #[function]
-pub fn has_value(_context: &Context, key: String, value: Option<String>) -> CallResult {
+pub fn has_value(
+    _context: &Context,
+    /// Name of the variable.
+    key: String,
+    /// Expected value.
+    value: Option<String>,
+) -> CallResult {
     Ok(variable(&key).is_some_and(|have| value.is_none_or(|value| have == value)).into())
 }
 
@@ -40,7 +53,14 @@ pub fn has_value(_context: &Context, key: String, value: Option<String>) -> Call
 ///
 ///     salt '*' environ.item '[HOME, PATH]'
 #[function]
-pub fn item(_context: &Context, keys: Vec<String>, #[default("".into())] default: Value) -> CallResult {
+pub fn item(
+    _context: &Context,
+    /// Names of variables, as a list or with commas.
+    keys: Vec<String>,
+    /// Result if the variable is not set.
+    #[default("".into())]
+    default: Value,
+) -> CallResult {
     let item = |key: String| (Value::from(key.as_str()), variable(&key).map_or(default.clone(), Value::from));
     Ok(keys.into_iter().map(item).collect::<Map>().into())
 }
@@ -61,7 +81,16 @@ pub fn items(_context: &Context) -> CallResult {
 ///
 ///     salt '*' environ.setval LANG C.UTF-8
 #[function]
-pub fn setval(_context: &Context, key: String, val: Value, #[default(false)] false_unsets: bool) -> CallResult {
+pub fn setval(
+    _context: &Context,
+    /// Name of the variable.
+    key: String,
+    /// New value; `False` is an empty string, or unsets the variable with `false_unsets`.
+    val: Value,
+    /// Whether `False` unsets a variable; otherwise it becomes an empty string.
+    #[default(false)]
+    false_unsets: bool,
+) -> CallResult {
     match val {
         Value::Str(text) => {
             set(&key, Some(text.as_str()));
@@ -83,9 +112,14 @@ pub fn setval(_context: &Context, key: String, val: Value, #[default(false)] fal
 #[function]
 pub fn setenv(
     context: &Context,
+    /// Variables and their values, as a mapping.
     environ: Value,
-    #[default(false)] false_unsets: bool,
-    #[default(false)] clear_all: bool,
+    /// Whether `False` unsets a variable; otherwise it becomes an empty string.
+    #[default(false)]
+    false_unsets: bool,
+    /// Whether all other variables are made empty.
+    #[default(false)]
+    clear_all: bool,
 ) -> CallResult {
     let Value::Map(environ) = environ else { return Ok(false.into()) };
     if !environ.values().all(|value| matches!(value, Value::Str(_) | Value::Bool(false))) {

@@ -96,7 +96,16 @@ pub fn send(context: &Context, #[args] args: SendArgs) -> CallResult {
 ///
 ///     salt '*' event.fire '{"data": "my event data"}' 'tag'
 #[function]
-pub fn fire(context: &Context, data: Value, tag: String, #[default(DEFAULT_TIMEOUT)] timeout: u64) -> CallResult {
+pub fn fire(
+    context: &Context,
+    /// Data of the event, as a mapping.
+    data: Value,
+    /// Tag of the event.
+    tag: String,
+    /// Without effect: a running minion accepts the event at once.
+    #[default(DEFAULT_TIMEOUT)]
+    timeout: u64,
+) -> CallResult {
     // A running minion accepts the event at once.
     _ = timeout;
     let Some(data) = data.as_map() else {
@@ -121,10 +130,16 @@ pub fn fire(context: &Context, data: Value, tag: String, #[default(DEFAULT_TIMEO
 #[function]
 pub fn fire_master(
     context: &Context,
+    /// Data of the event, as a mapping.
     data: Value,
+    /// Tag of the event.
     tag: String,
-    #[default] preload: Value,
-    #[default(DEFAULT_TIMEOUT)] timeout: u64,
+    /// Fields at the top of the event.
+    #[default]
+    preload: Value,
+    /// Seconds to wait for the event to be published.
+    #[default(DEFAULT_TIMEOUT)]
+    timeout: u64,
 ) -> CallResult {
     if !has_master(context) {
         tracing::warn!("Local mode detected. Event with tag {tag} will NOT be sent.");

@@ -36,7 +36,12 @@ pub fn items(context: &Context) -> CallResult {
 ///
 ///     salt '*' grains.item os osrelease
 #[function]
-pub fn item(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn item(
+    context: &Context,
+    /// Names of grains.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let grains = context.grains();
     let named = args.iter().map(|name| {
         let found = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
@@ -83,7 +88,11 @@ pub fn ls(context: &Context) -> CallResult {
 ///
 ///     salt '*' grains.has_value pkg:apache
 #[function]
-pub fn has_value(context: &Context, key: String) -> CallResult {
+pub fn has_value(
+    context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
+    key: String,
+) -> CallResult {
     Ok(entry_at(&context.grains(), &key, ":").is_some().into())
 }
 
@@ -93,7 +102,13 @@ pub fn has_value(context: &Context, key: String) -> CallResult {
 ///
 ///     salt '*' grains.equals fqdn host.example.org
 #[function]
-pub fn equals(context: &Context, key: String, value: Value) -> CallResult {
+pub fn equals(
+    context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
+    key: String,
+    /// Value to compare with.
+    value: Value,
+) -> CallResult {
     let have = entry_at(&context.grains(), &key, ":").map(ToString::to_string).unwrap_or_default();
     Ok((have == value.to_string()).into())
 }
@@ -106,11 +121,20 @@ pub fn equals(context: &Context, key: String, value: Value) -> CallResult {
 #[function]
 pub fn filter_by(
     context: &Context,
+    /// Mapping of values to results.
     lookup_dict: Map,
-    #[default("os_family".into())] grain: String,
-    #[default] merge: Value,
-    #[default("default".into())] default: Value,
-    #[default] base: Value,
+    /// Grain whose value selects the result.
+    #[default("os_family".into())]
+    grain: String,
+    /// Mapping that is merged into the result.
+    #[default]
+    merge: Value,
+    /// Key of the result if no value matches.
+    #[default("default".into())]
+    default: Value,
+    /// Key of a mapping that the result is merged into.
+    #[default]
+    base: Value,
 ) -> CallResult {
     let value = entry_at(&context.grains(), &grain, ":").map(ToString::to_string);
     choose(&lookup_dict, value.as_deref(), merge, &default, &base)
@@ -125,10 +149,16 @@ pub fn filter_by(
 #[function]
 pub fn setval(
     context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     key: Value,
+    /// Value.
     val: Value,
-    #[default(false)] destructive: bool,
-    #[default(true)] refresh_pillar: bool,
+    /// Whether the grain is removed instead of becoming null.
+    #[default(false)]
+    destructive: bool,
+    /// Whether the pillar is refreshed afterwards.
+    #[default(true)]
+    refresh_pillar: bool,
 ) -> CallResult {
     setvals(context, [(key, val)].into_iter().collect(), destructive, refresh_pillar)
 }
@@ -141,9 +171,14 @@ pub fn setval(
 #[function]
 pub fn setvals(
     context: &Context,
+    /// Grains and their values, as a mapping.
     grains: Map,
-    #[default(false)] destructive: bool,
-    #[default(true)] refresh_pillar: bool,
+    /// Whether the grain is removed instead of becoming null.
+    #[default(false)]
+    destructive: bool,
+    /// Whether the pillar is refreshed afterwards.
+    #[default(true)]
+    refresh_pillar: bool,
 ) -> CallResult {
     change(context, |own| {
         for (key, value) in &grains {
@@ -171,11 +206,20 @@ pub fn setvals(
 #[function]
 pub fn set(
     context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     key: String,
-    #[default("".into())] val: Value,
-    #[default(false)] force: bool,
-    #[default(false)] destructive: bool,
-    #[default(":".into())] delimiter: String,
+    /// Value.
+    #[default("".into())]
+    val: Value,
+    /// Whether a grain that is a list or a mapping may be replaced by a value of another type.
+    #[default(false)]
+    force: bool,
+    /// Whether the grain is removed instead of becoming null.
+    #[default(false)]
+    destructive: bool,
+    /// Separator of the keys in `key`.
+    #[default(":".into())]
+    delimiter: String,
 ) -> CallResult {
     let all = grains(context);
     let is_complex = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
@@ -211,9 +255,14 @@ pub fn set(
 #[function]
 pub fn delval(
     context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     key: String,
-    #[default(false)] destructive: bool,
-    #[default(false)] force: bool,
+    /// Whether the grain is removed instead of becoming null.
+    #[default(false)]
+    destructive: bool,
+    /// Whether a grain that is a list or a mapping may be replaced by a value of another type.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     set(context, key, Value::Nil, force, destructive, ":".into())
 }
@@ -224,7 +273,14 @@ pub fn delval(
 ///
 ///     salt '*' grains.delkey key
 #[function]
-pub fn delkey(context: &Context, key: String, #[default(false)] force: bool) -> CallResult {
+pub fn delkey(
+    context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
+    key: String,
+    /// Whether a grain that is a list or a mapping may be replaced by a value of another type.
+    #[default(false)]
+    force: bool,
+) -> CallResult {
     delval(context, key, true, force)
 }
 
@@ -236,10 +292,16 @@ pub fn delkey(context: &Context, key: String, #[default(false)] force: bool) -> 
 #[function]
 pub fn append(
     context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
     key: String,
+    /// Value.
     val: Value,
-    #[default(false)] convert: bool,
-    #[default(":".into())] delimiter: String,
+    /// Whether a grain that is no list becomes one.
+    #[default(false)]
+    convert: bool,
+    /// Separator of the keys in `key`.
+    #[default(":".into())]
+    delimiter: String,
 ) -> CallResult {
     let all = grains(context);
     let mut list = match traverse(&all, &key, &delimiter) {
@@ -265,7 +327,16 @@ pub fn append(
 ///
 ///     salt '*' grains.remove key val
 #[function]
-pub fn remove(context: &Context, key: String, val: Value, #[default(":".into())] delimiter: String) -> CallResult {
+pub fn remove(
+    context: &Context,
+    /// Name of the grain; `a:b` is the key `b` of the mapping `a`.
+    key: String,
+    /// Value.
+    val: Value,
+    /// Separator of the keys in `key`.
+    #[default(":".into())]
+    delimiter: String,
+) -> CallResult {
     let all = grains(context);
     let mut list = match traverse(&all, &key, &delimiter) {
         Some(Value::List(list)) => list.clone(),

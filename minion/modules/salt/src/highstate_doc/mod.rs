@@ -55,21 +55,19 @@ pub fn read_file(context: &Context, name: String) -> CallResult {
 /// `replace_text_regex` (a mapping of regular expressions to their replacements, such as of passwords), `processor`
 /// (a function that describes a state) and `max_render_file_size` (in bytes).
 ///
-/// jinja_template_text
-///     Template in Jinja; its variable `lowstates` is the list of descriptions.
-///
-/// jinja_template_function
-///     Function that returns the template: `highstate_doc.markdown_basic_jinja_template`,
-///     `highstate_doc.markdown_default_jinja_template`, `highstate_doc.markdown_full_jinja_template`, or one of your own.
-///
 /// CLI Example:
 ///
 ///     salt '*' highstate_doc.render
 #[function]
 pub fn render(
     context: &Context,
+    /// Template in Jinja; its variable `lowstates` is the list of descriptions.
     jinja_template_text: Option<String>,
-    #[default("highstate_doc.markdown_default_jinja_template".into())] jinja_template_function: String,
+    /// Function that returns the template: `highstate_doc.markdown_basic_jinja_template`,
+    /// `highstate_doc.markdown_default_jinja_template`, `highstate_doc.markdown_full_jinja_template`, or one of your
+    /// own.
+    #[default("highstate_doc.markdown_default_jinja_template".into())]
+    jinja_template_function: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let settings = settings(context, &kwargs)?;

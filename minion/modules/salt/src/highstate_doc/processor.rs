@@ -29,14 +29,17 @@ const MAX_FILES: usize = 10;
 /// Return the description of a state, a low chunk: a mapping with the keys `vars` (the chunk), `id`, `id_full`, `state`,
 /// `function`, `state_function`, `name`, and `markdown` with `requisites` and `details`.
 ///
-/// config
-///     Settings of `highstate_doc.render`.
-///
 /// CLI Example:
 ///
 ///     salt '*' highstate_doc.processor_markdown '{state: pkg, fun: installed, name: vim, __id__: vim}' '{}'
 #[function]
-pub fn processor_markdown(context: &Context, lowstate_item: Map, config: Map, #[keywords] _kwargs: Map) -> CallResult {
+pub fn processor_markdown(
+    context: &Context,
+    lowstate_item: Map,
+    /// Settings of `highstate_doc.render`.
+    config: Map,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let field = |name: &str| lowstate_item.get(name).map(ToString::to_string).unwrap_or_default();
     let state = State {
         context,

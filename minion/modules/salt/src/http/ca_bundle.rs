@@ -27,10 +27,6 @@ const MAX_MERGED: u64 = 10 << 20;
 
 /// Download a bundle of certificate authorities, and replace the bundle of this host. `merge_files` are appended.
 ///
-/// target: the file; by default the option `ca_bundle`, `cacert.pem` below a file root, or the bundle of the distribution.
-/// source: the URL; by default the option `ca_bundle_url`, or curl's bundle by HTTPS. The file stays as it is if the
-/// download fails or contains no certificate.
-///
 /// CLI Example:
 ///
 ///     salt '*' http.update_ca_bundle
@@ -38,9 +34,14 @@ const MAX_MERGED: u64 = 10 << 20;
 #[function]
 pub fn update_ca_bundle(
     context: &Context,
+    /// The file; by default the option `ca_bundle`, `cacert.pem` below a file root, or the bundle of the distribution.
     target: Option<PathBuf>,
+    /// The URL; by default the option `ca_bundle_url`, or curl's bundle by HTTPS. The file stays as it is if the
+    /// download fails or contains no certificate.
     source: Option<String>,
-    #[default] merge_files: Value,
+    /// Paths of files that are appended, as a list or with commas.
+    #[default]
+    merge_files: Value,
 ) -> CallResult {
     let opts = context.opts();
     let target = target.or_else(|| brine_config::opts::minion::ca_bundle(&opts)).or_else(|| found(&opts));

@@ -30,7 +30,12 @@ pub static FUNCTIONS: Functions<Context> =
 ///
 ///     salt '*' http.query http://example.org/ method=POST data='<xml>somecontent</xml>'
 #[function]
-pub fn query(context: &Context, url: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn query(
+    context: &Context,
+    /// URL.
+    url: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     Ok(ask(context, &url, &kwargs)?.into())
 }
 
@@ -42,8 +47,11 @@ pub fn query(context: &Context, url: String, #[keywords] kwargs: Map) -> CallRes
 #[function]
 pub fn wait_for_successful_query(
     context: &Context,
+    /// URL.
     url: String,
-    #[default(300.0)] wait_for: f64,
+    /// Seconds for which the query is repeated.
+    #[default(300.0)]
+    wait_for: f64,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);

@@ -17,7 +17,13 @@ pub static FUNCTIONS: Functions<Context> = registry!("jinja", [load_map, import_
 ///
 ///     salt '*' jinja.load_map myformula/map.jinja mapdata
 #[function]
-pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
+pub fn load_map(
+    context: &Context,
+    /// Path below `salt://`.
+    path: String,
+    /// Variable of the file that is returned.
+    value: String,
+) -> CallResult {
     rendered(
         context,
         &path,
@@ -31,7 +37,11 @@ pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
 ///
 ///     salt '*' jinja.import_yaml myformula/foo.yaml
 #[function]
-pub fn import_yaml(context: &Context, path: String) -> CallResult {
+pub fn import_yaml(
+    context: &Context,
+    /// Path below `salt://`.
+    path: String,
+) -> CallResult {
     rendered(context, &path, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 
@@ -41,7 +51,11 @@ pub fn import_yaml(context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' jinja.import_json myformula/foo.json
 #[function]
-pub fn import_json(context: &Context, path: String) -> CallResult {
+pub fn import_json(
+    context: &Context,
+    /// Path below `salt://`.
+    path: String,
+) -> CallResult {
     rendered(context, &path, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 

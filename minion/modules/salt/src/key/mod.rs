@@ -19,7 +19,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("key", [finger, finger_mast
 ///
 ///     salt '*' key.finger
 #[function]
-pub fn finger(context: &Context, hash_type: Option<String>) -> CallResult {
+pub fn finger(
+    context: &Context,
+    /// Hash of the fingerprint; that of the option `hash_type` by default.
+    hash_type: Option<String>,
+) -> CallResult {
     fingerprint(context, "minion.pub", hash_type)
 }
 
@@ -30,7 +34,11 @@ pub fn finger(context: &Context, hash_type: Option<String>) -> CallResult {
 ///
 ///     salt '*' key.finger_master
 #[function]
-pub fn finger_master(context: &Context, hash_type: Option<String>) -> CallResult {
+pub fn finger_master(
+    context: &Context,
+    /// Hash of the fingerprint; that of the option `hash_type` by default.
+    hash_type: Option<String>,
+) -> CallResult {
     fingerprint(context, MASTER_KEY, hash_type)
 }
 

@@ -15,7 +15,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("log", [debug, info, warnin
 ///
 ///     salt '*' log.debug 'message'
 #[function]
-pub fn debug(context: &Context, message: Value) -> CallResult {
+pub fn debug(
+    context: &Context,
+    /// Text of the log message.
+    message: Value,
+) -> CallResult {
     tracing::debug!(jid = context.job.jid, "{message}");
     Ok(true.into())
 }
@@ -26,7 +30,11 @@ pub fn debug(context: &Context, message: Value) -> CallResult {
 ///
 ///     salt '*' log.info 'message'
 #[function]
-pub fn info(context: &Context, message: Value) -> CallResult {
+pub fn info(
+    context: &Context,
+    /// Text of the log message.
+    message: Value,
+) -> CallResult {
     tracing::info!(jid = context.job.jid, "{message}");
     Ok(true.into())
 }
@@ -37,7 +45,11 @@ pub fn info(context: &Context, message: Value) -> CallResult {
 ///
 ///     salt '*' log.warning 'message'
 #[function]
-pub fn warning(context: &Context, message: Value) -> CallResult {
+pub fn warning(
+    context: &Context,
+    /// Text of the log message.
+    message: Value,
+) -> CallResult {
     tracing::warn!(jid = context.job.jid, "{message}");
     Ok(true.into())
 }
@@ -48,7 +60,11 @@ pub fn warning(context: &Context, message: Value) -> CallResult {
 ///
 ///     salt '*' log.error 'message'
 #[function]
-pub fn error(context: &Context, message: Value) -> CallResult {
+pub fn error(
+    context: &Context,
+    /// Text of the log message.
+    message: Value,
+) -> CallResult {
     tracing::error!(jid = context.job.jid, "{message}");
     Ok(true.into())
 }
@@ -59,7 +75,11 @@ pub fn error(context: &Context, message: Value) -> CallResult {
 ///
 ///     salt '*' log.exception 'message'
 #[function]
-pub fn exception(context: &Context, message: Value) -> CallResult {
+pub fn exception(
+    context: &Context,
+    /// Text of the log message.
+    message: Value,
+) -> CallResult {
     error(context, message)
 }
 
@@ -69,6 +89,10 @@ pub fn exception(context: &Context, message: Value) -> CallResult {
 ///
 ///     salt '*' log.critical 'message'
 #[function]
-pub fn critical(context: &Context, message: Value) -> CallResult {
+pub fn critical(
+    context: &Context,
+    /// Text of the log message.
+    message: Value,
+) -> CallResult {
     error(context, message)
 }

@@ -36,7 +36,13 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' match.compound 'L@cheese,foo and *'
 #[function]
-pub fn compound(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+pub fn compound(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Id of the minion; that of this one by default.
+    minion_id: Option<String>,
+) -> CallResult {
     Ok(matches_id(context, TargetKind::Compound, tgt, minion_id).into())
 }
 
@@ -46,7 +52,13 @@ pub fn compound(context: &Context, tgt: Value, minion_id: Option<String>) -> Cal
 ///
 ///     salt '*' match.glob '*'
 #[function]
-pub fn glob(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+pub fn glob(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Id of the minion; that of this one by default.
+    minion_id: Option<String>,
+) -> CallResult {
     Ok(matches_id(context, TargetKind::Glob, tgt, minion_id).into())
 }
 
@@ -56,7 +68,13 @@ pub fn glob(context: &Context, tgt: Value, minion_id: Option<String>) -> CallRes
 ///
 ///     salt '*' match.list 'server1,server2'
 #[function]
-pub fn list(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+pub fn list(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Id of the minion; that of this one by default.
+    minion_id: Option<String>,
+) -> CallResult {
     Ok(matches_id(context, TargetKind::List, tgt, minion_id).into())
 }
 
@@ -66,7 +84,13 @@ pub fn list(context: &Context, tgt: Value, minion_id: Option<String>) -> CallRes
 ///
 ///     salt '*' match.pcre '.*'
 #[function]
-pub fn pcre(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+pub fn pcre(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Id of the minion; that of this one by default.
+    minion_id: Option<String>,
+) -> CallResult {
     Ok(matches_id(context, TargetKind::Pcre, tgt, minion_id).into())
 }
 
@@ -76,7 +100,14 @@ pub fn pcre(context: &Context, tgt: Value, minion_id: Option<String>) -> CallRes
 ///
 ///     salt '*' match.grain 'os:Ubuntu'
 #[function]
-pub fn grain(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())] delimiter: String) -> CallResult {
+pub fn grain(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Separator of the keys in the target.
+    #[default(DEFAULT_DELIMITER.into())]
+    delimiter: String,
+) -> CallResult {
     Ok(matches(context, TargetKind::Grain, tgt, &delimiter).into())
 }
 
@@ -86,7 +117,14 @@ pub fn grain(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())]
 ///
 ///     salt '*' match.grain_pcre 'os:Fedo.*'
 #[function]
-pub fn grain_pcre(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())] delimiter: String) -> CallResult {
+pub fn grain_pcre(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Separator of the keys in the target.
+    #[default(DEFAULT_DELIMITER.into())]
+    delimiter: String,
+) -> CallResult {
     Ok(matches(context, TargetKind::GrainPcre, tgt, &delimiter).into())
 }
 
@@ -96,7 +134,14 @@ pub fn grain_pcre(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.int
 ///
 ///     salt '*' match.pillar 'cheese:foo'
 #[function]
-pub fn pillar(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())] delimiter: String) -> CallResult {
+pub fn pillar(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+    /// Separator of the keys in the target.
+    #[default(DEFAULT_DELIMITER.into())]
+    delimiter: String,
+) -> CallResult {
     Ok(matches(context, TargetKind::Pillar, tgt, &delimiter).into())
 }
 
@@ -108,8 +153,11 @@ pub fn pillar(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())
 #[function]
 pub fn pillar_pcre(
     context: &Context,
+    /// Target.
     tgt: Value,
-    #[default(DEFAULT_DELIMITER.into())] delimiter: String,
+    /// Separator of the keys in the target.
+    #[default(DEFAULT_DELIMITER.into())]
+    delimiter: String,
 ) -> CallResult {
     Ok(matches(context, TargetKind::PillarPcre, tgt, &delimiter).into())
 }
@@ -134,7 +182,11 @@ pub fn pillar_exact(
 ///
 ///     salt '*' match.ipcidr '192.168.44.0/24'
 #[function]
-pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
+pub fn ipcidr(
+    context: &Context,
+    /// Target.
+    tgt: Value,
+) -> CallResult {
     Ok(matches(context, TargetKind::IpCidr, tgt, DEFAULT_DELIMITER).into())
 }
 
@@ -145,7 +197,11 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
 ///
 ///     salt '*' match.data 'spam:eggs'
 #[function]
-pub fn data(context: &Context, tgt: String) -> CallResult {
+pub fn data(
+    context: &Context,
+    /// Target.
+    tgt: String,
+) -> CallResult {
     if let Some(matched) = MinionFacts::of(context).custom_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
         return Ok((matched == Match::Yes).into());
     }

@@ -17,9 +17,15 @@ pub static FUNCTIONS: Functions<Context> = registry!("mine", [get_docker]);
 #[function]
 pub fn get_docker(
     context: &Context,
-    #[default] interfaces: Value,
-    #[default] cidrs: Value,
-    #[default(false)] with_container_id: bool,
+    /// Names of interfaces; all by default.
+    #[default]
+    interfaces: Value,
+    /// Networks; only addresses in them are returned.
+    #[default]
+    cidrs: Value,
+    /// Whether containers are keyed by id, not name.
+    #[default(false)]
+    with_container_id: bool,
 ) -> CallResult {
     let hosts = context.call("mine.get", Args::positional(["*".into(), "docker.ps".into()]))?;
     let in_networks = |address: &str| -> Result<bool, CallError> {

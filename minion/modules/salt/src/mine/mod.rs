@@ -22,7 +22,17 @@ pub static FUNCTIONS: Functions<Context> = registry!("mine", [send, update, get,
 ///     salt '*' mine.send grains.get os
 ///     salt '*' mine.send system mine_function=grains.get os allow_tgt='web*'
 #[function]
-pub fn send(context: &Context, name: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn send(
+    context: &Context,
+    /// Name of the function, or of its alias.
+    name: String,
+    /// Arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+    /// Keyword arguments of the function, and `mine_function`, the function if `name` is an alias.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     match entry(context, &name, args, kwargs) {
         Some(value) => publish(context, map! {name => value}, false),
         None => Ok(Value::Bool(false)),
@@ -37,7 +47,15 @@ pub fn send(context: &Context, name: String, #[rest] args: Vec<Value>, #[keyword
 ///
 ///     salt '*' mine.update
 #[function]
-pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_functions: Value) -> CallResult {
+pub fn update(
+    context: &Context,
+    /// Whether old data is removed first.
+    #[default(false)]
+    clear: bool,
+    /// Functions, as in the option `mine_functions`, which is used by default.
+    #[default]
+    mine_functions: Value,
+) -> CallResult {
     let functions = if mine_functions.is_truthy() { definitions(mine_functions) } else { configured(context)? };
     if functions.is_empty() {
         return Ok(Value::Nil);
@@ -76,10 +94,16 @@ pub struct SshArgs {
 #[function]
 pub fn get(
     context: &Context,
+    /// Target of the minions whose data is returned.
     tgt: Value,
+    /// Name of the function, or of its alias.
     fun: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default(false)] exclude_minion: bool,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Whether data of this minion is left out.
+    #[default(false)]
+    exclude_minion: bool,
     #[args] ssh: SshArgs,
 ) -> CallResult {
     let upstream = &context.minion.upstream;
@@ -110,7 +134,11 @@ pub fn get(
 ///
 ///     salt '*' mine.delete grains.get
 #[function]
-pub fn delete(context: &Context, fun: String) -> CallResult {
+pub fn delete(
+    context: &Context,
+    /// Name of the function, or of its alias.
+    fun: String,
+) -> CallResult {
     context.minion.upstream.ask(map! {"cmd" => "_mine_delete", "fun" => fun}).map_err(CallError::execution)
 }
 

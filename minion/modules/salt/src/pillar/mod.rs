@@ -123,7 +123,13 @@ pub fn fetch(context: &Context, #[args] args: GetArgs) -> CallResult {
 ///     salt '*' pillar.items
 ///     salt '*' pillar.items pillarenv=dev
 #[function]
-pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn items(
+    context: &Context,
+    /// Keys of the pillar.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let fresh = recompile(context, &kwargs)?;
     let shows = !brine_config::opts::modules::pillar_mask_output(&context.opts());
     let unmask = unmasked(&kwargs).or(shows.then_some(true));
@@ -146,7 +152,13 @@ pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Ma
 ///
 ///     salt '*' pillar.data
 #[function]
-pub fn data(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn data(
+    context: &Context,
+    /// Keys of the pillar.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     items(context, args, kwargs)
 }
 
@@ -157,7 +169,13 @@ pub fn data(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
 ///
 ///     salt '*' pillar.obfuscate
 #[function]
-pub fn obfuscate(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn obfuscate(
+    context: &Context,
+    /// Keys of the pillar.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     Ok(kinds(&items(context, args, kwargs)?))
 }
 
@@ -169,7 +187,13 @@ pub fn obfuscate(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
 ///
 ///     salt '*' pillar.item foo bar
 #[function]
-pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn item(
+    context: &Context,
+    /// Keys of the pillar.
+    #[rest]
+    args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let pillar = compiled_pillar(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
     let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
@@ -191,11 +215,19 @@ pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
 #[function]
 pub fn filter_by(
     context: &Context,
+    /// Mapping of values to results.
     lookup_dict: Map,
+    /// Key of the pillar whose value selects the result.
     pillar: String,
-    #[default] merge: Value,
-    #[default("default".into())] default: Value,
-    #[default] base: Value,
+    /// Mapping that is merged into the result.
+    #[default]
+    merge: Value,
+    /// Key of the result if no value matches.
+    #[default("default".into())]
+    default: Value,
+    /// Key of a mapping that the result is merged into.
+    #[default]
+    base: Value,
 ) -> CallResult {
     let value = entry_at(&context.pillar(), &pillar, ":").map(ToString::to_string);
     choose(&lookup_dict, value.as_deref(), merge, &default, &base)
@@ -207,7 +239,13 @@ pub fn filter_by(
 ///
 ///     salt '*' pillar.file_exists foo/bar.sls
 #[function]
-pub fn file_exists(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
+pub fn file_exists(
+    context: &Context,
+    /// Path below `pillar_roots`.
+    path: String,
+    /// Environment of the pillar.
+    saltenv: Option<String>,
+) -> CallResult {
     let opts = context.opts();
     let roots = brine_config::opts::shared::pillar_roots(&opts);
     let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
@@ -223,7 +261,14 @@ pub fn file_exists(context: &Context, path: String, saltenv: Option<String>) -> 
 ///
 ///     salt '*' pillar.raw
 #[function]
-pub fn raw(context: &Context, key: Option<String>, #[default(true)] unmask: bool) -> CallResult {
+pub fn raw(
+    context: &Context,
+    /// Key of the pillar; `a:b` is the key `b` of the mapping `a`.
+    key: Option<String>,
+    /// Whether secrets are shown.
+    #[default(true)]
+    unmask: bool,
+) -> CallResult {
     let pillar = context.pillar();
     let value = match key {
         Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
@@ -238,7 +283,14 @@ pub fn raw(context: &Context, key: Option<String>, #[default(true)] unmask: bool
 ///
 ///     salt '*' pillar.keys web:sites
 #[function]
-pub fn keys(context: &Context, key: String, #[default(":".into())] delimiter: String) -> CallResult {
+pub fn keys(
+    context: &Context,
+    /// Key of the pillar; `a:b` is the key `b` of the mapping `a`.
+    key: String,
+    /// Separator of the keys in `key`.
+    #[default(":".into())]
+    delimiter: String,
+) -> CallResult {
     match entry_at(&context.pillar(), &key, &delimiter) {
         Some(Value::Map(map)) => Ok(map.keys().cloned().collect()),
         Some(_) => Err(CallError::Execution(format!("Pillar value in key {key} is not a dict"))),
@@ -263,7 +315,15 @@ pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' pillar.ext '{nodegroups: _}'
 #[function]
-pub fn ext(context: &Context, external: Map, pillar: Option<Map>, unmask: Option<bool>) -> CallResult {
+pub fn ext(
+    context: &Context,
+    /// External pillars, as in the option `ext_pillar`.
+    external: Map,
+    /// Pillar that the result is merged into.
+    pillar: Option<Map>,
+    /// Whether secrets are shown.
+    unmask: Option<bool>,
+) -> CallResult {
     let compiled = context.minion.upstream.pillar_with(&external, &pillar.unwrap_or_default());
     Ok(masked_unless(context, compiled.map_err(CallError::execution)?.into(), unmask))
 }

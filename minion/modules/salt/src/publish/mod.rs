@@ -75,7 +75,17 @@ pub fn full_data(context: &Context, #[args] args: JobArgs) -> CallResult {
 ///
 ///     salt web1 publish.runner manage.down
 #[function]
-pub fn runner(context: &Context, fun: String, #[default] arg: Value, #[default(5)] timeout: u64) -> CallResult {
+pub fn runner(
+    context: &Context,
+    /// Name of the runner function.
+    fun: String,
+    /// Arguments of the function, as a list or with commas.
+    #[default]
+    arg: Value,
+    /// Seconds to wait for the result.
+    #[default(5)]
+    timeout: u64,
+) -> CallResult {
     let load = map! {"cmd" => "minion_runner", "fun" => fun, "arg" => listed(arg), "tmo" => timeout};
     context.minion.upstream.ask(load).map_err(CallError::execution)
 }

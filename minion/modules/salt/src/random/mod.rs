@@ -27,13 +27,26 @@ pub static FUNCTIONS: Functions<Context> =
 #[function]
 pub fn get_str(
     _context: &Context,
-    #[default(20)] length: usize,
+    /// Number of characters.
+    #[default(20)]
+    length: usize,
+    /// Characters that are used; otherwise those of the kinds that are chosen.
     chars: Option<String>,
-    #[default(true)] lowercase: bool,
-    #[default(true)] uppercase: bool,
-    #[default(true)] digits: bool,
-    #[default(true)] punctuation: bool,
-    #[default(false)] whitespace: bool,
+    /// Whether lower-case letters are used.
+    #[default(true)]
+    lowercase: bool,
+    /// Whether upper-case letters are used.
+    #[default(true)]
+    uppercase: bool,
+    /// Whether digits are used.
+    #[default(true)]
+    digits: bool,
+    /// Whether punctuation is used.
+    #[default(true)]
+    punctuation: bool,
+    /// Whether white space is used.
+    #[default(false)]
+    whitespace: bool,
 ) -> CallResult {
     let kinds = [
         (lowercase, "abcdefghijklmnopqrstuvwxyz"),
@@ -62,9 +75,15 @@ pub fn get_str(
 #[function]
 pub fn rand_int(
     _context: &Context,
-    #[default(1)] start: i64,
-    #[default(10)] end: i64,
-    #[default] seed: Value,
+    /// Smallest number.
+    #[default(1)]
+    start: i64,
+    /// Largest number.
+    #[default(10)]
+    end: i64,
+    /// Seed: the same one gives the same result.
+    #[default]
+    seed: Value,
 ) -> CallResult {
     let span = end.checked_sub(start).and_then(|span| u32::try_from(span).ok()).and_then(|span| span.checked_add(1));
     let span = span.ok_or_else(|| {
@@ -80,7 +99,15 @@ pub fn rand_int(
 ///
 ///     salt '*' random.seed 60
 #[function]
-pub fn seed(context: &Context, #[default(10)] range: u32, #[default] hash: Value) -> CallResult {
+pub fn seed(
+    context: &Context,
+    /// Number of possible results.
+    #[default(10)]
+    range: u32,
+    /// Text that decides the result; the id of the minion by default.
+    #[default]
+    hash: Value,
+) -> CallResult {
     if range == 0 {
         return Err(CallError::Execution("empty range for randrange()".into()));
     }
@@ -95,7 +122,14 @@ pub fn seed(context: &Context, #[default(10)] range: u32, #[default] hash: Value
 ///
 ///     salt '*' random.hash 'I am a string' md5
 #[function]
-pub fn hash(_context: &Context, value: Value, #[default("sha512".into())] algorithm: String) -> CallResult {
+pub fn hash(
+    _context: &Context,
+    /// Value.
+    value: Value,
+    /// Type of the hash.
+    #[default("sha512".into())]
+    algorithm: String,
+) -> CallResult {
     let digest =
         Digest::named(&algorithm).ok_or_else(|| CallError::Execution("You must specify a valid algorithm.".into()))?;
     Ok(hex(digest.of(value.to_string())).into())
@@ -107,7 +141,14 @@ pub fn hash(_context: &Context, value: Value, #[default("sha512".into())] algori
 ///
 ///     salt '*' random.str_encode 'I am a new string' base64
 #[function]
-pub fn str_encode(_context: &Context, value: Value, #[default("base64".into())] encoder: String) -> CallResult {
+pub fn str_encode(
+    _context: &Context,
+    /// Value.
+    value: Value,
+    /// Encoding, such as `base64`.
+    #[default("base64".into())]
+    encoder: String,
+) -> CallResult {
     match (&value, encoder.as_str()) {
         (Value::Str(text), "base64") => Ok(STANDARD.encode(text.as_str()).into()),
         (Value::Bytes(bytes), "base64") => Ok(STANDARD.encode(bytes).into()),
@@ -124,7 +165,16 @@ pub fn str_encode(_context: &Context, value: Value, #[default("base64".into())] 
 ///
 ///     salt '*' random.sample '["one", "two"]' 1 seed="something"
 #[function]
-pub fn sample(_context: &Context, value: Vec<Value>, size: usize, #[default] seed: Value) -> CallResult {
+pub fn sample(
+    _context: &Context,
+    /// Value.
+    value: Vec<Value>,
+    /// Number of items.
+    size: usize,
+    /// Seed: the same one gives the same result.
+    #[default]
+    seed: Value,
+) -> CallResult {
     chosen(&value, size, &seed)
 }
 
@@ -134,7 +184,14 @@ pub fn sample(_context: &Context, value: Vec<Value>, size: usize, #[default] see
 ///
 ///     salt '*' random.shuffle '["one", "two"]' seed="something"
 #[function]
-pub fn shuffle(_context: &Context, value: Vec<Value>, #[default] seed: Value) -> CallResult {
+pub fn shuffle(
+    _context: &Context,
+    /// Value.
+    value: Vec<Value>,
+    /// Seed: the same one gives the same result.
+    #[default]
+    seed: Value,
+) -> CallResult {
     chosen(&value, value.len(), &seed)
 }
 
@@ -146,9 +203,13 @@ pub fn shuffle(_context: &Context, value: Vec<Value>, #[default] seed: Value) ->
 #[function]
 pub fn shadow_hash(
     _context: &Context,
+    /// Salt of the hash; a random one by default.
     crypt_salt: Option<String>,
+    /// Password; a random one by default.
     password: Option<String>,
-    #[default("sha512".into())] algorithm: String,
+    /// Type of the hash.
+    #[default("sha512".into())]
+    algorithm: String,
 ) -> CallResult {
     let password = password.unwrap_or_else(brine_crypt::token::nonce);
     Ok(brine_host::passwords::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())

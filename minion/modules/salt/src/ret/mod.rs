@@ -17,7 +17,13 @@ pub static FUNCTIONS: Functions<Context> = registry!("ret", [get_jid, get_fun, g
 ///
 ///     salt '*' ret.get_jid redis 20421104181954700505
 #[function]
-pub fn get_jid(context: &Context, returner: String, jid: String) -> CallResult {
+pub fn get_jid(
+    context: &Context,
+    /// Name of the returner.
+    returner: String,
+    /// Id of the job.
+    jid: String,
+) -> CallResult {
     let jid: Jid = jid.parse().map_err(CallError::execution)?;
     Ok(open_returner(context, &returner)?.get_jid(&jid).map_err(CallError::execution)?.into())
 }
@@ -28,7 +34,13 @@ pub fn get_jid(context: &Context, returner: String, jid: String) -> CallResult {
 ///
 ///     salt '*' ret.get_fun mysql network.interfaces
 #[function]
-pub fn get_fun(context: &Context, returner: String, fun: String) -> CallResult {
+pub fn get_fun(
+    context: &Context,
+    /// Name of the returner.
+    returner: String,
+    /// Name of the function.
+    fun: String,
+) -> CallResult {
     Ok(open_returner(context, &returner)?.get_fun(&fun).map_err(CallError::execution)?.into())
 }
 
@@ -38,7 +50,11 @@ pub fn get_fun(context: &Context, returner: String, fun: String) -> CallResult {
 ///
 ///     salt '*' ret.get_jids mysql
 #[function]
-pub fn get_jids(context: &Context, returner: String) -> CallResult {
+pub fn get_jids(
+    context: &Context,
+    /// Name of the returner.
+    returner: String,
+) -> CallResult {
     let jobs = open_returner(context, &returner)?.get_jids(None).map_err(CallError::execution)?;
     Ok(jobs.iter().map(|job| (job.jid().to_string().into(), job.summary().into())).collect::<Map>().into())
 }
@@ -49,7 +65,11 @@ pub fn get_jids(context: &Context, returner: String) -> CallResult {
 ///
 ///     salt '*' ret.get_minions mysql
 #[function]
-pub fn get_minions(context: &Context, returner: String) -> CallResult {
+pub fn get_minions(
+    context: &Context,
+    /// Name of the returner.
+    returner: String,
+) -> CallResult {
     let minions = open_returner(context, &returner)?.get_minions().map_err(CallError::execution)?;
     Ok(minions.iter().map(ToString::to_string).collect())
 }

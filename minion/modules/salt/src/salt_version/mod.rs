@@ -81,7 +81,11 @@ const ELEMENTS: &[&str] = &[
 ///
 ///     salt '*' salt_version.get_release_number 'Oxygen'
 #[function]
-pub fn get_release_number(_context: &Context, name: String) -> CallResult {
+pub fn get_release_number(
+    _context: &Context,
+    /// Name or number of a release of Salt.
+    name: String,
+) -> CallResult {
     let joined = |number: Vec<i64>| number.iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
     Ok(number(&name).map_or(Value::Nil, |number| joined(number).into()))
 }
@@ -92,7 +96,11 @@ pub fn get_release_number(_context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' salt_version.equal 'Oxygen'
 #[function]
-pub fn equal(context: &Context, name: String) -> CallResult {
+pub fn equal(
+    context: &Context,
+    /// Name or number of a release of Salt.
+    name: String,
+) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Equal)).into())
 }
 
@@ -102,7 +110,11 @@ pub fn equal(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' salt_version.greater_than 'Oxygen'
 #[function]
-pub fn greater_than(context: &Context, name: String) -> CallResult {
+pub fn greater_than(
+    context: &Context,
+    /// Name or number of a release of Salt.
+    name: String,
+) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Greater)).into())
 }
 
@@ -112,7 +124,11 @@ pub fn greater_than(context: &Context, name: String) -> CallResult {
 ///
 ///     salt '*' salt_version.less_than 'Oxygen'
 #[function]
-pub fn less_than(context: &Context, name: String) -> CallResult {
+pub fn less_than(
+    context: &Context,
+    /// Name or number of a release of Salt.
+    name: String,
+) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Less)).into())
 }
 

@@ -33,13 +33,17 @@ type Results = IndexMap<String, IndexMap<String, Map>>;
 
 /// Run one test and return its result.
 ///
-/// test: the test, as in a file.
-///
 /// CLI Example:
 ///
 ///     salt '*' saltcheck.run_test test='{module_and_function: test.echo, args: [hi], assertion: assertEqual, expected_return: hi}'
 #[function]
-pub fn run_test(context: &Context, #[default] test: Value, #[keywords] _kwargs: Map) -> CallResult {
+pub fn run_test(
+    context: &Context,
+    /// The test, as in a file.
+    #[default]
+    test: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     match test {
         Value::Map(test) => Ok(run(context, &test).into()),
         _ => Ok("Test argument must be a dictionary".into()),
@@ -52,7 +56,12 @@ pub fn run_test(context: &Context, #[default] test: Value, #[keywords] _kwargs: 
 ///
 ///     salt '*' saltcheck.state_apply postfix
 #[function]
-pub fn state_apply(context: &Context, state_name: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn state_apply(
+    context: &Context,
+    /// Names of SLS files, with commas.
+    state_name: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     context.call("state.apply", Args { positional: vec![state_name], keyword: kwargs })
 }
 
@@ -62,7 +71,11 @@ pub fn state_apply(context: &Context, state_name: Value, #[keywords] kwargs: Map
 ///
 ///     salt '*' saltcheck.report_highstate_tests
 #[function]
-pub fn report_highstate_tests(context: &Context, saltenv: Option<String>) -> CallResult {
+pub fn report_highstate_tests(
+    context: &Context,
+    /// Environment of the tests.
+    saltenv: Option<String>,
+) -> CallResult {
     let saltenv = environment(context, saltenv);
     let mut suite = Suite::open(context, &saltenv)?;
     let mut missing = Vec::new();
@@ -133,9 +146,14 @@ pub fn run_state_tests_ssh(context: &Context, #[args] args: StateTestArgs) -> Ca
 #[function]
 pub fn run_highstate_tests(
     context: &Context,
+    /// Environment of the tests.
     saltenv: Option<String>,
-    #[default(false)] only_fails: bool,
-    #[default(false)] junit: bool,
+    /// Whether only failed tests are returned.
+    #[default(false)]
+    only_fails: bool,
+    /// Whether the result is a report in JUnit's format.
+    #[default(false)]
+    junit: bool,
 ) -> CallResult {
     _ = junit;
     let saltenv = environment(context, saltenv);

@@ -58,7 +58,11 @@ pub fn running(context: &Context) -> CallResult {
 ///
 ///     salt '*' saltutil.is_running state.highstate
 #[function]
-pub fn is_running(context: &Context, fun: String) -> CallResult {
+pub fn is_running(
+    context: &Context,
+    /// Name of the function.
+    fun: String,
+) -> CallResult {
     let matching = other_jobs(context).into_iter().filter(|job| brine_text::glob::fnmatch(&fun, &job.fun));
     Ok(matching.map(|job| job.fields).collect())
 }
@@ -69,7 +73,11 @@ pub fn is_running(context: &Context, fun: String) -> CallResult {
 ///
 ///     salt '*' saltutil.find_job 20261120235852025555
 #[function]
-pub fn find_job(context: &Context, jid: Value) -> CallResult {
+pub fn find_job(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+) -> CallResult {
     let jid = jid.to_string();
     let known = jobs::held(&context.minion).into_iter().chain(jobs::running(&context.minion));
     let found = known.into_iter().find(|job| job.jid == jid);
@@ -82,7 +90,11 @@ pub fn find_job(context: &Context, jid: Value) -> CallResult {
 ///
 ///     salt '*' saltutil.find_cached_job 20261120235852025555
 #[function]
-pub fn find_cached_job(context: &Context, jid: Value) -> CallResult {
+pub fn find_cached_job(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+) -> CallResult {
     let jid: Jid = jid.to_string().parse().map_err(CallError::execution)?;
     match std::fs::read(cached_return(&context.minion, jid.as_str())) {
         Ok(packed) => msgpack::unpack(&packed).map_err(CallError::execution),
@@ -96,7 +108,13 @@ pub fn find_cached_job(context: &Context, jid: Value) -> CallResult {
 ///
 ///     salt '*' saltutil.signal_job 20261120235852025555 15
 #[function]
-pub fn signal_job(context: &Context, jid: Value, sig: i32) -> CallResult {
+pub fn signal_job(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+    /// Number of the signal.
+    sig: i32,
+) -> CallResult {
     signal(context, &jid, sig)
 }
 
@@ -106,7 +124,11 @@ pub fn signal_job(context: &Context, jid: Value, sig: i32) -> CallResult {
 ///
 ///     salt '*' saltutil.term_job 20261120235852025555
 #[function]
-pub fn term_job(context: &Context, jid: Value) -> CallResult {
+pub fn term_job(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+) -> CallResult {
     signal(context, &jid, Signal::SIGTERM as i32)
 }
 
@@ -116,7 +138,11 @@ pub fn term_job(context: &Context, jid: Value) -> CallResult {
 ///
 ///     salt '*' saltutil.kill_job 20261120235852025555
 #[function]
-pub fn kill_job(context: &Context, jid: Value) -> CallResult {
+pub fn kill_job(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+) -> CallResult {
     signal(context, &jid, Signal::SIGKILL as i32)
 }
 
@@ -149,10 +175,16 @@ pub fn kill_all_jobs(context: &Context) -> CallResult {
 #[function]
 pub fn mmodule(
     context: &Context,
+    /// Environment of the file server.
     saltenv: String,
+    /// Name of the function.
     fun: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// Arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+    /// Keyword arguments of the function.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     tracing::debug!(saltenv, fun, "calling a function for saltutil.mmodule");
     let keyword =

@@ -72,11 +72,20 @@ pub fn wheel(context: &Context, #[args] call: MasterCallArgs) -> CallResult {
 #[function]
 pub fn orchestrate(
     context: &Context,
+    /// SLS files, as a list or with commas.
     mods: Value,
-    #[default("base".into())] saltenv: String,
+    /// Environment of the SLS files.
+    #[default("base".into())]
+    saltenv: String,
+    /// Whether the states only predict their changes.
     test: Option<bool>,
-    #[default] exclude: Value,
-    #[default] pillar: Value,
+    /// SLS files and ids that are left out.
+    #[default]
+    exclude: Value,
+    /// Pillar over that of the master, as a mapping.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
     pillarenv: Option<String>,
 ) -> CallResult {
     let master = master_of(context, "state.orchestrate")?;

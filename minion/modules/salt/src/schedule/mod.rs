@@ -90,11 +90,20 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 #[function]
 pub fn list(
     context: &Context,
-    #[default(false)] show_all: bool,
-    #[default(true)] show_disabled: bool,
+    /// Whether internal jobs are listed, too.
+    #[default(false)]
+    show_all: bool,
+    /// Whether disabled jobs are listed.
+    #[default(true)]
+    show_disabled: bool,
+    /// Source of the jobs: `pillar` or `opts`; both by default.
     r#where: Option<String>,
-    #[default(true)] return_yaml: bool,
-    #[default(false)] offline: bool,
+    /// Whether the result is YAML text instead of a mapping.
+    #[default(true)]
+    return_yaml: bool,
+    /// Whether the jobs that are saved for the next start are listed.
+    #[default(false)]
+    offline: bool,
 ) -> CallResult {
     let saved = saved(context)?;
     let jobs = if offline { saved.clone() } else { jobs(context, r#where.as_deref()).map_err(CallError::execution)? };
@@ -116,7 +125,11 @@ pub fn list(
 ///
 ///     salt '*' schedule.is_enabled name=job_name
 #[function]
-pub fn is_enabled(context: &Context, name: Option<String>) -> CallResult {
+pub fn is_enabled(
+    context: &Context,
+    /// Name of the job.
+    name: Option<String>,
+) -> CallResult {
     let schedule = list(context, false, true, None, false, false)?;
     Ok(match name {
         None => schedule.get("enabled").cloned().unwrap_or_else(|| true.into()),
@@ -130,7 +143,13 @@ pub fn is_enabled(context: &Context, name: Option<String>) -> CallResult {
 ///
 ///     salt '*' schedule.purge
 #[function]
-pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn purge(
+    context: &Context,
+    /// `test`: whether nothing is changed; `persist`: whether the stored schedule is changed, too; `offline`: whether
+    /// it is changed without the running minion.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let (mut comments, mut changes) = (Vec::new(), Map::new());
     let mut schedule = current(context, None, &kwargs)?;
     let names = schedule.keys().map(ToString::to_string);

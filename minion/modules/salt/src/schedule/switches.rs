@@ -16,7 +16,15 @@ const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
 ///
 ///     salt '*' schedule.enable_job job1
 #[function]
-pub fn enable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn enable_job(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// `test`: whether nothing is changed; `persist`: whether the stored schedule is changed, too; `offline`: whether
+    /// it is changed without the running minion.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch_job(context, &name, true, &kwargs)
 }
 
@@ -26,7 +34,15 @@ pub fn enable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> C
 ///
 ///     salt '*' schedule.disable_job job1
 #[function]
-pub fn disable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn disable_job(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// `test`: whether nothing is changed; `persist`: whether the stored schedule is changed, too; `offline`: whether
+    /// it is changed without the running minion.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch_job(context, &name, false, &kwargs)
 }
 
@@ -36,7 +52,13 @@ pub fn disable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> 
 ///
 ///     salt '*' schedule.enable
 #[function]
-pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn enable(
+    context: &Context,
+    /// `test`: whether nothing is changed; `persist`: whether the stored schedule is changed, too; `offline`: whether
+    /// it is changed without the running minion.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch(context, true, &kwargs)
 }
 
@@ -46,7 +68,13 @@ pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' schedule.disable
 #[function]
-pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn disable(
+    context: &Context,
+    /// `test`: whether nothing is changed; `persist`: whether the stored schedule is changed, too; `offline`: whether
+    /// it is changed without the running minion.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     switch(context, false, &kwargs)
 }
 
@@ -58,10 +86,15 @@ pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function]
 pub fn postpone_job(
     context: &Context,
+    /// Name of the job.
     name: String,
+    /// Time of the run.
     current_time: String,
+    /// Time of the run instead.
     new_time: String,
-    #[default(TIME_FORM.into())] time_fmt: String,
+    /// Format of the times; `%Y-%m-%dT%H:%M:%S` by default.
+    #[default(TIME_FORM.into())]
+    time_fmt: String,
 ) -> CallResult {
     let request = map! {"time" => &current_time, "new_time" => &new_time};
     let words = ("postpone_job", "postponed", "Postponed Job", "postpone");
@@ -76,9 +109,13 @@ pub fn postpone_job(
 #[function]
 pub fn skip_job(
     context: &Context,
+    /// Name of the job.
     name: String,
+    /// Time of the run.
     current_time: String,
-    #[default(TIME_FORM.into())] time_fmt: String,
+    /// Format of the times; `%Y-%m-%dT%H:%M:%S` by default.
+    #[default(TIME_FORM.into())]
+    time_fmt: String,
 ) -> CallResult {
     let words = ("skip_job", "skipped", "Added Skip Job", "skip");
     except(context, &name, &[&current_time], &time_fmt, map! {"time" => &current_time}, words)

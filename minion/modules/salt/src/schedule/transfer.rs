@@ -13,7 +13,14 @@ use super::{current, delete, is_set};
 ///
 ///     salt web1 schedule.copy job1 'web*'
 #[function]
-pub fn copy(context: &Context, name: String, target: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn copy(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// Target of the minions that get the job.
+    target: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     if is_set(&kwargs, "test") {
         return Ok(report(true, format!("Job: {name} would be copied from schedule.")).into());
     }
@@ -28,7 +35,14 @@ pub fn copy(context: &Context, name: String, target: Value, #[keywords] kwargs: 
 ///
 ///     salt web1 schedule.move job1 'web2'
 #[function(name = "move")]
-pub fn move_(context: &Context, name: String, target: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn move_(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// Target of the minions that get the job.
+    target: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     if is_set(&kwargs, "test") {
         return Ok(report(true, format!("Job: {name} would be moved from schedule.")).into());
     }

@@ -24,7 +24,14 @@ pub static FUNCTIONS: Functions<Context> = registry!("sdb", [get, set, delete, g
 ///
 ///     salt '*' sdb.get sdb://osenv/HOME
 #[function]
-pub fn get(context: &Context, uri: Value, #[default(false)] strict: bool) -> CallResult {
+pub fn get(
+    context: &Context,
+    /// URI `sdb://PROFILE/KEY`.
+    uri: Value,
+    /// Whether a missing profile or key is an error.
+    #[default(false)]
+    strict: bool,
+) -> CallResult {
     match Entry::of(context, &uri) {
         Ok(entry) => entry.get(context),
         Err(message) if strict => Err(CallError::Invocation { function: "sdb.get".into(), message }),
@@ -38,7 +45,13 @@ pub fn get(context: &Context, uri: Value, #[default(false)] strict: bool) -> Cal
 ///
 ///     salt '*' sdb.set sdb://osenv/NAME value
 #[function]
-pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
+pub fn set(
+    context: &Context,
+    /// URI `sdb://PROFILE/KEY`.
+    uri: Value,
+    /// New value.
+    value: Value,
+) -> CallResult {
     match Entry::of(context, &uri) {
         Ok(entry) => entry.set(context, value),
         Err(_) => Ok(false.into()),
@@ -51,7 +64,11 @@ pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
 ///
 ///     salt '*' sdb.delete sdb://osenv/NAME
 #[function]
-pub fn delete(context: &Context, uri: Value) -> CallResult {
+pub fn delete(
+    context: &Context,
+    /// URI `sdb://PROFILE/KEY`.
+    uri: Value,
+) -> CallResult {
     match Entry::of(context, &uri) {
         Ok(entry) => entry.delete(context),
         Err(_) => Ok(false.into()),
@@ -67,9 +84,14 @@ pub fn delete(context: &Context, uri: Value) -> CallResult {
 #[function]
 pub fn get_or_set_hash(
     context: &Context,
+    /// URI `sdb://PROFILE/KEY`.
     uri: Value,
-    #[default(8)] length: usize,
-    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())] chars: String,
+    /// Number of characters of a new value.
+    #[default(8)]
+    length: usize,
+    /// Characters of a new value.
+    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())]
+    chars: String,
 ) -> CallResult {
     let Ok(entry) = Entry::of(context, &uri) else { return Ok(false.into()) };
     let found = entry.get(context)?;

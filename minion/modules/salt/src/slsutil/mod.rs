@@ -39,11 +39,17 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 #[function]
 pub fn merge(
     _context: &Context,
+    /// First object.
     obj_a: Value,
+    /// Second object, which takes precedence.
     obj_b: Value,
-    #[default("smart".into())] strategy: String,
+    /// How mappings are merged: `smart`, `aggregate`, `list`, `overwrite` or `recurse`.
+    #[default("smart".into())]
+    strategy: String,
     #[default("yaml".into())] renderer: String,
-    #[default(false)] merge_lists: bool,
+    /// Whether lists are joined instead of replaced.
+    #[default(false)]
+    merge_lists: bool,
 ) -> CallResult {
     // Salt's strategies only use the renderer for a kind of YAML that Brine does not support.
     _ = renderer;
@@ -73,10 +79,15 @@ pub fn merge(
 #[function]
 pub fn merge_all(
     context: &Context,
+    /// Objects to merge, as a list.
     lst: Vec<Value>,
-    #[default("smart".into())] strategy: String,
+    /// How mappings are merged: `smart`, `aggregate`, `list`, `overwrite` or `recurse`.
+    #[default("smart".into())]
+    strategy: String,
     #[default("yaml".into())] renderer: String,
-    #[default(false)] merge_lists: bool,
+    /// Whether lists are joined instead of replaced.
+    #[default(false)]
+    merge_lists: bool,
 ) -> CallResult {
     lst.into_iter()
         .try_fold(Value::map(), |all, more| merge(context, all, more, strategy.clone(), renderer.clone(), merge_lists))
@@ -90,10 +101,16 @@ pub fn merge_all(
 #[function]
 pub fn update(
     _context: &Context,
+    /// Mapping to change.
     dest: Map,
+    /// Mapping of new values.
     upd: Map,
-    #[default(true)] recursive_update: bool,
-    #[default(false)] merge_lists: bool,
+    /// Whether mappings within are merged, too.
+    #[default(true)]
+    recursive_update: bool,
+    /// Whether lists are joined instead of replaced.
+    #[default(false)]
+    merge_lists: bool,
 ) -> CallResult {
     let mut dest = dest;
     if recursive_update {
@@ -110,7 +127,14 @@ pub fn update(
 ///
 ///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
 #[function]
-pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] mod_kwargs: Map) -> CallResult {
+pub fn serialize(
+    context: &Context,
+    /// Name of the serializer, such as `json`.
+    serializer: String,
+    /// Object to serialize.
+    obj: Value,
+    #[keywords] mod_kwargs: Map,
+) -> CallResult {
     let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "toml" | "python");
     let (own, options) = (&context.minion.custom, || mod_kwargs.clone());
     if let Some(serialized) = own.serialize(context, &serializer, is_built_in, obj.clone(), options()) {
@@ -145,7 +169,9 @@ pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] 
 #[function]
 pub fn deserialize(
     context: &Context,
+    /// Name of the serializer, such as `json`.
     serializer: String,
+    /// Text to deserialize.
     stream_or_string: Value,
     #[keywords] mod_kwargs: Map,
 ) -> CallResult {
@@ -169,7 +195,13 @@ pub fn deserialize(
 ///
 ///     salt '*' slsutil.boolstr '{{ salt.pillar.get("x") }}' true=enabled false=disabled
 #[function]
-pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn boolstr(
+    _context: &Context,
+    /// Value to check.
+    value: Value,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let named = |name: &str, index: usize| kwargs.get(name).or_else(|| args.get(index)).cloned();
     let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };
     Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
@@ -181,7 +213,14 @@ pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[key
 ///
 ///     salt '*' slsutil.file_exists nginx/defaults.yaml
 #[function]
-pub fn file_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+pub fn file_exists(
+    context: &Context,
+    /// Path below `salt://`.
+    path: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+) -> CallResult {
     Ok(file_tree(context, &saltenv)?.files.contains(&below(&path)).into())
 }
 
@@ -191,7 +230,14 @@ pub fn file_exists(context: &Context, path: String, #[default("base".into())] sa
 ///
 ///     salt '*' slsutil.dir_exists nginx/files
 #[function]
-pub fn dir_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+pub fn dir_exists(
+    context: &Context,
+    /// Path below `salt://`.
+    path: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+) -> CallResult {
     Ok(file_tree(context, &saltenv)?.directories.contains(&below(&path)).into())
 }
 
@@ -201,7 +247,14 @@ pub fn dir_exists(context: &Context, path: String, #[default("base".into())] sal
 ///
 ///     salt '*' slsutil.path_exists nginx/defaults.yaml
 #[function]
-pub fn path_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+pub fn path_exists(
+    context: &Context,
+    /// Path below `salt://`.
+    path: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+) -> CallResult {
     Ok(file_tree(context, &saltenv)?.has(&below(&path)).into())
 }
 
@@ -214,9 +267,14 @@ pub fn path_exists(context: &Context, path: String, #[default("base".into())] sa
 #[function]
 pub fn findup(
     context: &Context,
-    #[required] startpath: Option<String>,
+    /// Path below `salt://` to start from.
+    #[required]
+    startpath: Option<String>,
+    /// Name of the file, or list of names.
     filenames: Value,
-    #[default("base".into())] saltenv: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
 ) -> CallResult {
     let invocation = |message: String| CallError::Invocation { function: "slsutil.findup".into(), message };
     let names = match filenames {
@@ -292,10 +350,16 @@ pub fn banner(_context: &Context, #[args] args: BannerArgs) -> CallResult {
 #[function]
 pub fn renderer(
     context: &Context,
+    /// Path below `salt://`.
     path: Option<String>,
+    /// Template as text.
     string: Option<String>,
-    #[default("jinja|yaml".into())] default_renderer: String,
-    #[default("base".into())] saltenv: String,
+    /// Renderers of a template without `#!` line.
+    #[default("jinja|yaml".into())]
+    default_renderer: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let given = |text: &String| !text.is_empty();

@@ -46,7 +46,14 @@ pub fn sqlite_version(_context: &Context) -> CallResult {
 ///
 ///     salt '*' sqlite3.modify /root/test.db 'CREATE TABLE test(id INT, testdata TEXT);'
 #[function]
-pub fn modify(_context: &Context, db: Option<String>, #[default] sql: String) -> CallResult {
+pub fn modify(
+    _context: &Context,
+    /// Path of the database.
+    db: Option<String>,
+    /// Statement to run.
+    #[default]
+    sql: String,
+) -> CallResult {
     let Some(connection) = open(db.as_deref())? else { return Ok(false.into()) };
     let mut statement = connection.prepare(&sql).map_err(CallError::execution)?;
     let mut rows = statement.query([]).map_err(CallError::execution)?;
@@ -60,7 +67,14 @@ pub fn modify(_context: &Context, db: Option<String>, #[default] sql: String) ->
 ///
 ///     salt '*' sqlite3.fetch /root/test.db 'SELECT * FROM test;'
 #[function]
-pub fn fetch(_context: &Context, db: Option<String>, #[default] sql: String) -> CallResult {
+pub fn fetch(
+    _context: &Context,
+    /// Path of the database.
+    db: Option<String>,
+    /// Statement to run.
+    #[default]
+    sql: String,
+) -> CallResult {
     query(db.as_deref(), &sql)
 }
 
@@ -70,7 +84,11 @@ pub fn fetch(_context: &Context, db: Option<String>, #[default] sql: String) -> 
 ///
 ///     salt '*' sqlite3.tables /root/test.db
 #[function]
-pub fn tables(_context: &Context, db: Option<String>) -> CallResult {
+pub fn tables(
+    _context: &Context,
+    /// Path of the database.
+    db: Option<String>,
+) -> CallResult {
     query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
 }
 
@@ -80,7 +98,11 @@ pub fn tables(_context: &Context, db: Option<String>) -> CallResult {
 ///
 ///     salt '*' sqlite3.indices /root/test.db
 #[function]
-pub fn indices(_context: &Context, db: Option<String>) -> CallResult {
+pub fn indices(
+    _context: &Context,
+    /// Path of the database.
+    db: Option<String>,
+) -> CallResult {
     query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name")
 }
 
@@ -90,7 +112,11 @@ pub fn indices(_context: &Context, db: Option<String>) -> CallResult {
 ///
 ///     salt '*' sqlite3.indexes /root/test.db
 #[function]
-pub fn indexes(_context: &Context, db: Option<String>) -> CallResult {
+pub fn indexes(
+    _context: &Context,
+    /// Path of the database.
+    db: Option<String>,
+) -> CallResult {
     query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name")
 }
 

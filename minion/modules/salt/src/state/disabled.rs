@@ -18,7 +18,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("state", [disable, enable, 
 ///     salt '*' state.disable highstate
 ///     salt '*' state.disable web,db.*
 #[function]
-pub fn disable(context: &Context, states: Value) -> CallResult {
+pub fn disable(
+    context: &Context,
+    /// Names of SLS files or functions, or `highstate`, as a list or with commas.
+    states: Value,
+) -> CallResult {
     change(context, &states, true)
 }
 
@@ -28,7 +32,11 @@ pub fn disable(context: &Context, states: Value) -> CallResult {
 ///
 ///     salt '*' state.enable highstate
 #[function]
-pub fn enable(context: &Context, states: Value) -> CallResult {
+pub fn enable(
+    context: &Context,
+    /// Names of SLS files or functions, or `highstate`, as a list or with commas.
+    states: Value,
+) -> CallResult {
     change(context, &states, false)
 }
 

@@ -45,7 +45,17 @@ pub static FUNCTIONS: Functions<Context> =
 ///     salt '*' state.apply
 ///     salt '*' state.apply nginx,users test=True
 #[function(out = "highstate")]
-pub fn apply(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn apply(
+    context: &Context,
+    /// SLS files, as a list or with commas.
+    #[default]
+    mods: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let (fun, positional) = if mods.is_truthy() { ("state.sls", vec![mods]) } else { ("state.highstate", Vec::new()) };
     context.call(fun, Args { positional, keyword: kwargs })
 }
@@ -58,13 +68,29 @@ pub fn apply(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map)
 #[function(out = "highstate")]
 pub fn sls(
     context: &Context,
+    /// SLS files, as a list or with commas.
     mods: Value,
-    #[default] test: Value,
-    #[default] exclude: Value,
-    #[default] queue: Value,
-    #[default] sync_mods: Value,
-    #[default] state_events: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// SLS files and ids that are left out, as a list of mappings with `sls` or `id`.
+    #[default]
+    exclude: Value,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Types of custom modules that are synchronized first, or `all`.
+    #[default]
+    sync_mods: Value,
+    /// Whether an event is sent for each state.
+    #[default]
+    state_events: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     dynamic::sync(context, &sync_mods)?;
     let messages = disabled::disabled_messages(context, &names(&mods));
@@ -83,10 +109,21 @@ pub fn sls(
 #[function(out = "highstate")]
 pub fn highstate(
     context: &Context,
-    #[default] test: Value,
-    #[default] queue: Value,
-    #[default] state_events: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Whether an event is sent for each state.
+    #[default]
+    state_events: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if let Some(refusal) = disabled::highstate(context) {
         return Ok(refusal);
@@ -103,10 +140,20 @@ pub fn highstate(
 #[function(out = "highstate")]
 pub fn top(
     context: &Context,
+    /// Path of the top file.
     topfn: String,
-    #[default] test: Value,
-    #[default] queue: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
 }
@@ -117,7 +164,15 @@ pub fn top(
 ///
 ///     salt '*' state.test nginx
 #[function(out = "highstate")]
-pub fn test(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn test(
+    context: &Context,
+    #[rest] args: Vec<Value>,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut keyword = kwargs;
     keyword.insert("test".into(), true.into());
     context.call("state.apply", Args { positional: args, keyword })
@@ -131,11 +186,22 @@ pub fn test(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
 #[function(out = "highstate")]
 pub fn single(
     context: &Context,
+    /// Name of the state function.
     fun: String,
+    /// Name of the state, or of the request.
     name: Value,
-    #[default] test: Value,
-    #[default] queue: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let Some((module, function)) = fun.split_once('.') else {
         context.set_retcode(1);
@@ -163,10 +229,20 @@ pub fn single(
 #[function]
 pub fn high(
     context: &Context,
+    /// High or low data, as a mapping.
     data: Value,
-    #[default] test: Value,
-    #[default] queue: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let options = local(context, with(kwargs, [("test", test), ("queue", queue)]))?;
     applied_with(context, options, |run| run.data(&data))
@@ -178,7 +254,20 @@ pub fn high(
 ///
 ///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
 #[function]
-pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn low(
+    context: &Context,
+    /// High or low data, as a mapping.
+    data: Map,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let results = match started_with(context, local(context, with(kwargs, [("queue", queue)]))?) {
         Ok(run) => run_low(context, &run, &data)?,
         Err(errors) => return brine_state::errors(context, errors),
@@ -195,7 +284,20 @@ pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kw
 ///
 ///     salt '*' state.template /srv/other/web.sls
 #[function(out = "highstate")]
-pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn template(
+    context: &Context,
+    /// Path of the template, or the template itself.
+    tem: String,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
 }
 
@@ -205,7 +307,20 @@ pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywo
 ///
 ///     salt '*' state.template_str 'a: test.nop'
 #[function(out = "highstate")]
-pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn template_str(
+    context: &Context,
+    /// Path of the template, or the template itself.
+    tem: String,
+    /// What happens if another run is going on: `True` waits, a number waits if fewer runs wait; otherwise it is an
+    /// error.
+    #[default]
+    queue: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     applied_with(context, local(context, with(kwargs, [("queue", queue)]))?, |run| run.text(&tem))
 }
 

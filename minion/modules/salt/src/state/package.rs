@@ -33,10 +33,15 @@ pub static FUNCTIONS: Functions<Context> = registry!("state", [pkg]);
 #[function(out = "highstate")]
 pub fn pkg(
     context: &Context,
+    /// Path of the package.
     pkg_path: PathBuf,
+    /// Checksum of the package.
     pkg_sum: String,
+    /// Type of the checksum.
     hash_type: String,
-    #[default] test: Value,
+    /// Whether the states only predict their changes.
+    #[default]
+    test: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let Ok(bytes) = fs::read(&pkg_path) else {

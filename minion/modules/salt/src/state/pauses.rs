@@ -15,7 +15,15 @@ pub static FUNCTIONS: Functions<Context> = registry!("state", [pause, resume, so
 ///     salt '*' state.pause 20261120235852025555
 ///     salt '*' state.pause 20261120235852025555 vim duration=20
 #[function]
-pub fn pause(context: &Context, jid: Value, state_id: Option<String>, duration: Option<f64>) -> CallResult {
+pub fn pause(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    state_id: Option<String>,
+    /// Seconds after which the run goes on.
+    duration: Option<f64>,
+) -> CallResult {
     pause::pause(&context.minion, &jid.to_string(), state_id.as_deref(), duration).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }
@@ -26,7 +34,13 @@ pub fn pause(context: &Context, jid: Value, state_id: Option<String>, duration: 
 ///
 ///     salt '*' state.resume 20261120235852025555
 #[function]
-pub fn resume(context: &Context, jid: Value, state_id: Option<String>) -> CallResult {
+pub fn resume(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    state_id: Option<String>,
+) -> CallResult {
     pause::resume(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }
@@ -38,7 +52,13 @@ pub fn resume(context: &Context, jid: Value, state_id: Option<String>) -> CallRe
 ///     salt '*' state.soft_kill 20261120235852025555
 ///     salt '*' state.soft_kill 20261120235852025555 vim
 #[function]
-pub fn soft_kill(context: &Context, jid: Value, state_id: Option<String>) -> CallResult {
+pub fn soft_kill(
+    context: &Context,
+    /// Id of the job.
+    jid: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    state_id: Option<String>,
+) -> CallResult {
     pause::soft_kill(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }
@@ -49,7 +69,12 @@ pub fn soft_kill(context: &Context, jid: Value, state_id: Option<String>) -> Cal
 ///
 ///     salt '*' state.get_pauses
 #[function]
-pub fn get_pauses(context: &Context, #[default] jid: Value) -> CallResult {
+pub fn get_pauses(
+    context: &Context,
+    /// Id of the job; all by default.
+    #[default]
+    jid: Value,
+) -> CallResult {
     let minion = &context.minion;
     // A run may be paused before it begins.
     let known = jobs::held(minion).into_iter().chain(jobs::running(minion));

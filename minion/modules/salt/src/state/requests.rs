@@ -22,7 +22,17 @@ pub static FUNCTIONS: Functions<Context> = registry!("state", [request, check_re
 ///     salt '*' state.request
 ///     salt '*' state.request nginx name=web
 #[function(out = "highstate")]
-pub fn request(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn request(
+    context: &Context,
+    /// SLS files, as a list or with commas.
+    #[default]
+    mods: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     kwargs.insert("test".into(), true.into());
     let test_run = apply(context, &mods, kwargs.clone())?;
@@ -39,7 +49,11 @@ pub fn request(context: &Context, #[default] mods: Value, #[keywords] kwargs: Ma
 ///
 ///     salt '*' state.check_request
 #[function]
-pub fn check_request(context: &Context, name: Option<String>) -> CallResult {
+pub fn check_request(
+    context: &Context,
+    /// Name of the request.
+    name: Option<String>,
+) -> CallResult {
     let requests = requests(context);
     match name {
         None => Ok(requests.into()),
@@ -53,7 +67,11 @@ pub fn check_request(context: &Context, name: Option<String>) -> CallResult {
 ///
 ///     salt '*' state.clear_request
 #[function]
-pub fn clear_request(context: &Context, name: Option<String>) -> CallResult {
+pub fn clear_request(
+    context: &Context,
+    /// Name of the request.
+    name: Option<String>,
+) -> CallResult {
     let mut requests = requests(context);
     if requests.is_empty() {
         return Ok(true.into());
@@ -76,8 +94,14 @@ pub fn clear_request(context: &Context, name: Option<String>) -> CallResult {
 #[function(out = "highstate")]
 pub fn run_request(
     context: &Context,
-    #[default(DEFAULT_NAME.into())] name: String,
-    #[keywords] kwargs: Map,
+    /// Name of the state, or of the request.
+    #[default(DEFAULT_NAME.into())]
+    name: String,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut requests = requests(context);
     let Some(request) = requests.shift_remove(name.as_str()) else { return Ok(Value::map()) };

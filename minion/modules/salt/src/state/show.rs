@@ -33,7 +33,19 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' state.show_sls core,edit.vim
 #[function]
-pub fn show_sls(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_sls(
+    context: &Context,
+    /// SLS files, as a list or with commas.
+    mods: Value,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
         run.as_written(names(&mods)).map(|high| high.to_value())
     })
@@ -46,7 +58,19 @@ pub fn show_sls(context: &Context, mods: Value, #[default] test: Value, #[keywor
 ///
 ///     salt '*' state.show_low_sls core,edit.vim
 #[function]
-pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_low_sls(
+    context: &Context,
+    /// SLS files, as a list or with commas.
+    mods: Value,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
         let high = run.as_written(names(&mods))?;
         run.compile_as_written(&high).map(|low| low.to_value())
@@ -59,7 +83,14 @@ pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[ke
 ///
 ///     salt '*' state.show_highstate
 #[function]
-pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_highstate(
+    context: &Context,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, kwargs, |run| {
         top_of(context, run)?;
         let high = match of_top(run)? {
@@ -80,7 +111,14 @@ pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult 
 ///
 ///     salt '*' state.show_lowstate
 #[function]
-pub fn show_lowstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_lowstate(
+    context: &Context,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, kwargs, |run| match top_of(context, run).and_then(|top| low_of(run, &top)) {
         // Salt returns errors in place of chunks, as success.
         Err(errors) if context.config().salt_exit_status => Ok(errors.into()),
@@ -94,7 +132,14 @@ pub fn show_lowstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' state.show_top
 #[function]
-pub fn show_top(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_top(
+    context: &Context,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, kwargs, |run| {
         let matches = matches_of(top_of(context, run)?)?;
         Ok(Value::Map(matches.into_iter().map(|(saltenv, names)| (saltenv.into(), names.into())).collect()))
@@ -107,7 +152,17 @@ pub fn show_top(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' state.show_states
 #[function]
-pub fn show_states(context: &Context, #[default(true)] sorted: bool, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_states(
+    context: &Context,
+    /// Whether the names are sorted.
+    #[default(true)]
+    sorted: bool,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, kwargs, |run| {
         let low = low_of(run, &top_of(context, run)?)?;
         let mut chunks: Vec<&Chunk> = low.in_order().collect();
@@ -130,7 +185,14 @@ pub fn show_states(context: &Context, #[default(true)] sorted: bool, #[keywords]
 ///
 ///     salt '*' state.show_state_usage
 #[function]
-pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn show_state_usage(
+    context: &Context,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     // As in Salt, all environments are shown.
     kwargs.shift_remove("saltenv");
@@ -162,7 +224,19 @@ pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResul
 ///
 ///     salt '*' state.sls_exists core,edit.vim
 #[function]
-pub fn sls_exists(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn sls_exists(
+    context: &Context,
+    /// SLS files, as a list or with commas.
+    mods: Value,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
         let exist = names(&mods).iter().all(|sls| run.exists(sls));
         if !exist {
@@ -180,10 +254,18 @@ pub fn sls_exists(context: &Context, mods: Value, #[default] test: Value, #[keyw
 #[function]
 pub fn id_exists(
     context: &Context,
+    /// Ids of states, as a list or with commas.
     ids: Value,
+    /// SLS files, as a list or with commas.
     mods: Value,
-    #[default] test: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
         let high = run.sls(names(&mods))?;

@@ -57,7 +57,12 @@ pub fn reload_modules(context: &Context) -> CallResult {
 ///
 ///     salt '*' sys.doc test.ping
 #[function]
-pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn doc(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let minion = &context.minion;
     let missing = |name: &str| {
         let is_state = minion.states.has_module(name) || minion.states.get(name).is_some();
@@ -76,7 +81,12 @@ pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///
 ///     salt '*' sys.list_functions
 #[function]
-pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_functions(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(names(context.minion.functions.iter(), &args))
 }
 
@@ -86,7 +96,12 @@ pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult
 ///
 ///     salt '*' sys.list_modules
 #[function]
-pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_modules(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let mut modules: Vec<&str> = context.minion.functions.iter().map(|function| function.module).collect();
     modules.dedup();
     Ok(modules.into_iter().filter(|name| matches_any(name, &args)).collect())
@@ -98,7 +113,12 @@ pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///
 ///     salt '*' sys.argspec test.echo
 #[function]
-pub fn argspec(context: &Context, #[default] module: String) -> CallResult {
+pub fn argspec(
+    context: &Context,
+    /// Name of the module or function, or a glob; all by default.
+    #[default]
+    module: String,
+) -> CallResult {
     Ok(specs(&context.minion.functions, &module))
 }
 
@@ -108,7 +128,12 @@ pub fn argspec(context: &Context, #[default] module: String) -> CallResult {
 ///
 ///     salt '*' sys.list_state_functions
 #[function]
-pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_state_functions(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(names(context.minion.states.iter(), &args))
 }
 
@@ -118,7 +143,12 @@ pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> Call
 ///
 ///     salt '*' sys.list_state_modules
 #[function]
-pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_state_modules(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
     modules.dedup();
     Ok(modules.into_iter().filter(|name| matches_any(name, &args)).collect())
@@ -130,7 +160,12 @@ pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallRe
 ///
 ///     salt '*' sys.state_argspec file.managed
 #[function]
-pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult {
+pub fn state_argspec(
+    context: &Context,
+    /// Name of the module or function, or a glob; all by default.
+    #[default]
+    module: String,
+) -> CallResult {
     Ok(specs(&context.minion.states, &module))
 }
 
@@ -141,7 +176,12 @@ pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult
 ///
 ///     salt '*' sys.state_doc file.managed
 #[function]
-pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn state_doc(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let minion = &context.minion;
     let missing = |name: &str| {
         let is_function = minion.functions.has_module(name) || minion.functions.get(name).is_some();
@@ -161,7 +201,12 @@ pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///     salt '*' sys.list_returners
 ///     salt '*' sys.list_returners 's*'
 #[function]
-pub fn list_returners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_returners(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(BACKENDS.iter().map(|backend| backend.name).filter(|name| matches_any(name, &args)).collect())
 }
 
@@ -172,7 +217,12 @@ pub fn list_returners(_context: &Context, #[rest] args: Vec<Value>) -> CallResul
 ///     salt '*' sys.list_returner_functions
 ///     salt '*' sys.list_returner_functions sqlite3
 #[function]
-pub fn list_returner_functions(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_returner_functions(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(returner_functions(&args).collect())
 }
 
@@ -182,7 +232,12 @@ pub fn list_returner_functions(_context: &Context, #[rest] args: Vec<Value>) -> 
 ///
 ///     salt '*' sys.returner_argspec sqlite3
 #[function]
-pub fn returner_argspec(_context: &Context, #[default] module: String) -> CallResult {
+pub fn returner_argspec(
+    _context: &Context,
+    /// Name of the module or function, or a glob; all by default.
+    #[default]
+    module: String,
+) -> CallResult {
     let asked = if module.is_empty() { Vec::new() } else { vec![Value::from(module)] };
     let params = map! {
         "args" => vec!["ret".to_owned()], "defaults" => Value::Nil, "varargs" => Value::Nil, "kwargs" => Value::Nil,
@@ -204,7 +259,12 @@ fn returner_functions(asked: &[Value]) -> impl Iterator<Item = String> {
 ///     salt '*' sys.returner_doc
 ///     salt '*' sys.returner_doc sqlite3
 #[function]
-pub fn returner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn returner_doc(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     // As in Salt, under the name of the function that stores a return.
     let asked = BACKENDS.iter().filter(|backend| {
         matches_any(backend.name, &args) || matches_any(&format!("{}.returner", backend.name), &args)
@@ -221,7 +281,12 @@ pub fn returner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult 
 ///     salt '*' sys.list_runners
 ///     salt '*' sys.list_runners 'm*'
 #[function]
-pub fn list_runners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_runners(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let is_selected = |function: &Function<()>| {
         args.is_empty()
             || args.iter().map(ToString::to_string).any(|pattern| {
@@ -245,7 +310,12 @@ pub fn list_runners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult 
 ///     salt '*' sys.list_runner_functions
 ///     salt '*' sys.list_runner_functions jobs 'manage.u*'
 #[function]
-pub fn list_runner_functions(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_runner_functions(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(names(runners::declared().iter(), &args))
 }
 
@@ -255,7 +325,12 @@ pub fn list_runner_functions(_context: &Context, #[rest] args: Vec<Value>) -> Ca
 ///
 ///     salt '*' sys.runner_argspec jobs
 #[function]
-pub fn runner_argspec(_context: &Context, #[default] module: String) -> CallResult {
+pub fn runner_argspec(
+    _context: &Context,
+    /// Name of the module or function, or a glob; all by default.
+    #[default]
+    module: String,
+) -> CallResult {
     Ok(specs(runners::declared(), &module))
 }
 
@@ -266,7 +341,12 @@ pub fn runner_argspec(_context: &Context, #[default] module: String) -> CallResu
 ///     salt '*' sys.runner_doc
 ///     salt '*' sys.runner_doc jobs.list_jobs
 #[function]
-pub fn runner_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn runner_doc(
+    context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let known = || runners::declared().iter().map(Function::full_name);
     let missing = |name: &str| {
         let hint = nearest(name, known()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
@@ -281,7 +361,12 @@ pub fn runner_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///
 ///     salt '*' sys.list_renderers
 #[function]
-pub fn list_renderers(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn list_renderers(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(RENDERERS.iter().map(|(name, ..)| *name).filter(|name| matches_any(name, &args)).collect())
 }
 
@@ -292,7 +377,12 @@ pub fn list_renderers(_context: &Context, #[rest] args: Vec<Value>) -> CallResul
 ///     salt '*' sys.renderer_doc
 ///     salt '*' sys.renderer_doc jinja 'y*'
 #[function]
-pub fn renderer_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn renderer_doc(
+    _context: &Context,
+    /// Names of functions or modules, or globs; all by default.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let asked = RENDERERS.iter().filter(|(name, ..)| matches_any(name, &args));
     Ok(Value::Map(asked.map(|(name, _, doc)| ((*name).into(), (*doc).into())).collect()))
 }

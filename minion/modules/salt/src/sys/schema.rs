@@ -17,7 +17,12 @@ const TYPES: [&str; 4] = ["boolean", "integer", "number", "string"];
 ///     salt '*' sys.state_schema
 ///     salt '*' sys.state_schema pkg.installed
 #[function]
-pub fn state_schema(context: &Context, #[default] module: String) -> CallResult {
+pub fn state_schema(
+    context: &Context,
+    /// Name of the module or function, or a glob; all by default.
+    #[default]
+    module: String,
+) -> CallResult {
     let specs = specs(&context.minion.states, &module);
     let specs = specs.as_map().cloned().unwrap_or_default();
     Ok(specs.iter().map(|(name, spec)| Value::from(schema(name, spec))).collect())

@@ -74,7 +74,11 @@ pub fn ping(_context: &Context) -> CallResult {
 ///
 ///     salt '*' test.echo 'foo bar baz'
 #[function]
-pub fn echo(_context: &Context, text: Value) -> CallResult {
+pub fn echo(
+    _context: &Context,
+    /// Text to return.
+    text: Value,
+) -> CallResult {
     Ok(text)
 }
 
@@ -84,7 +88,15 @@ pub fn echo(_context: &Context, text: Value) -> CallResult {
 ///
 ///     salt '*' test.arg 1 "two" 3.1 txt="hello" wow='{a: 1}'
 #[function]
-pub fn arg(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn arg(
+    _context: &Context,
+    /// Any arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(map! {"args" => args, "kwargs" => kwargs}.into())
 }
 
@@ -94,7 +106,12 @@ pub fn arg(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
 ///
 ///     salt '*' test.kwarg num=1 txt="two"
 #[function]
-pub fn kwarg(_context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn kwarg(
+    _context: &Context,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(kwargs.into())
 }
 
@@ -104,7 +121,15 @@ pub fn kwarg(_context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' test.arg_type 1 'int'
 #[function]
-pub fn arg_type(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn arg_type(
+    _context: &Context,
+    /// Any arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let name = |value: &Value| Value::from(format!("<class '{}'>", value.type_name()));
     let kwargs: Map = kwargs.iter().map(|(key, value)| (key.clone(), name(value))).collect();
     Ok(map! {"args" => args.iter().map(name).collect::<Value>(), "kwargs" => kwargs}.into())
@@ -116,7 +141,11 @@ pub fn arg_type(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
 ///
 ///     salt '*' test.sleep 20
 #[function]
-pub fn sleep(context: &Context, length: f64) -> CallResult {
+pub fn sleep(
+    context: &Context,
+    /// Seconds to wait.
+    length: f64,
+) -> CallResult {
     wait(context, length)?;
     Ok(Value::Bool(true))
 }
@@ -127,7 +156,15 @@ pub fn sleep(context: &Context, length: f64) -> CallResult {
 ///
 ///     salt '*' test.arg_repr 1 "two" 3.1 txt="hello" wow='{a: 1}'
 #[function]
-pub fn arg_repr(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn arg_repr(
+    _context: &Context,
+    /// Any arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let comma = if args.len() == 1 { "," } else { "" };
     let args = args.iter().map(python::repr).collect::<Vec<_>>().join(", ");
     Ok(map! {"args" => format!("({args}{comma})"), "kwargs" => python::repr(&kwargs.into())}.into())
@@ -139,7 +176,15 @@ pub fn arg_repr(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
 ///
 ///     salt '*' test.arg_clean 1 "two" txt="hello"
 #[function]
-pub fn arg_clean(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn arg_clean(
+    _context: &Context,
+    /// Any arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let kwargs: Map = kwargs.into_iter().filter(|(name, _)| !name.to_string().starts_with("__")).collect();
     Ok(map! {"args" => args, "kwargs" => kwargs}.into())
 }
@@ -170,7 +215,11 @@ pub fn conf_test(context: &Context) -> CallResult {
 ///
 ///     salt '*' test.collatz 3
 #[function]
-pub fn collatz(_context: &Context, start: u64) -> CallResult {
+pub fn collatz(
+    _context: &Context,
+    /// First number.
+    start: u64,
+) -> CallResult {
     let begun = Instant::now();
     let next = |n: &u64| Some(if n.is_multiple_of(2) { n / 2 } else { n.checked_mul(3)?.checked_add(1)? });
     let steps = std::iter::successors(Some(start).filter(|n| *n > 0), next).take_while(|n| *n != 1);
@@ -203,7 +252,12 @@ pub fn false_(_context: &Context) -> CallResult {
 ///
 ///     salt '*' test.retcode 42
 #[function]
-pub fn retcode(context: &Context, #[default(42)] code: i64) -> CallResult {
+pub fn retcode(
+    context: &Context,
+    /// Retcode of the job.
+    #[default(42)]
+    code: i64,
+) -> CallResult {
     context.set_retcode(code);
     Ok(Value::Bool(true))
 }
@@ -214,7 +268,12 @@ pub fn retcode(context: &Context, #[default(42)] code: i64) -> CallResult {
 ///
 ///     salt '*' test.exception 'Oh noes!'
 #[function]
-pub fn exception(_context: &Context, #[default("Test Exception".into())] message: String) -> CallResult {
+pub fn exception(
+    _context: &Context,
+    /// Message of the exception.
+    #[default("Test Exception".into())]
+    message: String,
+) -> CallResult {
     Err(CallError::Exception(message))
 }
 
@@ -224,7 +283,11 @@ pub fn exception(_context: &Context, #[default("Test Exception".into())] message
 ///
 ///     salt '*' test.fib 3
 #[function]
-pub fn fib(_context: &Context, num: u32) -> CallResult {
+pub fn fib(
+    _context: &Context,
+    /// Number of the Fibonacci number.
+    num: u32,
+) -> CallResult {
     let start = Instant::now();
     let (mut a, mut b) = (0i64, 1i64);
     for _ in 0..num.min(90) {
@@ -239,7 +302,11 @@ pub fn fib(_context: &Context, num: u32) -> CallResult {
 ///
 ///     salt '*' test.outputter foobar
 #[function]
-pub fn outputter(_context: &Context, data: Value) -> CallResult {
+pub fn outputter(
+    _context: &Context,
+    /// Data to return.
+    data: Value,
+) -> CallResult {
     Ok(data)
 }
 
@@ -249,7 +316,12 @@ pub fn outputter(_context: &Context, data: Value) -> CallResult {
 ///
 ///     salt '*' test.rand_sleep 60
 #[function]
-pub fn rand_sleep(context: &Context, #[default(60.0)] max: f64) -> CallResult {
+pub fn rand_sleep(
+    context: &Context,
+    /// Highest number of seconds to wait.
+    #[default(60.0)]
+    max: f64,
+) -> CallResult {
     wait(context, rand::random::<f64>() * max)?;
     Ok(Value::Bool(true))
 }
@@ -260,7 +332,14 @@ pub fn rand_sleep(context: &Context, #[default(60.0)] max: f64) -> CallResult {
 ///
 ///     salt '*' test.random_hash
 #[function]
-pub fn random_hash(_context: &Context, #[default(9_999_999_999)] size: u64, hash_type: Option<String>) -> CallResult {
+pub fn random_hash(
+    _context: &Context,
+    /// Number of random bytes, or of characters.
+    #[default(9_999_999_999)]
+    size: u64,
+    /// Type of the hash.
+    hash_type: Option<String>,
+) -> CallResult {
     let kind = hash_type.as_deref().unwrap_or("sha256");
     if kind != "sha256" {
         return Err(CallError::Execution(format!(
@@ -277,7 +356,14 @@ pub fn random_hash(_context: &Context, #[default(9_999_999_999)] size: u64, hash
 ///
 ///     salt '*' test.rand_str
 #[function]
-pub fn rand_str(context: &Context, #[default(9_999_999_999)] size: u64, hash_type: Option<String>) -> CallResult {
+pub fn rand_str(
+    context: &Context,
+    /// Number of random bytes, or of characters.
+    #[default(9_999_999_999)]
+    size: u64,
+    /// Type of the hash.
+    hash_type: Option<String>,
+) -> CallResult {
     random_hash(context, size, hash_type)
 }
 
@@ -287,7 +373,11 @@ pub fn rand_str(context: &Context, #[default(9_999_999_999)] size: u64, hash_typ
 ///
 ///     salt '*' test.assertion False
 #[function]
-pub fn assertion(_context: &Context, assertion: Value) -> CallResult {
+pub fn assertion(
+    _context: &Context,
+    /// Value that must be true.
+    assertion: Value,
+) -> CallResult {
     if assertion.is_truthy() { Ok(Value::Nil) } else { Err(CallError::Execution("AssertionError".into())) }
 }
 
@@ -297,7 +387,14 @@ pub fn assertion(_context: &Context, assertion: Value) -> CallResult {
 ///
 ///     salt '*' test.cross_test file.file_exists /etc/hostname
 #[function]
-pub fn cross_test(context: &Context, func: String, #[rest] args: Vec<Value>) -> CallResult {
+pub fn cross_test(
+    context: &Context,
+    /// Name of the function.
+    func: String,
+    /// Arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     context.call(&func, Args::positional(args))
 }
 
@@ -309,9 +406,14 @@ pub fn cross_test(context: &Context, func: String, #[rest] args: Vec<Value>) -> 
 #[function(name = "try")]
 pub fn try_(
     context: &Context,
+    /// Name of the module, or of the function.
     module: String,
-    #[default(false)] return_try_exception: bool,
-    #[keywords] kwargs: Map,
+    /// Whether the text of the exception is returned.
+    #[default(false)]
+    return_try_exception: bool,
+    /// Arguments of the function.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     match context.call(&module, Args::keyword(kwargs)) {
         Err(error) if return_try_exception => Ok(error.to_string().into()),
@@ -340,8 +442,11 @@ pub fn not_loaded(_context: &Context) -> CallResult {
 #[function]
 pub fn raise_exception(
     _context: &Context,
+    /// Name of the exception.
     name: String,
-    #[rest] args: Vec<Value>,
+    /// Arguments of the exception.
+    #[rest]
+    args: Vec<Value>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let message = match &args[..] {

@@ -10,7 +10,11 @@ use brine_value::{Map, Value};
 ///
 ///     salt '*' test.provider pkg
 #[function]
-pub fn provider(context: &Context, module: String) -> CallResult {
+pub fn provider(
+    context: &Context,
+    /// Name of the module, or of the function.
+    module: String,
+) -> CallResult {
     let known = context.minion.functions.has_module(&module);
     Ok(if known { implementation(&module).into() } else { Value::Bool(false) })
 }

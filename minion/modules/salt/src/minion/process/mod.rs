@@ -20,13 +20,16 @@ const RETURN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Terminate the minion. An init system may start it again.
 ///
-/// timeout: accepted for compatibility with Salt, without effect.
-///
 /// CLI Example:
 ///
 ///     salt '*' minion.kill
 #[function]
-pub fn kill(context: &Context, #[default(15)] timeout: u64) -> CallResult {
+pub fn kill(
+    context: &Context,
+    /// Accepted for compatibility with Salt, without effect.
+    #[default(15)]
+    timeout: u64,
+) -> CallResult {
     let _ = timeout;
     Ok(killed(daemon(context), |pid| {
         // The daemon shuts down gracefully on SIGTERM.
@@ -59,18 +62,21 @@ fn killed(pid: Option<Pid>, end: impl FnOnce(Pid)) -> Map {
 /// Restart the minion: by the option `minion_restart_command`, by systemd, or else terminate it for an init system to
 /// start it again.
 ///
-/// systemd: whether systemd restarts it (True). schedule_retry: whether systemd starts it `retry_delay` seconds (180) later
-/// if it did not come back. win_service: accepted for compatibility with Salt, without effect.
-///
 /// CLI Example:
 ///
 ///     salt '*' minion.restart
 #[function]
 pub fn restart(
     context: &Context,
-    #[default(true)] systemd: bool,
-    #[default(true)] win_service: bool,
-    #[default(false)] schedule_retry: bool,
+    /// Whether systemd restarts it (True).
+    #[default(true)]
+    systemd: bool,
+    /// Accepted for compatibility with Salt, without effect.
+    #[default(true)]
+    win_service: bool,
+    /// Whether systemd starts it `retry_delay` seconds (180) later if it did not come back.
+    #[default(false)]
+    schedule_retry: bool,
     #[default(180)] retry_delay: u32,
 ) -> CallResult {
     let _ = win_service;

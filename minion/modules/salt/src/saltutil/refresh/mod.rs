@@ -43,9 +43,15 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 #[function]
 pub fn refresh_pillar(
     context: &Context,
-    #[default(false)] wait: bool,
-    #[default(30.0)] timeout: f64,
-    #[default(true)] clean_cache: bool,
+    /// Whether the call returns after the pillar has arrived.
+    #[default(false)]
+    wait: bool,
+    /// Seconds to wait for the pillar.
+    #[default(30.0)]
+    timeout: f64,
+    /// Whether the cached pillar is renewed, too.
+    #[default(true)]
+    clean_cache: bool,
 ) -> CallResult {
     let config = context.config();
     let (saltenv, pillarenv) = (config.saltenv.as_deref(), config.pillarenv.as_deref());
@@ -69,9 +75,15 @@ pub fn refresh_pillar(
 #[function]
 pub fn pillar_refresh(
     context: &Context,
-    #[default(false)] wait: bool,
-    #[default(30.0)] timeout: f64,
-    #[default(true)] clean_cache: bool,
+    /// Whether the call returns after the pillar has arrived.
+    #[default(false)]
+    wait: bool,
+    /// Seconds to wait for the pillar.
+    #[default(30.0)]
+    timeout: f64,
+    /// Whether the cached pillar is renewed, too.
+    #[default(true)]
+    clean_cache: bool,
 ) -> CallResult {
     refresh_pillar(context, wait, timeout, clean_cache)
 }
@@ -84,8 +96,12 @@ pub fn pillar_refresh(
 #[function]
 pub fn refresh_grains(
     context: &Context,
-    #[default(true)] refresh_pillar: bool,
-    #[default(false)] clean_pillar_cache: bool,
+    /// Whether the pillar is refreshed afterwards.
+    #[default(true)]
+    refresh_pillar: bool,
+    /// Whether the cached pillar is renewed, too.
+    #[default(false)]
+    clean_pillar_cache: bool,
 ) -> CallResult {
     context.minion.grains.set(context.minion.collect_grains());
     notify_daemon(context, "grains_refresh");
@@ -112,14 +128,16 @@ pub fn refresh_modules(context: &Context, #[keywords] kwargs: Map) -> CallResult
 
 /// Ask the master to delete this minion's key: it must be accepted again. Returns whether the master was reached.
 ///
-/// preserve_minion_cache
-///     Whether the master keeps the grains, pillar and mine of this minion.
-///
 /// CLI Example:
 ///
 ///     salt '*' saltutil.revoke_auth
 #[function]
-pub fn revoke_auth(context: &Context, #[default(false)] preserve_minion_cache: bool) -> CallResult {
+pub fn revoke_auth(
+    context: &Context,
+    /// Whether the master keeps the grains, pillar and mine of this minion.
+    #[default(false)]
+    preserve_minion_cache: bool,
+) -> CallResult {
     let load = map! {
         "cmd" => "revoke_auth", "id" => context.minion.id.as_str(), "preserve_minion_cache" => preserve_minion_cache,
     };
@@ -194,7 +212,12 @@ pub fn clear_cache(context: &Context) -> CallResult {
 ///
 ///     salt '*' saltutil.clear_job_cache hours=12
 #[function]
-pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResult {
+pub fn clear_job_cache(
+    context: &Context,
+    /// Age in hours from which cached jobs are removed.
+    #[default(24)]
+    hours: u64,
+) -> CallResult {
     // Each job has its own directory there.
     let place = cached_return(&context.minion, "x");
     let directory = place.ancestors().nth(2).unwrap_or(&place);

@@ -19,7 +19,19 @@ pub static FUNCTIONS: Functions<Context> = registry!("state", [graph, graph_high
 ///     salt '*' state.graph core,edit.vim saltenv=dev
 ///     salt '*' state.graph core --out=txt | dot -Tpng -o state_graph.png
 #[function]
-pub fn graph(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+pub fn graph(
+    context: &Context,
+    /// SLS files, as a list or with commas.
+    mods: Value,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
         let low = run.compile_to_show(run.sls(names(&mods))?, Vec::new())?;
         Ok(dot(&low).into())
@@ -33,7 +45,14 @@ pub fn graph(context: &Context, mods: Value, #[default] test: Value, #[keywords]
 ///     salt '*' state.graph_highstate
 ///     salt '*' state.graph_highstate --out=txt | dot -Tpng -o highstate.png
 #[function]
-pub fn graph_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn graph_highstate(
+    context: &Context,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
+    /// arguments of the state, or of the call, too.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     shown(context, kwargs, |run| Ok(dot(&low_of_top(run)?).into()))
 }
 
