@@ -17,7 +17,11 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("auth", [list_tokens,
 ///     salt-run auth.list_tokens
 ///     salt-run auth.list_tokens user=fred
 #[function]
-pub fn list_tokens(context: &RunnerContext, user: Option<String>) -> CallResult {
+pub fn list_tokens(
+    context: &RunnerContext,
+    /// Name of the user; all by default.
+    user: Option<String>,
+) -> CallResult {
     let mut tokens = context.storage().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
     tokens.retain(|(_, token)| user.as_ref().is_none_or(|user| fold(token.identity.username()) == fold(user)));
     let described = |(digest, token): (String, Token)| {
@@ -39,7 +43,11 @@ pub fn list_tokens(context: &RunnerContext, user: Option<String>) -> CallResult 
 ///
 ///     salt-run auth.del_token 6556760736e4077daa601baec2b67c24
 #[function]
-pub fn del_token(context: &RunnerContext, token: String) -> CallResult {
+pub fn del_token(
+    context: &RunnerContext,
+    /// The token.
+    token: String,
+) -> CallResult {
     let tokens = &context.storage().tokens;
     let revoked = tokens.revoke(&token).and_then(|was| Ok(was || tokens.revoke_digest(&token)?));
     Ok(revoked.map_err(CallError::execution)?.into())
@@ -52,7 +60,13 @@ pub fn del_token(context: &RunnerContext, token: String) -> CallResult {
 ///     salt-run auth.del_tokens fred
 ///     salt-run auth.del_tokens fred eauth=ldap
 #[function]
-pub fn del_tokens(context: &RunnerContext, user: String, eauth: Option<String>) -> CallResult {
+pub fn del_tokens(
+    context: &RunnerContext,
+    /// Name of the user; all by default.
+    user: String,
+    /// Backend of the logins, such as `pam`; all by default.
+    eauth: Option<String>,
+) -> CallResult {
     let revoked = context.storage().tokens.revoke_user(&user, eauth.as_deref()).map_err(CallError::execution)?;
     tracing::info!(user, eauth, revoked, "tokens of a user revoked");
     Ok((revoked as i64).into())
@@ -73,11 +87,18 @@ pub fn del_tokens(context: &RunnerContext, user: String, eauth: Option<String>) 
 #[function]
 pub fn test(
     context: &RunnerContext,
+    /// Name of the user; all by default.
     user: String,
+    /// Target of the call.
     tgt: Value,
+    /// Name of the function.
     fun: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// Arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+    /// Keyword arguments of the function.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut kwargs = kwargs;
     let mut take = |name: &str| kwargs.shift_remove(name);

@@ -19,15 +19,30 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("batch", [start, stat
 #[function]
 pub fn start(
     context: &RunnerContext,
+    /// Target.
     tgt: Value,
+    /// Name of the function.
     fun: Value,
-    #[default] arg: Vec<Value>,
-    #[default("glob".into())] tgt_type: String,
-    #[default("1".into())] batch: String,
-    #[default(false)] failhard: bool,
-    #[default(0.0)] batch_wait: f64,
+    /// Arguments of the function, as a list.
+    #[default]
+    arg: Vec<Value>,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Size of a batch: a number of minions, or a percentage.
+    #[default("1".into())]
+    batch: String,
+    /// Whether a failure of a minion ends the batch job.
+    #[default(false)]
+    failhard: bool,
+    /// Seconds between the return of a minion and the next one.
+    #[default(0.0)]
+    batch_wait: f64,
+    /// Seconds to wait for a return.
     timeout: Option<u64>,
-    #[default] ret: String,
+    /// Returner of the results.
+    #[default]
+    ret: String,
     #[default] kwargs: Map,
 ) -> CallResult {
     let request =
@@ -41,13 +56,15 @@ pub fn start(
 
 /// Return the progress of a batch; an empty result if the job id is unknown.
 ///
-/// jid: the job id of the batch.
-///
 /// CLI Example:
 ///
 ///     salt-run batch.status 20261120235852025555
 #[function]
-pub fn status(context: &RunnerContext, jid: Value) -> CallResult {
+pub fn status(
+    context: &RunnerContext,
+    /// The job id of the batch.
+    jid: Value,
+) -> CallResult {
     let (batches, jid) = (&context.master.jobs.batches, jid.to_string());
     let own = batches.get(&jid).map(|state| state.summary());
     let known = own.or_else(|| Some(batches.observed.get(&jid)?.summary())).or_else(|| {
@@ -75,14 +92,19 @@ pub fn list_active(context: &RunnerContext) -> CallResult {
 
 /// Stop a batch: no further minions get the job. Return False if no such batch is running.
 ///
-/// jid: the job id of the batch. kill: whether the job is killed on the minions that run it (False).
-///
 /// CLI Example:
 ///
 ///     salt-run batch.stop 20261120235852025555
 ///     salt-run batch.stop 20261120235852025555 kill=True
 #[function]
-pub fn stop(context: &RunnerContext, jid: Value, #[default(false)] kill: bool) -> CallResult {
+pub fn stop(
+    context: &RunnerContext,
+    /// The job id of the batch.
+    jid: Value,
+    /// Whether the job is killed on the minions that run it (False).
+    #[default(false)]
+    kill: bool,
+) -> CallResult {
     let jid = jid.to_string();
     let (batches, user) = (&context.master.jobs.batches, &context.caller.user);
     let is_it = |state: &State| state.jid.as_str() == jid;

@@ -35,8 +35,11 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!(
 #[function]
 pub fn grains(
     context: &RunnerContext,
+    /// Target of the minions.
     tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     of_minions(context, tgt, tgt_type, |facts| facts.grains().cloned())
@@ -50,8 +53,12 @@ pub fn grains(
 #[function(secret)]
 pub fn pillar(
     context: &RunnerContext,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default("*".into())]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     of_minions(context, tgt, tgt_type, |facts| facts.pillar().cloned())
@@ -65,8 +72,12 @@ pub fn pillar(
 #[function]
 pub fn mine(
     context: &RunnerContext,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default("*".into())]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let mut found = Map::new();
@@ -86,8 +97,12 @@ pub fn mine(
 #[function]
 pub fn clear_pillar(
     context: &RunnerContext,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
 ) -> CallResult {
     clear(context, tgt, tgt_type, &Parts { pillar: true, ..Parts::default() })
 }
@@ -101,8 +116,12 @@ pub fn clear_pillar(
 #[function]
 pub fn clear_grains(
     context: &RunnerContext,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
 ) -> CallResult {
     clear(context, tgt, tgt_type, &Parts { grains: true, ..Parts::default() })
 }
@@ -115,15 +134,17 @@ pub fn clear_grains(
 #[function]
 pub fn clear_mine(
     context: &RunnerContext,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
 ) -> CallResult {
     clear(context, tgt, tgt_type, &Parts { mine: true, ..Parts::default() })
 }
 
 /// Remove the result of one function from the mines of minions. Return False without a target or a function.
-///
-/// clear_mine_func_flag: the function, or its alias.
 ///
 /// CLI Example:
 ///
@@ -131,8 +152,13 @@ pub fn clear_mine(
 #[function]
 pub fn clear_mine_func(
     context: &RunnerContext,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// The function, or its alias.
     clear_mine_func_flag: Option<String>,
 ) -> CallResult {
     clear(context, tgt, tgt_type, &Parts { mine_function: clear_mine_func_flag, ..Parts::default() })
@@ -146,8 +172,12 @@ pub fn clear_mine_func(
 #[function]
 pub fn clear_all(
     context: &RunnerContext,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target of the minions.
+    #[default]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
 ) -> CallResult {
     clear(context, tgt, tgt_type, &Parts { grains: true, pillar: true, mine: true, mine_function: None })
 }
@@ -155,17 +185,20 @@ pub fn clear_all(
 /// Return that there were no locks: fetches of repositories exclude each other within the master, without lock files
 /// that could be left behind.
 ///
-/// role: `gitfs` or `git_pillar`. remote, type: without effect.
-///
 /// CLI Example:
 ///
 ///     salt-run cache.clear_git_lock gitfs
 #[function]
 pub fn clear_git_lock(
     _context: &RunnerContext,
+    /// `gitfs` or `git_pillar`.
     role: String,
-    #[default] remote: Value,
-    #[default] r#type: Value,
+    /// Without effect.
+    #[default]
+    remote: Value,
+    /// Without effect.
+    #[default]
+    r#type: Value,
 ) -> CallResult {
     _ = (remote, r#type);
     if ["gitfs", "git_pillar", "winrepo"].contains(&role.as_str()) {
@@ -176,18 +209,21 @@ pub fn clear_git_lock(
 
 /// Store data by bank and key in the master's store.
 ///
-/// cachedir: without effect, the data is in the store.
-///
 /// CLI Example:
 ///
 ///     salt-run cache.store mycache mykey 'The time has come the walrus said'
 #[function]
 pub fn store(
     context: &RunnerContext,
+    /// Name of the bank.
     bank: String,
+    /// Key in the bank.
     key: String,
+    /// Data to store.
     data: Value,
-    #[default] cachedir: Value,
+    /// Without effect, the data is in the store.
+    #[default]
+    cachedir: Value,
 ) -> CallResult {
     _ = cachedir;
     if MinionBank::named(&bank).is_some() {
@@ -200,13 +236,18 @@ pub fn store(
 /// Return the keys of a bank and the names of the banks below it. The banks `grains`, `pillar` and `mine` have a key for
 /// each minion with such data.
 ///
-/// cachedir: without effect, the data is in the store.
-///
 /// CLI Example:
 ///
 ///     salt-run cache.list mycache
 #[function]
-pub fn list(context: &RunnerContext, bank: String, #[default] cachedir: Value) -> CallResult {
+pub fn list(
+    context: &RunnerContext,
+    /// Name of the bank.
+    bank: String,
+    /// Without effect, the data is in the store.
+    #[default]
+    cachedir: Value,
+) -> CallResult {
     _ = cachedir;
     let Some(kind) = MinionBank::named(&bank) else {
         return Ok(context.storage().banks.list(&bank).map_err(CallError::execution)?.into());
@@ -223,13 +264,20 @@ pub fn list(context: &RunnerContext, bank: String, #[default] cachedir: Value) -
 
 /// Return the data of a key; an empty result if there is none.
 ///
-/// cachedir: without effect, the data is in the store.
-///
 /// CLI Example:
 ///
 ///     salt-run cache.fetch mycache mykey
 #[function(secret)]
-pub fn fetch(context: &RunnerContext, bank: String, key: String, #[default] cachedir: Value) -> CallResult {
+pub fn fetch(
+    context: &RunnerContext,
+    /// Name of the bank.
+    bank: String,
+    /// Key in the bank.
+    key: String,
+    /// Without effect, the data is in the store.
+    #[default]
+    cachedir: Value,
+) -> CallResult {
     _ = cachedir;
     let found = match MinionBank::named(&bank) {
         Some(kind) => kind.data(context, &key)?.map(Value::from),
@@ -241,13 +289,20 @@ pub fn fetch(context: &RunnerContext, bank: String, key: String, #[default] cach
 /// Remove a key of a bank, or the bank with all banks below it. Return whether there was any. To remove data of minions,
 /// use `cache.clear_grains`, `clear_pillar` and `clear_mine`.
 ///
-/// cachedir: without effect, the data is in the store.
-///
 /// CLI Example:
 ///
 ///     salt-run cache.flush mycache mykey
 #[function]
-pub fn flush(context: &RunnerContext, bank: String, key: Option<String>, #[default] cachedir: Value) -> CallResult {
+pub fn flush(
+    context: &RunnerContext,
+    /// Name of the bank.
+    bank: String,
+    /// Key in the bank.
+    key: Option<String>,
+    /// Without effect, the data is in the store.
+    #[default]
+    cachedir: Value,
+) -> CallResult {
     _ = cachedir;
     if MinionBank::named(&bank).is_some() {
         return Err(CallError::execution(format!("the bank {bank} is the master's own: use cache.clear_{bank}")));

@@ -11,18 +11,20 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("config", [get]);
 
 /// Return an option of the master's configuration. For `sdb://<profile>/<key>` return the value of that key.
 ///
-/// key: the name of the option; names of nested mappings are separated by the delimiter.
-/// default: the result if there is no such option.
-///
 /// CLI Example:
 ///
 ///     salt-run config.get file_roots:base
 #[function(secret)]
 pub fn get(
     context: &RunnerContext,
+    /// The name of the option; names of nested mappings are separated by the delimiter.
     key: String,
-    #[default("".into())] default: Value,
-    #[default(":".into())] delimiter: String,
+    /// The result if there is no such option.
+    #[default("".into())]
+    default: Value,
+    /// Separator of the keys in `key`.
+    #[default(":".into())]
+    delimiter: String,
 ) -> CallResult {
     let opts = Value::Map(context.master.config.opts.clone());
     match traverse(&opts, &key, &delimiter) {

@@ -12,37 +12,46 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("doc", [runner, wheel
 
 /// Return the documentation of runner functions.
 ///
-/// args: names of modules or functions, or globs over names of functions; all functions if none is given.
-///
 /// CLI Example:
 ///
 ///     salt-run doc.runner jobs
 #[function]
-pub fn runner(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
+pub fn runner(
+    context: &RunnerContext,
+    /// Names of modules or functions, or globs over names of functions; all functions if none is given.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(documented(&context.calls.runners, &args))
 }
 
 /// Return the documentation of wheel functions.
 ///
-/// args: names of modules or functions, or globs over names of functions; all functions if none is given.
-///
 /// CLI Example:
 ///
 ///     salt-run doc.wheel key
 #[function]
-pub fn wheel(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
+pub fn wheel(
+    context: &RunnerContext,
+    /// Names of modules or functions, or globs over names of functions; all functions if none is given.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     Ok(documented(&context.calls.wheels, &args))
 }
 
 /// Return the documentation of the execution functions of all minions that answer.
 ///
-/// args: names of modules or functions; all functions if none is given.
-///
 /// CLI Example:
 ///
 ///     salt-run doc.execution
 #[function]
-pub fn execution(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
+pub fn execution(
+    context: &RunnerContext,
+    /// Names of modules or functions; all functions if none is given.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let request = PublishRequest { arg: args, ..PublishRequest::new("*", "sys.doc", &context.caller.user) };
     let answers = context.publish_and_wait(request, None)?.into_values();
     let documented = answers.filter_map(|answer| match answer {
@@ -56,13 +65,15 @@ pub fn execution(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResul
 
 /// Return the runner function with the most similar name; an empty result if no name is similar.
 ///
-/// name: the mistyped name.
-///
 /// CLI Example:
 ///
 ///     salt-run doc.nearest jobs.lst_jobs
 #[function]
-pub fn nearest(context: &RunnerContext, name: String) -> CallResult {
+pub fn nearest(
+    context: &RunnerContext,
+    /// The mistyped name.
+    name: String,
+) -> CallResult {
     let known = context.calls.runners.iter().map(Function::full_name);
     Ok(brine_text::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
 }

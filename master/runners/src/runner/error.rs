@@ -14,7 +14,14 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("error", [error]);
 ///
 ///     salt-run error.error name=Exception message='This is an error.'
 #[function]
-pub fn error(_context: &RunnerContext, name: Option<String>, #[default] message: String) -> CallResult {
+pub fn error(
+    _context: &RunnerContext,
+    /// Name of the exception.
+    name: Option<String>,
+    /// Message of the exception.
+    #[default]
+    message: String,
+) -> CallResult {
     match name {
         Some(name) => Err(CallError::execution(format!("{name}: {message}"))),
         None => Ok(Value::map()),

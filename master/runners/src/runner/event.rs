@@ -14,7 +14,14 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("event", [send]);
 ///
 ///     salt-run event.send my/custom/event '{"foo": "bar"}'
 #[function]
-pub fn send(context: &RunnerContext, tag: String, #[default] data: Map) -> CallResult {
+pub fn send(
+    context: &RunnerContext,
+    /// Tag of the event.
+    tag: String,
+    /// Data of the event, as a mapping.
+    #[default]
+    data: Map,
+) -> CallResult {
     let mut data = data;
     context.caller.mark(&mut data);
     context.wait(context.master.bus.fire_durably(&tag, &data)).map_err(CallError::execution)?;

@@ -23,7 +23,14 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("event_bus", [since, 
 ///     salt-run event_bus.since 100
 ///     salt-run event_bus.since 2026-11-21T10:00:00 limit=10
 #[function]
-pub fn since(context: &RunnerContext, since: Value, #[default(100)] limit: u32) -> CallResult {
+pub fn since(
+    context: &RunnerContext,
+    /// Sequence number after which events are returned.
+    since: Value,
+    /// Highest number of events.
+    #[default(100)]
+    limit: u32,
+) -> CallResult {
     let limit = limit.clamp(1, 10_000) as usize;
     let bytes = MAX_REPLY_BYTES.min(context.master.config.max_message_size / 2);
     let events = events_since(&context.caller.thread, &context.master.bus, position(&since)?, limit, bytes)
@@ -43,9 +50,13 @@ pub fn since(context: &RunnerContext, since: Value, #[default(100)] limit: u32) 
 #[function]
 pub fn replay(
     context: &RunnerContext,
+    /// Sequence number of the first event.
     first: Value,
+    /// Sequence number of the last event.
     last: Option<Value>,
-    #[default("*".into())] tag: String,
+    /// Glob of the tags; all by default.
+    #[default("*".into())]
+    tag: String,
     #[default] socket: String,
 ) -> CallResult {
     if socket.is_empty() {

@@ -32,7 +32,13 @@ const BACKENDS: [&str; 4] = ["roots", "gitfs", "git", "minionfs"];
 ///
 ///     salt-run fileserver.envs
 #[function]
-pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)] sources: bool) -> CallResult {
+pub fn envs(
+    context: &RunnerContext,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
+    #[default(false)] sources: bool,
+) -> CallResult {
     _ = (backend, sources);
     Ok(context.storage().files.envs().into())
 }
@@ -43,7 +49,13 @@ pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)
 ///
 ///     salt-run fileserver.update
 #[function]
-pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _kwargs: Map) -> CallResult {
+pub fn update(
+    context: &RunnerContext,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
     let files = &context.storage().files;
     let is_served = |name: &str| {
         let name = name.trim_start_matches('-');
@@ -73,8 +85,12 @@ pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _k
 #[function]
 pub fn file_list(
     context: &RunnerContext,
-    #[default("base".to_owned())] saltenv: String,
-    #[default] backend: Value,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
 ) -> CallResult {
     _ = backend;
     Ok(context.storage().files.file_list(&saltenv, "").into())
@@ -88,8 +104,12 @@ pub fn file_list(
 #[function]
 pub fn dir_list(
     context: &RunnerContext,
-    #[default("base".to_owned())] saltenv: String,
-    #[default] backend: Value,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
 ) -> CallResult {
     _ = backend;
     Ok(context.storage().files.dir_list(&saltenv, "").into())
@@ -103,8 +123,12 @@ pub fn dir_list(
 #[function]
 pub fn empty_dir_list(
     context: &RunnerContext,
-    #[default("base".to_owned())] saltenv: String,
-    #[default] backend: Value,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
 ) -> CallResult {
     _ = backend;
     Ok(context.storage().files.empty_dirs(&saltenv, "").into())
@@ -118,8 +142,12 @@ pub fn empty_dir_list(
 #[function]
 pub fn symlink_list(
     context: &RunnerContext,
-    #[default("base".to_owned())] saltenv: String,
-    #[default] backend: Value,
+    /// Environment of the file server.
+    #[default("base".to_owned())]
+    saltenv: String,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
 ) -> CallResult {
     _ = backend;
     let links = context.storage().files.symlink_list(&saltenv, "");
@@ -132,7 +160,12 @@ pub fn symlink_list(
 ///
 ///     salt-run fileserver.clear_cache
 #[function]
-pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallResult {
+pub fn clear_cache(
+    context: &RunnerContext,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
+) -> CallResult {
     if !names_git(&backend) || !context.storage().files.has_git() {
         return Ok("No cache was cleared".into());
     }
@@ -148,8 +181,12 @@ pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallRe
 #[function]
 pub fn clear_file_list_cache(
     _context: &RunnerContext,
-    #[default] saltenv: Value,
-    #[default] backend: Value,
+    /// Environment of the file server.
+    #[default]
+    saltenv: Value,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
 ) -> CallResult {
     _ = (saltenv, backend);
     Ok(Value::map())
@@ -162,7 +199,15 @@ pub fn clear_file_list_cache(
 ///
 ///     salt-run fileserver.clear_lock
 #[function]
-pub fn clear_lock(_context: &RunnerContext, #[default] backend: Value, #[default] remote: Value) -> CallResult {
+pub fn clear_lock(
+    _context: &RunnerContext,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
+    /// Text in the URL of the remote; all by default.
+    #[default]
+    remote: Value,
+) -> CallResult {
     _ = (backend, remote);
     Ok("No locks were removed".into())
 }
@@ -174,7 +219,15 @@ pub fn clear_lock(_context: &RunnerContext, #[default] backend: Value, #[default
 ///
 ///     salt-run fileserver.lock
 #[function]
-pub fn lock(_context: &RunnerContext, #[default] backend: Value, #[default] remote: Value) -> CallResult {
+pub fn lock(
+    _context: &RunnerContext,
+    /// Names of backends, as a list or with commas; all by default.
+    #[default]
+    backend: Value,
+    /// Text in the URL of the remote; all by default.
+    #[default]
+    remote: Value,
+) -> CallResult {
     _ = (backend, remote);
     Ok("No locks were set".into())
 }

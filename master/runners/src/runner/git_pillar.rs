@@ -10,14 +10,18 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("git_pillar", [update
 /// Fetch the repositories of `ext_pillar: git`. Return for each whether it has changed; False also for one that could
 /// not be fetched, whose error is in the log.
 ///
-/// branch, repo: only remotes of this branch, and of this URL or name.
-///
 /// CLI Example:
 ///
 ///     salt-run git_pillar.update
 ///     salt-run git_pillar.update branch='mybranch' repo='https://domain.com/repo.git'
 #[function]
-pub fn update(context: &RunnerContext, branch: Option<String>, repo: Option<String>) -> CallResult {
+pub fn update(
+    context: &RunnerContext,
+    /// Only remotes of this branch, and of this URL or name.
+    branch: Option<String>,
+    /// Only remotes of this branch, and of this URL or name.
+    repo: Option<String>,
+) -> CallResult {
     let opts = &context.master.config.opts;
     let updated = brine_sls::pillar::update_repositories(opts, branch.as_deref(), repo.as_deref());
     let updated = updated.map_err(CallError::execution)?;

@@ -10,17 +10,20 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("http", [query, updat
 
 /// Request a resource from the master's host. The options are those of the execution function `http.query`.
 ///
-/// url: the URL. output: without effect.
-///
 /// CLI Example:
 ///
 ///     salt-run http.query http://somelink.com/ method=POST params='{key1: val1}'
 #[function]
 pub fn query(
     context: &RunnerContext,
+    /// The URL.
     url: String,
-    #[default(true)] output: bool,
-    #[keywords] kwargs: Map,
+    /// Without effect.
+    #[default(true)]
+    output: bool,
+    /// Further arguments of the execution function `http.query`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = output;
     let mut keyword = super::public(kwargs);
@@ -32,18 +35,21 @@ pub fn query(
 
 /// Download a bundle of certificate authorities, and replace the bundle of the master's host.
 ///
-/// target: the file; by default that of the option `ca_bundle`, or of the distribution. source: the URL; by default the
-/// option `ca_bundle_url`, or curl's bundle by HTTPS. merge_files: files that are appended.
-///
 /// CLI Example:
 ///
 ///     salt-run http.update_ca_bundle merge_files=/path/to/mycert.pem
 #[function]
 pub fn update_ca_bundle(
     context: &RunnerContext,
-    #[default] target: Value,
-    #[default] source: Value,
-    #[default] merge_files: Value,
+    /// The file; by default that of the option `ca_bundle`, or of the distribution.
+    #[default]
+    target: Value,
+    /// The URL; by default the option `ca_bundle_url`, or curl's bundle by HTTPS.
+    #[default]
+    source: Value,
+    /// Files that are appended.
+    #[default]
+    merge_files: Value,
 ) -> CallResult {
     let keyword = map! {"target" => target, "source" => source, "merge_files" => merge_files};
     context.call_host("http.update_ca_bundle", Args { positional: Vec::new(), keyword })

@@ -13,13 +13,17 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("match", [compound_ma
 /// Return whether a compound expression matches a minion: its id below `res`, or False. Pillar values are compared
 /// literally. An invalid expression, or a minion without an accepted key, matches nothing.
 ///
-/// expr: the expression. minion_id: the id of the minion.
-///
 /// CLI Example:
 ///
 ///     salt-run match.compound_matches 'I@foo:bar and G@os:Deb* and not db*' myminion
 #[function]
-pub fn compound_matches(context: &RunnerContext, expr: String, minion_id: String) -> CallResult {
+pub fn compound_matches(
+    context: &RunnerContext,
+    /// The expression.
+    expr: String,
+    /// The id of the minion.
+    minion_id: String,
+) -> CallResult {
     let matches = matches(context, &expr, &minion_id).unwrap_or_else(|error| {
         tracing::warn!(minion = %minion_id, expr, error, "matching a minion failed");
         false

@@ -12,18 +12,20 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("mine", [get, update]
 
 /// Return the results of one or more functions from the mines of minions. The master may read all of them.
 ///
-/// fun: a function or its alias; several separated by commas or as a list give a mapping by function. id: a minion; what it
-/// may not read by `mine_get` or `allow_tgt` is left out.
-///
 /// CLI Example:
 ///
 ///     salt-run mine.get '*' network.ip_addrs
 #[function]
 pub fn get(
     context: &RunnerContext,
+    /// Target of the minions.
     tgt: Value,
+    /// A function or its alias; several separated by commas or as a list give a mapping by function.
     fun: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// A minion; what it may not read by `mine_get` or `allow_tgt` is left out.
     id: Option<String>,
 ) -> CallResult {
     let functions: Vec<String> = match &fun {
@@ -55,19 +57,23 @@ pub fn get(
 
 /// Update the mines of minions, and return the result of each.
 ///
-/// clear: whether the mines are emptied first (False).
-/// mine_functions: the functions to run instead of the minions' own.
-///
 /// CLI Example:
 ///
 ///     salt-run mine.update 'web*'
 #[function]
 pub fn update(
     context: &RunnerContext,
+    /// Target of the minions.
     tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default(false)] clear: bool,
-    #[default] mine_functions: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Whether the mines are emptied first (False).
+    #[default(false)]
+    clear: bool,
+    /// The functions to run instead of the minions' own.
+    #[default]
+    mine_functions: Value,
 ) -> CallResult {
     let mut request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "mine.update", &context.caller.user) };
     request.arg = vec![clear.into(), mine_functions];

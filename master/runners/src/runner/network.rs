@@ -17,8 +17,6 @@ const MAX_LIST: u64 = 1 << 20;
 
 /// Wake a host by a magic packet.
 ///
-/// mac: its MAC address. bcast: the broadcast address (255.255.255.255). destport: the UDP port (9).
-///
 /// CLI Example:
 ///
 ///     salt-run network.wol 08-00-27-13-69-77
@@ -26,9 +24,14 @@ const MAX_LIST: u64 = 1 << 20;
 #[function]
 pub fn wol(
     _context: &RunnerContext,
+    /// Its MAC address.
     mac: String,
-    #[default("255.255.255.255".into())] bcast: String,
-    #[default(9)] destport: u16,
+    /// The broadcast address (255.255.255.255).
+    #[default("255.255.255.255".into())]
+    bcast: String,
+    /// The UDP port (9).
+    #[default(9)]
+    destport: u16,
 ) -> CallResult {
     wake(&mac, &bcast, destport).map_err(CallError::execution)?;
     Ok(true.into())
@@ -36,17 +39,20 @@ pub fn wol(
 
 /// Wake the hosts of a list, a file of the master with one MAC address on each line, and return the addresses.
 ///
-/// maclist: the path of the file. bcast: the broadcast address (255.255.255.255). destport: the UDP port (9).
-///
 /// CLI Example:
 ///
 ///     salt-run network.wollist '/path/to/maclist'
 #[function]
 pub fn wollist(
     context: &RunnerContext,
+    /// The path of the file.
     maclist: PathBuf,
-    #[default("255.255.255.255".into())] bcast: String,
-    #[default(9)] destport: u16,
+    /// The broadcast address (255.255.255.255).
+    #[default("255.255.255.255".into())]
+    bcast: String,
+    /// The UDP port (9).
+    #[default(9)]
+    destport: u16,
 ) -> CallResult {
     let failed = |error: &dyn std::fmt::Display| {
         // As in Salt, a failure returns an empty list, and publishes the error as an event.
@@ -76,8 +82,6 @@ pub fn wollist(
 
 /// Wake the hosts of minions, at the MAC addresses in their stored grains, and return the addresses.
 ///
-/// tgt, tgt_type: the minions. bcast: the broadcast address (255.255.255.255). destport: the UDP port (9).
-///
 /// CLI Example:
 ///
 ///     salt-run network.wolmatch minion_id
@@ -85,10 +89,17 @@ pub fn wollist(
 #[function]
 pub fn wolmatch(
     context: &RunnerContext,
+    /// The minions.
     tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default("255.255.255.255".into())] bcast: String,
-    #[default(9)] destport: u16,
+    /// The minions.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// The broadcast address (255.255.255.255).
+    #[default("255.255.255.255".into())]
+    bcast: String,
+    /// The UDP port (9).
+    #[default(9)]
+    destport: u16,
 ) -> CallResult {
     let mut woken = Vec::new();
     for id in context.minions(tgt, tgt_type)? {

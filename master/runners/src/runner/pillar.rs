@@ -21,8 +21,12 @@ pub static FUNCTIONS: Functions<RunnerContext> =
 #[function(secret)]
 pub fn show_pillar(
     context: &RunnerContext,
-    #[default("*".into())] minion: String,
+    /// Id of the minion.
+    #[default("*".into())]
+    minion: String,
+    /// Environment of the pillar.
     saltenv: Option<String>,
+    /// Environment of the pillar.
     pillarenv: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -32,15 +36,15 @@ pub fn show_pillar(
 
 /// Return the top files of the pillar, of all environments, as they are rendered for a minion.
 ///
-/// minion: the id of the minion; the first accepted one if it is left out.
-///
 /// CLI Example:
 ///
 ///     salt-run pillar.show_top web1
 #[function]
 pub fn show_top(
     context: &RunnerContext,
+    /// The id of the minion; the first accepted one if it is left out.
     minion: Option<String>,
+    /// Environment of the pillar.
     saltenv: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
@@ -63,7 +67,9 @@ pub fn show_top(
 #[function]
 pub fn clear_pillar_cache(
     context: &RunnerContext,
-    #[default("*".into())] minion: String,
+    /// Id of the minion.
+    #[default("*".into())]
+    minion: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     if !context.master.config.pillar_cache {
@@ -81,7 +87,10 @@ pub fn clear_pillar_cache(
 #[function(secret)]
 pub fn show_pillar_cache(
     context: &RunnerContext,
-    #[default("*".into())] minion: String,
+    /// Id of the minion.
+    #[default("*".into())]
+    minion: String,
+    /// Environment of the pillar.
     pillarenv: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

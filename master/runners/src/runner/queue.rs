@@ -92,7 +92,12 @@ pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend:
 ///
 ///     salt-run queue.list_length myqueue
 #[function]
-pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
+pub fn list_length(
+    context: &RunnerContext,
+    /// Name of the queue.
+    queue: String,
+    #[default("sqlite".into())] backend: String,
+) -> CallResult {
     check_backend(&backend)?;
     let length = match shared(context) {
         Some(queues) => context.wait(queues.len(&queue)),
@@ -107,7 +112,12 @@ pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".in
 ///
 ///     salt-run queue.list_items myqueue
 #[function]
-pub fn list_items(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
+pub fn list_items(
+    context: &RunnerContext,
+    /// Name of the queue.
+    queue: String,
+    #[default("sqlite".into())] backend: String,
+) -> CallResult {
     check_backend(&backend)?;
     let items = match shared(context) {
         Some(queues) => context.wait(queues.items(&queue)),
@@ -163,9 +173,6 @@ pub fn process_queue(context: &RunnerContext, #[args] from: HeadArgs) -> CallRes
 /// Append a call of a runner function to a queue. Permission to insert into this queue is permission to call any runner
 /// function.
 ///
-/// fun: the function. args: its arguments, as a list or separated by commas. kwargs: its keyword arguments. queue: the
-/// name of the queue; by default that of the option `runner_queue`. backend: as for `insert`.
-///
 /// CLI Example:
 ///
 ///     salt-run queue.insert_runner test.stdout_print
@@ -173,10 +180,17 @@ pub fn process_queue(context: &RunnerContext, #[args] from: HeadArgs) -> CallRes
 #[function]
 pub fn insert_runner(
     context: &RunnerContext,
+    /// The function.
     fun: String,
-    #[default] args: Value,
-    #[default] kwargs: Map,
+    /// Its arguments, as a list or separated by commas.
+    #[default]
+    args: Value,
+    /// Its keyword arguments.
+    #[default]
+    kwargs: Map,
+    /// The name of the queue; by default that of the option `runner_queue`.
     queue: Option<String>,
+    /// As for `insert`.
     backend: Option<String>,
 ) -> CallResult {
     let args = match args {
@@ -191,16 +205,18 @@ pub fn insert_runner(
 
 /// Call the oldest runner functions of a queue, one after the other. Calls that fail are in the log and on the bus.
 ///
-/// quantity: how many, or `all` (1). queue, backend: as for `insert_runner`.
-///
 /// CLI Example:
 ///
 ///     salt-run queue.process_runner 5
 #[function]
 pub fn process_runner(
     context: &RunnerContext,
-    #[default(1.into())] quantity: Value,
+    /// How many, or `all` (1).
+    #[default(1.into())]
+    quantity: Value,
+    /// As for `insert_runner`.
     queue: Option<String>,
+    /// As for `insert_runner`.
     backend: Option<String>,
 ) -> CallResult {
     let (queue, backend) = runner_queue(context, queue, backend)?;

@@ -52,7 +52,9 @@ pub fn list(context: &RunnerContext, #[default("base".into())] saltenv: String, 
 #[function]
 pub fn add(
     context: &RunnerContext,
+    /// Glob of the tags.
     event: String,
+    /// Reactor files, as a list.
     reactors: Value,
     #[default("base".into())] saltenv: String,
     test: Option<Value>,
@@ -73,6 +75,7 @@ pub fn add(
 #[function]
 pub fn delete(
     context: &RunnerContext,
+    /// Glob of the tags.
     event: String,
     #[default("base".into())] saltenv: String,
     test: Option<Value>,
@@ -102,7 +105,12 @@ pub fn is_leader(context: &RunnerContext) -> CallResult {
 ///
 ///     salt-run reactor.set_leader True
 #[function]
-pub fn set_leader(context: &RunnerContext, #[default(true)] value: bool) -> CallResult {
+pub fn set_leader(
+    context: &RunnerContext,
+    /// Whether this master is the leader.
+    #[default(true)]
+    value: bool,
+) -> CallResult {
     reactor(context)?.set_leader(value);
     Ok(value.into())
 }
@@ -116,7 +124,16 @@ pub fn set_leader(context: &RunnerContext, #[default(true)] value: bool) -> Call
 ///     salt-run reactor.test salt/auth '{act: pend, id: web1}'
 ///     salt-run reactor.test from_seq=120
 #[function]
-pub fn test(context: &RunnerContext, tag: Option<String>, #[default] data: Map, from_seq: Option<u64>) -> CallResult {
+pub fn test(
+    context: &RunnerContext,
+    /// Tag of the event.
+    tag: Option<String>,
+    /// Data of the event, as a mapping.
+    #[default]
+    data: Map,
+    /// Sequence number of a recorded event, instead of `tag` and `data`.
+    from_seq: Option<u64>,
+) -> CallResult {
     let (tag, data) = event_for(context, tag, data, from_seq)?;
     Ok(reactor(context)?.dry_run(&tag, data))
 }

@@ -26,9 +26,6 @@ pub fn graph(context: &RunnerContext, what: Value) -> CallResult {
 /// Return the reactions that one SLS file would have to an event, without dispatching them, whatever entries match the
 /// event. Functions that the template calls are called.
 ///
-/// sls: a `salt://` path, or a file of an entry as `reactor.list` shows it. tag, data: the event. from_seq: the sequence
-/// number of an event of the journal in their place.
-///
 /// CLI Example:
 ///
 ///     salt-run reactor.dry_run salt://reactor/new.sls from_seq=120
@@ -36,9 +33,14 @@ pub fn graph(context: &RunnerContext, what: Value) -> CallResult {
 #[function]
 pub fn dry_run(
     context: &RunnerContext,
+    /// A `salt://` path, or a file of an entry as `reactor.list` shows it.
     sls: String,
+    /// The event.
     tag: Option<String>,
-    #[default] data: Map,
+    /// The event.
+    #[default]
+    data: Map,
+    /// The sequence number of an event of the journal in their place.
     from_seq: Option<u64>,
 ) -> CallResult {
     let (tag, data) = event_for(context, tag, data, from_seq)?;

@@ -13,13 +13,15 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("returner", [setup]);
 /// Existing rows stay. The database itself and its user must exist, and the user needs the right to create and alter
 /// tables.
 ///
-/// name: the name of the returner, such as mysql, postgres or pgjsonb.
-///
 /// CLI Example:
 ///
 ///     salt-run returner.setup pgjsonb
 #[function]
-pub fn setup(context: &RunnerContext, name: String) -> CallResult {
+pub fn setup(
+    context: &RunnerContext,
+    /// The name of the returner, such as mysql, postgres or pgjsonb.
+    name: String,
+) -> CallResult {
     let returner = brine_returners::open(&name, &Options::new(&context.master.config.opts, None));
     returner.and_then(|returner| returner.setup()).map_err(CallError::execution)?;
     Ok(true.into())

@@ -17,7 +17,17 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("salt", [cmd, execute
 ///
 ///     salt-run salt.cmd test.arg 1 2 a=1
 #[function]
-pub fn cmd(context: &RunnerContext, fun: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn cmd(
+    context: &RunnerContext,
+    /// Name of the execution function.
+    fun: String,
+    /// Arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+    /// Keyword arguments of the function.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut keyword = public(kwargs);
     keyword.shift_remove("with_pillar");
     let args = Args { positional: args, keyword };
@@ -29,26 +39,33 @@ pub fn cmd(context: &RunnerContext, fun: String, #[rest] args: Vec<Value>, #[key
 
 /// Call an execution function on minions, and return the results by minion.
 ///
-/// arg: the positional arguments.
-/// kwarg: the keyword arguments.
-/// ret: additional returners, separated by commas.
-/// jid: the job id; a new one if it is left out.
-/// timeout: seconds to wait for; the option timeout if it is left out.
-///
 /// CLI Example:
 ///
 ///     salt-run salt.execute '*' test.echo arg='[hello]'
 #[function]
 pub fn execute(
     context: &RunnerContext,
+    /// Target.
     tgt: Value,
+    /// Name of the function.
     fun: String,
-    #[default] arg: Vec<Value>,
+    /// The positional arguments.
+    #[default]
+    arg: Vec<Value>,
+    /// Seconds to wait for; the option timeout if it is left out.
     timeout: Option<f64>,
-    #[default("glob".into())] tgt_type: String,
-    #[default] ret: String,
-    #[default] jid: String,
-    #[default] kwarg: Map,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Additional returners, separated by commas.
+    #[default]
+    ret: String,
+    /// The job id; a new one if it is left out.
+    #[default]
+    jid: String,
+    /// The keyword arguments.
+    #[default]
+    kwarg: Map,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut named = public(kwargs);

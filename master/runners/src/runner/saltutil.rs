@@ -40,15 +40,18 @@ macro_rules! sync_functions {
     ($($(#[$doc:meta])* $name:ident $kind:literal;)*) => {
         $(
             $(#[$doc])*
-            ///
-            /// saltenv: the environments, as a list or separated by commas (base). extmod_whitelist, extmod_blacklist:
-            /// names of the only modules to copy, and of those to leave out.
             #[function]
             pub fn $name(
                 context: &RunnerContext,
-                #[default("base".into())] saltenv: Value,
-                #[default] extmod_whitelist: Value,
-                #[default] extmod_blacklist: Value,
+                /// Environments of the file server, as a list or separated by commas.
+                #[default("base".into())]
+                saltenv: Value,
+                /// Names of the only modules to copy.
+                #[default]
+                extmod_whitelist: Value,
+                /// Names of modules to leave out.
+                #[default]
+                extmod_blacklist: Value,
             ) -> CallResult {
                 let mut synced = sync(context, &[$kind], [saltenv, extmod_whitelist, extmod_blacklist])?;
                 Ok(synced.swap_remove($kind).unwrap_or_default())
@@ -127,18 +130,21 @@ sync_functions! {
 /// Copy the custom modules of all types from the file server to the master.
 /// Return the new and changed modules by type.
 ///
-/// saltenv: the environments, as a list or separated by commas (base). extmod_whitelist, extmod_blacklist: mappings of
-/// type to names, of the only modules to copy and of those to leave out.
-///
 /// CLI Example:
 ///
 ///     salt-run saltutil.sync_all
 #[function]
 pub fn sync_all(
     context: &RunnerContext,
-    #[default("base".into())] saltenv: Value,
-    #[default] extmod_whitelist: Value,
-    #[default] extmod_blacklist: Value,
+    /// The environments, as a list or separated by commas (base).
+    #[default("base".into())]
+    saltenv: Value,
+    /// Mappings of type to names, of the only modules to copy and of those to leave out.
+    #[default]
+    extmod_whitelist: Value,
+    /// Mappings of type to names, of the only modules to copy and of those to leave out.
+    #[default]
+    extmod_blacklist: Value,
 ) -> CallResult {
     Ok(sync(context, ALL, [saltenv, extmod_whitelist, extmod_blacklist])?.into())
 }

@@ -15,7 +15,11 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("sdb", [get, set, del
 ///
 ///     salt-run sdb.get sdb://mymemcached/foo
 #[function(secret)]
-pub fn get(context: &RunnerContext, uri: Value) -> CallResult {
+pub fn get(
+    context: &RunnerContext,
+    /// URI `sdb://PROFILE/KEY`.
+    uri: Value,
+) -> CallResult {
     context.call_host("sdb.get", Args::positional([uri]))
 }
 
@@ -25,7 +29,13 @@ pub fn get(context: &RunnerContext, uri: Value) -> CallResult {
 ///
 ///     salt-run sdb.set sdb://mymemcached/foo bar
 #[function]
-pub fn set(context: &RunnerContext, uri: Value, value: Value) -> CallResult {
+pub fn set(
+    context: &RunnerContext,
+    /// URI `sdb://PROFILE/KEY`.
+    uri: Value,
+    /// New value.
+    value: Value,
+) -> CallResult {
     context.call_host("sdb.set", Args::positional([uri, value]))
 }
 
@@ -35,13 +45,15 @@ pub fn set(context: &RunnerContext, uri: Value, value: Value) -> CallResult {
 ///
 ///     salt-run sdb.delete sdb://mymemcached/foo
 #[function]
-pub fn delete(context: &RunnerContext, uri: Value) -> CallResult {
+pub fn delete(
+    context: &RunnerContext,
+    /// URI `sdb://PROFILE/KEY`.
+    uri: Value,
+) -> CallResult {
     context.call_host("sdb.delete", Args::positional([uri]))
 }
 
 /// Return the value of a key; if it has none, set it to random characters first.
-///
-/// length: how many characters (8). chars: the characters to choose from.
 ///
 /// CLI Example:
 ///
@@ -49,9 +61,14 @@ pub fn delete(context: &RunnerContext, uri: Value) -> CallResult {
 #[function(secret)]
 pub fn get_or_set_hash(
     context: &RunnerContext,
+    /// URI `sdb://PROFILE/KEY`.
     uri: Value,
-    #[default(8)] length: usize,
-    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())] chars: String,
+    /// How many characters (8).
+    #[default(8)]
+    length: usize,
+    /// The characters to choose from.
+    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())]
+    chars: String,
 ) -> CallResult {
     context.call_host("sdb.get_or_set_hash", Args::positional([uri, length.into(), chars.into()]))
 }

@@ -12,11 +12,6 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("ssh", [cmd]);
 
 /// Call an execution function on hosts of the roster by ssh, and return the returns by host.
 ///
-/// arg: the positional arguments.
-/// kwarg: the keyword arguments.
-/// timeout: the timeout of connecting, in seconds (the option ssh_timeout).
-/// raw_shell: run fun as a command of the hosts' shell (False).
-///
 /// CLI Example:
 ///
 ///     salt-run ssh.cmd 'web*' test.ping
@@ -24,13 +19,24 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("ssh", [cmd]);
 #[function]
 pub fn cmd(
     context: &RunnerContext,
+    /// Target: hosts of the roster.
     tgt: Value,
+    /// Name of the function.
     fun: String,
-    #[default] arg: Vec<Value>,
+    /// The positional arguments.
+    #[default]
+    arg: Vec<Value>,
+    /// The timeout of connecting, in seconds (the option ssh_timeout).
     timeout: Option<u64>,
-    #[default("glob".into())] tgt_type: String,
-    #[default] kwarg: Map,
-    #[default] raw_shell: bool,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// The keyword arguments.
+    #[default]
+    kwarg: Map,
+    /// Run fun as a command of the hosts' shell (False).
+    #[default]
+    raw_shell: bool,
 ) -> CallResult {
     let arg = with_keywords(arg, public(kwarg));
     let user = context.caller.user.clone();

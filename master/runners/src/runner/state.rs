@@ -125,12 +125,20 @@ pub fn sls(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult
 #[function]
 pub fn orchestrate_single(
     context: &RunnerContext,
+    /// Name of the state function.
     fun: String,
+    /// Name of the state.
     name: String,
-    #[default] test: Value,
+    /// Whether the state only predicts its changes.
+    #[default]
+    test: Value,
     #[default(false)] queue: bool,
-    #[default] pillar: Value,
-    #[keywords] kwargs: Map,
+    /// Pillar over that of the master, as a mapping.
+    #[default]
+    pillar: Value,
+    /// Arguments of the state.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = queue;
     let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
@@ -146,10 +154,15 @@ pub fn orchestrate_single(
 #[function]
 pub fn orchestrate_high(
     context: &RunnerContext,
+    /// High data, as a mapping.
     data: Value,
-    #[default] test: Value,
+    /// Whether the states only predict their changes.
+    #[default]
+    test: Value,
     #[default(false)] queue: bool,
-    #[default] pillar: Value,
+    /// Pillar over that of the master, as a mapping.
+    #[default]
+    pillar: Value,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     _ = queue;
@@ -206,9 +219,6 @@ pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords
 
 /// Return the requisites of SLS files as a graph in DOT: of an orchestration, or of minions by their ids.
 ///
-/// tgt: minions; without it the files are those of an orchestration. tgt_type: the type of the target (glob). saltenv, test,
-/// pillar, pillarenv: as in `state.graph` of a minion. timeout: seconds to wait for minions.
-///
 /// CLI Example:
 ///
 ///     salt-run state.graph webserver | dot -Tpng -o state_graph.png
@@ -216,13 +226,27 @@ pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords
 #[function]
 pub fn graph(
     context: &RunnerContext,
+    /// SLS files, as a list or with commas.
     mods: Value,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default("base".into())] saltenv: Value,
-    #[default] test: Value,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
+    /// Minions; without it the files are those of an orchestration.
+    #[default]
+    tgt: Value,
+    /// The type of the target (glob).
+    #[default("glob".into())]
+    tgt_type: String,
+    /// As in `state.graph` of a minion.
+    #[default("base".into())]
+    saltenv: Value,
+    /// As in `state.graph` of a minion.
+    #[default]
+    test: Value,
+    /// As in `state.graph` of a minion.
+    #[default]
+    pillar: Value,
+    /// As in `state.graph` of a minion.
+    #[default]
+    pillarenv: Value,
+    /// Seconds to wait for minions.
     timeout: Option<f64>,
 ) -> CallResult {
     let given = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
@@ -231,19 +255,25 @@ pub fn graph(
 
 /// Return the requisites of the highstate as a graph in DOT: of the master's host, or of minions by their ids.
 ///
-/// tgt: minions. tgt_type: the type of the target (glob). pillar, pillarenv: as in `state.graph_highstate` of a minion.
-/// timeout: seconds to wait for minions.
-///
 /// CLI Example:
 ///
 ///     salt-run state.graph_highstate tgt='*'
 #[function]
 pub fn graph_highstate(
     context: &RunnerContext,
-    #[default] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
+    /// Minions.
+    #[default]
+    tgt: Value,
+    /// The type of the target (glob).
+    #[default("glob".into())]
+    tgt_type: String,
+    /// As in `state.graph_highstate` of a minion.
+    #[default]
+    pillar: Value,
+    /// As in `state.graph_highstate` of a minion.
+    #[default]
+    pillarenv: Value,
+    /// Seconds to wait for minions.
     timeout: Option<f64>,
 ) -> CallResult {
     let given = map! {"pillar" => pillar, "pillarenv" => pillarenv};
@@ -281,9 +311,14 @@ fn draw_graph(
 #[function]
 pub fn pause(
     context: &RunnerContext,
+    /// Id of the job of the orchestration.
     jid: Value,
-    #[default] state_id: Value,
-    #[default] duration: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    #[default]
+    state_id: Value,
+    /// Seconds after which the run goes on.
+    #[default]
+    duration: Value,
 ) -> CallResult {
     control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
 }
@@ -296,9 +331,14 @@ pub fn pause(
 #[function]
 pub fn set_pause(
     context: &RunnerContext,
+    /// Id of the job of the orchestration.
     jid: Value,
-    #[default] state_id: Value,
-    #[default] duration: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    #[default]
+    state_id: Value,
+    /// Seconds after which the run goes on.
+    #[default]
+    duration: Value,
 ) -> CallResult {
     pause(context, jid, state_id, duration)
 }
@@ -309,7 +349,14 @@ pub fn set_pause(
 ///
 ///     salt-run state.rm_pause 20261120235852025555
 #[function]
-pub fn rm_pause(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+pub fn rm_pause(
+    context: &RunnerContext,
+    /// Id of the job of the orchestration.
+    jid: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    #[default]
+    state_id: Value,
+) -> CallResult {
     resume(context, jid, state_id)
 }
 
@@ -319,7 +366,14 @@ pub fn rm_pause(context: &RunnerContext, jid: Value, #[default] state_id: Value)
 ///
 ///     salt-run state.resume 20261120235852025555
 #[function]
-pub fn resume(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+pub fn resume(
+    context: &RunnerContext,
+    /// Id of the job of the orchestration.
+    jid: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    #[default]
+    state_id: Value,
+) -> CallResult {
     control(context, "state.resume", jid, [("state_id", state_id)])
 }
 
@@ -329,7 +383,14 @@ pub fn resume(context: &RunnerContext, jid: Value, #[default] state_id: Value) -
 ///
 ///     salt-run state.soft_kill 20261120235852025555
 #[function]
-pub fn soft_kill(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+pub fn soft_kill(
+    context: &RunnerContext,
+    /// Id of the job of the orchestration.
+    jid: Value,
+    /// Id of the state before which the run pauses or ends; the next one by default.
+    #[default]
+    state_id: Value,
+) -> CallResult {
     control(context, "state.soft_kill", jid, [("state_id", state_id)])
 }
 

@@ -19,7 +19,15 @@ pub static FUNCTIONS: Functions<RunnerContext> =
 ///
 ///     salt-run test.arg foo bar baz=qux
 #[function]
-pub fn arg(_context: &RunnerContext, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn arg(
+    _context: &RunnerContext,
+    /// Any arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(map! {"args" => args, "kwargs" => super::public(kwargs)}.into())
 }
 
@@ -29,7 +37,15 @@ pub fn arg(_context: &RunnerContext, #[rest] args: Vec<Value>, #[keywords] kwarg
 ///
 ///     salt-run test.raw_arg foo bar baz=qux
 #[function]
-pub fn raw_arg(_context: &RunnerContext, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn raw_arg(
+    _context: &RunnerContext,
+    /// Any arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// Any keyword arguments.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(map! {"args" => args, "kwargs" => kwargs}.into())
 }
 
@@ -39,7 +55,12 @@ pub fn raw_arg(_context: &RunnerContext, #[rest] args: Vec<Value>, #[keywords] k
 ///
 ///     salt-run test.metasyntactic locality=uk
 #[function]
-pub fn metasyntactic(_context: &RunnerContext, #[default("us".into())] locality: String) -> CallResult {
+pub fn metasyntactic(
+    _context: &RunnerContext,
+    /// Language of the words, such as `us`.
+    #[default("us".into())]
+    locality: String,
+) -> CallResult {
     Ok(match locality.as_str() {
         "us" => list![
             "foo", "bar", "baz", "qux", "quux", "quuz", "corge", "grault", "garply", "waldo", "fred", "plugh", "xyzzy",
@@ -66,7 +87,12 @@ pub fn stdout_print(_context: &RunnerContext) -> CallResult {
 ///
 ///     salt-run test.sleep 3
 #[function]
-pub fn sleep(context: &RunnerContext, #[default(10.0)] s_time: f64) -> CallResult {
+pub fn sleep(
+    context: &RunnerContext,
+    /// Seconds to wait.
+    #[default(10.0)]
+    s_time: f64,
+) -> CallResult {
     context.wait(tokio::time::sleep(seconds::within(0.0..=86_400.0, s_time)));
     Ok(Value::Bool(true))
 }

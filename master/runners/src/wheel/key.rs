@@ -38,7 +38,11 @@ pub static FUNCTIONS: Functions<WheelContext> = registry!(
 
 /// Return the keys in one state: `acc`, `pre` or `un`, `rej`, `den`, or `all`, which also lists the master's own keys.
 #[function]
-pub fn list(context: &WheelContext, r#match: String) -> CallResult {
+pub fn list(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: String,
+) -> CallResult {
     match KeyState::of_word(&r#match) {
         Some(states) if states.len() > 1 => list_all(context),
         Some(states) => listed(context, states).map(Value::Map),
@@ -56,13 +60,21 @@ pub fn list_all(context: &WheelContext) -> CallResult {
 
 /// Return the keys whose ids match, by state.
 #[function]
-pub fn glob_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+pub fn glob_match(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: Vec<String>,
+) -> CallResult {
     list_matching(context, &r#match)
 }
 
 /// Return the keys whose ids match, by state. Deprecated name of `glob_match`.
 #[function]
-pub fn name_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+pub fn name_match(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: Vec<String>,
+) -> CallResult {
     list_matching(context, &r#match)
 }
 
@@ -71,9 +83,14 @@ pub fn name_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
 #[function]
 pub fn accept(
     context: &WheelContext,
+    /// Glob of the ids, or a list of them.
     r#match: Vec<String>,
-    #[default(false)] include_rejected: bool,
-    #[default(false)] include_denied: bool,
+    /// Whether rejected keys are included.
+    #[default(false)]
+    include_rejected: bool,
+    /// Whether denied keys are included.
+    #[default(false)]
+    include_denied: bool,
 ) -> CallResult {
     let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
     change(context, Act::Accept, &select(context, &r#match, &states)?)?;
@@ -84,9 +101,14 @@ pub fn accept(
 #[function]
 pub fn accept_dict(
     context: &WheelContext,
+    /// Glob of the ids, or a list of them.
     r#match: Map,
-    #[default(false)] include_rejected: bool,
-    #[default(false)] include_denied: bool,
+    /// Whether rejected keys are included.
+    #[default(false)]
+    include_rejected: bool,
+    /// Whether denied keys are included.
+    #[default(false)]
+    include_denied: bool,
 ) -> CallResult {
     let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
     change_named(context, Act::Accept, &r#match, &states)
@@ -97,9 +119,14 @@ pub fn accept_dict(
 #[function]
 pub fn reject(
     context: &WheelContext,
+    /// Glob of the ids, or a list of them.
     r#match: Vec<String>,
-    #[default(false)] include_accepted: bool,
-    #[default(false)] include_denied: bool,
+    /// Whether accepted keys are included.
+    #[default(false)]
+    include_accepted: bool,
+    /// Whether denied keys are included.
+    #[default(false)]
+    include_denied: bool,
 ) -> CallResult {
     let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
     change(context, Act::Reject, &select(context, &r#match, &states)?)?;
@@ -110,9 +137,14 @@ pub fn reject(
 #[function]
 pub fn reject_dict(
     context: &WheelContext,
+    /// Glob of the ids, or a list of them.
     r#match: Map,
-    #[default(false)] include_accepted: bool,
-    #[default(false)] include_denied: bool,
+    /// Whether accepted keys are included.
+    #[default(false)]
+    include_accepted: bool,
+    /// Whether denied keys are included.
+    #[default(false)]
+    include_denied: bool,
 ) -> CallResult {
     let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
     change_named(context, Act::Reject, &r#match, &states)
@@ -120,20 +152,32 @@ pub fn reject_dict(
 
 /// Delete keys whose ids match, in any state.
 #[function]
-pub fn delete(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+pub fn delete(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: Vec<String>,
+) -> CallResult {
     change(context, Act::Delete, &select(context, &r#match, &KeyState::ALL)?)?;
     list_matching(context, &r#match)
 }
 
 /// Delete the given keys, by state: `{minions: [web1], minions_denied: [web2]}`.
 #[function]
-pub fn delete_dict(context: &WheelContext, r#match: Map) -> CallResult {
+pub fn delete_dict(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: Map,
+) -> CallResult {
     change_named(context, Act::Delete, &r#match, &KeyState::ALL)
 }
 
 /// Return the public keys whose ids match, by state and id, without other content of their files.
 #[function(name = "print")]
-pub fn key_str(context: &WheelContext, r#match: Vec<String>) -> CallResult {
+pub fn key_str(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: Vec<String>,
+) -> CallResult {
     let mut by_state = Map::new();
     for key in select(context, &r#match, &KeyState::ALL)? {
         if let Some(text) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
@@ -154,7 +198,13 @@ pub fn master_key_str(context: &WheelContext) -> CallResult {
 /// Return the fingerprints of the keys whose ids match, by state and id; those of the master's own keys under `local`.
 /// An invalid key file has the error instead of a fingerprint.
 #[function]
-pub fn finger(context: &WheelContext, r#match: Vec<String>, hash_type: Option<String>) -> CallResult {
+pub fn finger(
+    context: &WheelContext,
+    /// Glob of the ids, or a list of them.
+    r#match: Vec<String>,
+    /// Hash of the fingerprint; that of the option `hash_type` by default.
+    hash_type: Option<String>,
+) -> CallResult {
     only_sha256(hash_type.as_deref())?;
     let mut by_state = Map::new();
     for key in select(context, &r#match, &KeyState::ALL)? {
@@ -173,7 +223,11 @@ pub fn finger(context: &WheelContext, r#match: Vec<String>, hash_type: Option<St
 
 /// Return the fingerprint of the master's public key, for the minion option `master_finger`.
 #[function]
-pub fn finger_master(context: &WheelContext, hash_type: Option<String>) -> CallResult {
+pub fn finger_master(
+    context: &WheelContext,
+    /// Hash of the fingerprint; that of the option `hash_type` by default.
+    hash_type: Option<String>,
+) -> CallResult {
     only_sha256(hash_type.as_deref())?;
     let finger = context.keys.local_finger("master.pub").map_err(CallError::execution)?;
     Ok(map! {"local" => map! {"master.pub" => finger}}.into())
@@ -181,7 +235,14 @@ pub fn finger_master(context: &WheelContext, hash_type: Option<String>) -> CallR
 
 /// Generate a key pair without storing it.
 #[function(name = "gen", secret)]
-pub fn gen_pair(_context: &WheelContext, id_: Option<String>, #[default(2048)] keysize: usize) -> CallResult {
+pub fn gen_pair(
+    _context: &WheelContext,
+    /// Id of the minion; a new key has a random name without one.
+    id_: Option<String>,
+    /// Size of the key in bits.
+    #[default(2048)]
+    keysize: usize,
+) -> CallResult {
     let _ = id_;
     make_pair(keysize).map(Value::Map)
 }
@@ -191,9 +252,14 @@ pub fn gen_pair(_context: &WheelContext, id_: Option<String>, #[default(2048)] k
 #[function(secret)]
 pub fn gen_accept(
     context: &WheelContext,
+    /// Id of the minion; a new key has a random name without one.
     id_: String,
-    #[default(2048)] keysize: usize,
-    #[default(false)] force: bool,
+    /// Size of the key in bits.
+    #[default(2048)]
+    keysize: usize,
+    /// Whether an existing key is replaced.
+    #[default(false)]
+    force: bool,
 ) -> CallResult {
     let id: MinionId = id_.parse().map_err(CallError::execution)?;
     if !force && context.keys.current(&id).map_err(CallError::execution)?.is_some() {

@@ -36,21 +36,25 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!(
 
 /// Return the results of a job by minion.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
-/// precedence. returned: whether minions that returned are listed (True). missing: whether minions that did not return
-/// are listed (False). display_progress: publish progress events (False).
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.lookup_jid 20261120235852025555
 #[function]
 pub fn lookup_jid(
     context: &RunnerContext,
+    /// The job id.
     jid: String,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
     ext_source: Option<String>,
-    #[default(true)] returned: bool,
-    #[default(false)] missing: bool,
-    #[default(false)] display_progress: bool,
+    /// Whether minions that returned are listed (True).
+    #[default(true)]
+    returned: bool,
+    /// Whether minions that did not return are listed (False).
+    #[default(false)]
+    missing: bool,
+    /// Publish progress events (False).
+    #[default(false)]
+    display_progress: bool,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
     publish_progress(context, display_progress, || format!("Querying returner: {}", cache.name()));
@@ -74,18 +78,19 @@ pub fn lookup_jid(
 
 /// Return a job: the function, its target, the minions and their returns.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
-/// precedence. display_progress: publish progress events (False).
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.list_job 20261120235852025555
 #[function]
 pub fn list_job(
     context: &RunnerContext,
+    /// The job id.
     jid: String,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
     ext_source: Option<String>,
-    #[default(false)] display_progress: bool,
+    /// Publish progress events (False).
+    #[default(false)]
+    display_progress: bool,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
     publish_progress(context, display_progress, || format!("Querying returner: {}", cache.name()));
@@ -96,24 +101,21 @@ pub fn list_job(
 
 /// Return a job below its job id.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
-/// precedence.
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.print_job 20261120235852025555
 #[function]
-pub fn print_job(context: &RunnerContext, jid: String, ext_source: Option<String>) -> CallResult {
+pub fn print_job(
+    context: &RunnerContext,
+    /// The job id.
+    jid: String,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
+    ext_source: Option<String>,
+) -> CallResult {
     print(context, &*cache(context, ext_source.as_deref())?, &parse(&jid)?)
 }
 
 /// Return all stored jobs, oldest first.
-///
-/// ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
-/// outputter: the outputter of the result. search_metadata: a mapping, of which one pair must be in the job's metadata.
-/// search_function, search_target: a glob, a list of globs, or several with commas between them. start_time, end_time:
-/// the time of the oldest and of the newest job, such as `2026-11-20 23:58:52`. display_progress: publish progress
-/// events (False).
 ///
 /// CLI Example:
 ///
@@ -122,14 +124,28 @@ pub fn print_job(context: &RunnerContext, jid: String, ext_source: Option<String
 #[function]
 pub fn list_jobs(
     context: &RunnerContext,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
     ext_source: Option<String>,
+    /// The outputter of the result.
     outputter: Option<String>,
-    #[default] search_metadata: Value,
-    #[default] search_function: Value,
-    #[default] search_target: Value,
-    #[default] start_time: Value,
-    #[default] end_time: Value,
-    #[default(false)] display_progress: bool,
+    /// A mapping, of which one pair must be in the job's metadata.
+    #[default]
+    search_metadata: Value,
+    /// A glob, a list of globs, or several with commas between them.
+    #[default]
+    search_function: Value,
+    /// A glob, a list of globs, or several with commas between them.
+    #[default]
+    search_target: Value,
+    /// The time of the oldest and of the newest job, such as `2026-11-20 23:58:52`.
+    #[default]
+    start_time: Value,
+    /// The time of the oldest and of the newest job, such as `2026-11-20 23:58:52`.
+    #[default]
+    end_time: Value,
+    /// Publish progress events (False).
+    #[default(false)]
+    display_progress: bool,
 ) -> CallResult {
     let cache = cache(context, ext_source.as_deref())?;
     publish_search(context, display_progress, &*cache);
@@ -143,21 +159,24 @@ pub fn list_jobs(
 
 /// Return the newest stored jobs, oldest first.
 ///
-/// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read
-/// from (the master's job cache); a configured ext_job_cache takes precedence. outputter: the outputter of the result.
-/// display_progress: publish progress events (False).
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.list_jobs_filter 50
 #[function]
 pub fn list_jobs_filter(
     context: &RunnerContext,
+    /// How many.
     count: usize,
-    #[default(true)] filter_find_job: bool,
+    /// Whether `saltutil.find_job` is left out (True).
+    #[default(true)]
+    filter_find_job: bool,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
     ext_source: Option<String>,
+    /// The outputter of the result.
     outputter: Option<String>,
-    #[default(false)] display_progress: bool,
+    /// Publish progress events (False).
+    #[default(false)]
+    display_progress: bool,
 ) -> CallResult {
     let cache = cache(context, ext_source.as_deref())?;
     publish_search(context, display_progress, &*cache);
@@ -171,10 +190,6 @@ pub fn list_jobs_filter(
 
 /// Return the newest job that matches, as `print_job`; False if none does.
 ///
-/// ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
-/// outputter: the outputter of the result. metadata: a mapping, of which one pair must be in the job's metadata. function,
-/// target: globs. display_progress: publish progress events (False).
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.last_run
@@ -182,12 +197,22 @@ pub fn list_jobs_filter(
 #[function]
 pub fn last_run(
     context: &RunnerContext,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
     ext_source: Option<String>,
+    /// The outputter of the result.
     outputter: Option<String>,
-    #[default] metadata: Value,
-    #[default] function: Value,
-    #[default] target: Value,
-    #[default(false)] display_progress: bool,
+    /// A mapping, of which one pair must be in the job's metadata.
+    #[default]
+    metadata: Value,
+    /// Globs.
+    #[default]
+    function: Value,
+    /// Globs.
+    #[default]
+    target: Value,
+    /// Publish progress events (False).
+    #[default(false)]
+    display_progress: bool,
 ) -> CallResult {
     let cache = cache(context, ext_source.as_deref())?;
     publish_search(context, display_progress, &*cache);
@@ -204,14 +229,17 @@ pub fn last_run(
 
 /// Return which minions returned success for a job.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
-/// precedence.
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.exit_success 20261120235852025555
 #[function]
-pub fn exit_success(context: &RunnerContext, jid: String, ext_source: Option<String>) -> CallResult {
+pub fn exit_success(
+    context: &RunnerContext,
+    /// The job id.
+    jid: String,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
+    ext_source: Option<String>,
+) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
     let mut result: Map = Map::new();
     if let Some(load) = load(&*cache, &jid)? {
@@ -231,13 +259,16 @@ pub fn exit_success(context: &RunnerContext, jid: String, ext_source: Option<Str
 
 /// Return the jobs that are running on minions.
 ///
-/// display_progress: publish progress events (False).
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.active
 #[function]
-pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool) -> CallResult {
+pub fn active(
+    context: &RunnerContext,
+    /// Publish progress events (False).
+    #[default(false)]
+    display_progress: bool,
+) -> CallResult {
     let master = &context.master;
     let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
     let gather = master.config.gather_job_timeout.seconds();

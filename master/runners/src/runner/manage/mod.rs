@@ -50,7 +50,13 @@ pub struct PingArgs {
 ///
 ///     salt-run manage.status
 #[function]
-pub fn status(context: &RunnerContext, #[default(true)] output: bool, #[args] asked: PingArgs) -> CallResult {
+pub fn status(
+    context: &RunnerContext,
+    /// Name of the outputter.
+    #[default(true)]
+    output: bool,
+    #[args] asked: PingArgs,
+) -> CallResult {
     _ = output;
     let (up, down) = ping(context, asked)?;
     Ok(map! {"up" => up, "down" => down}.into())
@@ -75,7 +81,13 @@ pub fn up(context: &RunnerContext, #[args] asked: PingArgs) -> CallResult {
 ///
 ///     salt-run manage.down
 #[function]
-pub fn down(context: &RunnerContext, #[default(false)] removekeys: bool, #[args] asked: PingArgs) -> CallResult {
+pub fn down(
+    context: &RunnerContext,
+    /// Whether the keys of the minions that are down are deleted.
+    #[default(false)]
+    removekeys: bool,
+    #[args] asked: PingArgs,
+) -> CallResult {
     let (_, down) = ping(context, asked)?;
     if removekeys && !down.is_empty() {
         let wheel = context.calls.wheel_context(context.caller.clone());
@@ -94,8 +106,12 @@ pub fn down(context: &RunnerContext, #[default(false)] removekeys: bool, #[args]
 #[function]
 pub fn targets(
     context: &RunnerContext,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
+    /// Target.
+    #[default("*".into())]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
 ) -> CallResult {
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     Ok(context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?.minions.into())
@@ -151,7 +167,14 @@ pub fn key_regen(context: &RunnerContext) -> CallResult {
 ///
 ///     salt-run manage.safe_accept my_minion
 #[function]
-pub fn safe_accept(_context: &RunnerContext, target: Value, #[default("glob".into())] tgt_type: String) -> CallResult {
+pub fn safe_accept(
+    _context: &RunnerContext,
+    /// Target.
+    target: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+) -> CallResult {
     _ = (target, tgt_type);
     Err(CallError::execution(
         "manage.safe_accept is not supported, as the master does not log in to hosts: compare the fingerprint of \

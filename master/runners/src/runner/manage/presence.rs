@@ -10,25 +10,27 @@ macro_rules! presence_functions {
     ($($connected:ident $disconnected:ident;)*) => {
         $(
             /// Return the minions that are connected to the master. No command is sent to minions.
-            ///
-            /// subset: only minions of this list. show_ip: return the address of each minion (False).
             #[function]
             pub fn $connected(
                 context: &RunnerContext,
+                /// List of the minions that are looked for; all by default.
                 subset: Option<Vec<String>>,
-                #[default(false)] show_ip: bool,
+                /// Whether the address of each minion is returned.
+                #[default(false)]
+                show_ip: bool,
             ) -> CallResult {
                 Ok(connected(context, subset, show_ip))
             }
 
             /// Return the accepted minions that are not connected to the master. No command is sent to minions.
-            ///
-            /// subset: only minions of this list. show_ip: without effect.
             #[function]
             pub fn $disconnected(
                 context: &RunnerContext,
+                /// List of the minions that are looked for; all by default.
                 subset: Option<Vec<String>>,
-                #[default(false)] show_ip: bool,
+                /// Without effect: the minions are not connected.
+                #[default(false)]
+                show_ip: bool,
             ) -> CallResult {
                 _ = show_ip;
                 disconnected(context, subset)

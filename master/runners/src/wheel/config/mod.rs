@@ -26,10 +26,14 @@ pub fn values(context: &WheelContext) -> CallResult {
 
 /// Set an option in the master's configuration file. Other options and comments are left as they are. The master reads
 /// its configuration when it starts.
-///
-/// key: the name of the option. value: its value.
 #[function]
-pub fn apply(context: &WheelContext, key: String, value: Value) -> CallResult {
+pub fn apply(
+    context: &WheelContext,
+    /// The name of the option.
+    key: String,
+    /// Its value.
+    value: Value,
+) -> CallResult {
     if key.is_empty() || key.chars().any(char::is_control) {
         return Err(CallError::execution("the name of the option is invalid: expected a word such as timeout"));
     }
@@ -45,10 +49,14 @@ pub fn apply(context: &WheelContext, key: String, value: Value) -> CallResult {
 
 /// Write a file into the directory of `default_include` (`master.d`), replacing one of the same name. The master reads
 /// its configuration when it starts.
-///
-/// file_name: the name of the file without `.conf`. yaml_contents: the options.
 #[function]
-pub fn update_config(context: &WheelContext, file_name: String, yaml_contents: Map) -> CallResult {
+pub fn update_config(
+    context: &WheelContext,
+    /// The name of the file without `.conf`.
+    file_name: String,
+    /// The options.
+    yaml_contents: Map,
+) -> CallResult {
     let include = modules::default_include(&context.host.options()).and_then(|patterns| patterns.into_iter().next());
     let include = include.unwrap_or_else(|| "master.d/*.conf".to_owned());
     let drop_ins = directory(context)?.join(Path::new(&include).parent().unwrap_or(Path::new("")));

@@ -30,24 +30,25 @@ macro_rules! functions {
             ::brine_function::registry!($module, [find, list_env, list_roots, read, write]);
 
         /// Return the files of a path in all roots of an environment, each as text (`txt`) or binary (`bin`).
-        ///
-        /// path: the path below a root. saltenv: the environment (`base`).
         #[::brine_function::function]
         pub fn find(
             context: &crate::wheel::WheelContext,
+            /// Path below a root.
             path: String,
-            #[default("base".into())] saltenv: String,
+            /// Environment.
+            #[default("base".into())]
+            saltenv: String,
         ) -> ::brine_function::CallResult {
             crate::wheel::roots::find(&context.host.$roots(), &path, &saltenv)
         }
 
         /// Return all files and directories of an environment, by root. Links are not followed.
-        ///
-        /// saltenv: the environment (`base`).
         #[::brine_function::function]
         pub fn list_env(
             context: &crate::wheel::WheelContext,
-            #[default("base".into())] saltenv: String,
+            /// Environment.
+            #[default("base".into())]
+            saltenv: String,
         ) -> ::brine_function::CallResult {
             crate::wheel::roots::list_env(&context.host.$roots(), &saltenv)
         }
@@ -59,28 +60,32 @@ macro_rules! functions {
         }
 
         /// Return the content of the text files of a path in all roots of an environment.
-        ///
-        /// path: the path below a root. saltenv: the environment (`base`).
         #[::brine_function::function($($secret)?)]
         pub fn read(
             context: &crate::wheel::WheelContext,
+            /// Path below a root.
             path: String,
-            #[default("base".into())] saltenv: String,
+            /// Environment.
+            #[default("base".into())]
+            saltenv: String,
         ) -> ::brine_function::CallResult {
             crate::wheel::roots::read(&context.host.$roots(), &path, &saltenv)
         }
 
         /// Write a file into a root of an environment, and create its directories.
-        ///
-        /// data: the content. path: the path below the root. saltenv: the environment (`base`). index: the position of the root
-        /// in the list of the environment (0).
         #[::brine_function::function]
         pub fn write(
             context: &crate::wheel::WheelContext,
+            /// Content of the file.
             data: String,
+            /// Path below a root.
             path: String,
-            #[default("base".into())] saltenv: String,
-            #[default(0)] index: usize,
+            /// Environment.
+            #[default("base".into())]
+            saltenv: String,
+            /// Position of the root in the list of the environment.
+            #[default(0)]
+            index: usize,
         ) -> ::brine_function::CallResult {
             crate::wheel::roots::write(&context.host.$roots(), &data, (&path, &saltenv, index), $shows_path)
         }

@@ -12,10 +12,6 @@ use crate::runner::RunnerContext;
 /// Publish a job again, with a new job id and the same function and arguments: to all of its minions, or only to those
 /// that failed or did not return. Return the new job id and the minions. Only the job's own user and administrators may.
 ///
-/// jid: the job id. failed: only minions that returned a failure (False). missing: only minions that did not return
-/// (False); both together select either. ext_source: the returner to read from (the master's job cache); a configured
-/// ext_job_cache takes precedence.
-///
 /// CLI Example:
 ///
 ///     salt-run jobs.rerun 20261120235852025555
@@ -23,9 +19,15 @@ use crate::runner::RunnerContext;
 #[function]
 pub fn rerun(
     context: &RunnerContext,
+    /// The job id.
     jid: String,
-    #[default(false)] failed: bool,
-    #[default(false)] missing: bool,
+    /// Only minions that returned a failure (False).
+    #[default(false)]
+    failed: bool,
+    /// Only minions that did not return (False); both together select either.
+    #[default(false)]
+    missing: bool,
+    /// The returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
     ext_source: Option<String>,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
