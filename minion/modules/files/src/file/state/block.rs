@@ -4,7 +4,6 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::Value;
 
-use super::edits::ignore_arguments;
 use super::{accumulated, contents, edit};
 use crate::file::edit::Block;
 
@@ -81,7 +80,7 @@ pub struct BlockreplaceArgs {
 ///         - backup: False
 #[function]
 pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> CallResult {
-    ignore_arguments([args.source_hash, args.source_hashes, args.context]);
+    contents::ignore_arguments([args.source_hash, args.source_hashes, args.context]);
     if matches!(args.content, Value::List(_) | Value::Map(_)) {
         let comment = format!("content is invalid: expected a string, got {}", args.content.type_name());
         return Ok(StateReturn::failed(&args.name, comment).into());

@@ -47,7 +47,7 @@ pub struct LinesArgs {
 
 impl LinesArgs {
     fn adding(self) -> edit::TextArgs {
-        ignore_arguments([self.source_hash, self.source_hashes, self.context]);
+        contents::ignore_arguments([self.source_hash, self.source_hashes, self.context]);
         edit::TextArgs {
             text: self.text,
             sources: contents::Contents::of(&self.source, &self.sources, &self.template, &self.defaults),
@@ -411,6 +411,3 @@ pub fn uncomment(
 ) -> CallResult {
     Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
 }
-
-/// Consumes arguments that the code for sources reads from the state's low chunk instead.
-pub(super) fn ignore_arguments(_arguments: [Value; 3]) {}
