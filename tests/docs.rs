@@ -15,6 +15,8 @@ mod core_names;
 mod doctor;
 #[path = "docs/events.rs"]
 mod events;
+#[path = "docs/functions.rs"]
+mod functions;
 #[path = "docs/links.rs"]
 mod links;
 #[path = "docs/reference.rs"]
@@ -96,6 +98,11 @@ fn the_generated_pages_are_up_to_date() {
 #[test]
 #[ignore = "writes the generated pages"]
 fn write_the_generated_pages() {
+    for directory in functions::directories() {
+        let directory = format!("{}/{directory}", env!("CARGO_MANIFEST_DIR"));
+        _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(directory).unwrap();
+    }
     for (name, text) in reference::pages() {
         std::fs::write(format!("{}/{name}", env!("CARGO_MANIFEST_DIR")), text).unwrap();
     }
