@@ -92,3 +92,17 @@ fn paths_in_the_documents_exist() {
     }
     assert_eq!(missing, [""; 0]);
 }
+
+#[test]
+fn every_page_is_in_the_navigation_of_the_site() {
+    let navigation = std::fs::read_to_string(root().join("mkdocs.yml")).unwrap();
+    let docs = root().join("docs");
+    let missing: Vec<String> = documents()
+        .iter()
+        .filter_map(|page| Some(page.strip_prefix(&docs).ok()?.display().to_string()))
+        // The pages of single modules are reached from their list.
+        .filter(|page| !page.starts_with("reference/modules/"))
+        .filter(|page| !navigation.lines().any(|line| line.ends_with(&format!(" {page}"))))
+        .collect();
+    assert_eq!(missing, [""; 0], "add them to `nav` of mkdocs.yml");
+}
