@@ -64,6 +64,7 @@ mod netapi;
 mod orchestrate;
 mod output;
 mod packages;
+mod pages;
 mod pam;
 mod peers;
 mod pepper;

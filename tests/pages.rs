@@ -1,0 +1,30 @@
+//! The commands of tutorials and how-to guides, run as a reader runs them: on machines of their own with the real
+//! program. `tests/pages/run PAGE` runs one page.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::BRINE;
+
+fn run(words: &[&str]) -> (bool, String) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let done = Command::new("python3").arg(root.join("tests/pages/run")).args(words).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    (done.status.success(), text)
+}
+
+#[test]
+fn commands_of_the_guides_do_what_the_pages_show() {
+    if !nix::unistd::geteuid().is_root() {
+        assert!(std::env::var_os("BRINE_CI").is_none(), "the commands of the guides run as root");
+        return;
+    }
+    let (is_right, text) = run(&["--binary", BRINE]);
+    assert!(is_right, "{text}");
+}
+
+#[test]
+fn pages_say_why_commands_are_not_run() {
+    let (is_right, text) = run(&["--list"]);
+    assert!(is_right && text.lines().all(|line| line.rsplit(": ").next().is_some_and(|why| why.len() > 10)), "{text}");
+}
