@@ -1,0 +1,3 @@
+/srv/release:
+  file.managed:
+    - contents: {{ pillar['version'] | yaml_dquote }}

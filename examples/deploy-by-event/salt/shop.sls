@@ -1,0 +1,4 @@
+/srv/shop/VERSION:
+  file.managed:
+    - contents: {{ pillar['version'] | yaml_dquote }}
+    - makedirs: True

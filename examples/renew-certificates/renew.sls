@@ -1,0 +1,5 @@
+renew:
+  runner.state.orchestrate:
+    - args:
+      - mods: orch.renew
+      - pillar: {host: {{ data['id'] | yaml_encode }}}
