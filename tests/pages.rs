@@ -13,14 +13,34 @@ fn run(words: &[&str]) -> (bool, String) {
     (done.status.success(), text)
 }
 
-#[test]
-fn commands_of_the_guides_do_what_the_pages_show() {
+/// Runs every fourth page.
+fn run_part(part: usize) {
     if !nix::unistd::geteuid().is_root() {
         assert!(std::env::var_os("BRINE_CI").is_none(), "the commands of the guides run as root");
         return;
     }
-    let (is_right, text) = run(&["--binary", BRINE]);
+    let (is_right, text) = run(&["--binary", BRINE, "--part", &format!("{part}/4")]);
     assert!(is_right, "{text}");
+}
+
+#[test]
+fn commands_of_the_guides_do_what_the_pages_show_1() {
+    run_part(1);
+}
+
+#[test]
+fn commands_of_the_guides_do_what_the_pages_show_2() {
+    run_part(2);
+}
+
+#[test]
+fn commands_of_the_guides_do_what_the_pages_show_3() {
+    run_part(3);
+}
+
+#[test]
+fn commands_of_the_guides_do_what_the_pages_show_4() {
+    run_part(4);
 }
 
 #[test]
