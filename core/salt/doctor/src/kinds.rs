@@ -125,7 +125,7 @@ kinds! {
     KEY_DENIED "key-denied" Error: "Minions claim ids that the master knows with another key: they were reinstalled or cloned, or somebody pretends.", "compare the fingerprints, then `salt-key -d` and accept the new key, or give the clone another id";
     KEYS_UNREADABLE "keys-unreadable" Error: "Key files of minions are damaged or cannot be read.", "`salt-key -d`, and accept the minion's key again";
     KEYS_DOUBLED "keys-doubled" Error: "Several ids have the same key: the minions are clones of one image.", "remove the key on the clones, restart them, and accept their new keys";
-    CLOCK_DIFFERS "clock-differs" Error: "The clocks of master and minion differ, or this host's clock went back.", "synchronise the clocks";
+    CLOCK_DIFFERS "clock-differs" Warning: "The clocks of master and minion differ, or this host's clock went back.", "synchronise the clocks";
     MINION_SILENT "minion-silent" Error: "Minions are connected and do not answer.", "restart the minion";
     MINION_NEVER "minion-never-connected" Error: "Accepted minions have never been seen by this master.", "`brine doctor` on the minion";
     MINION_AWAY "minion-away" Error: "Accepted minions are not connected any more.", "start the host or its minion, or `salt-key -d` if it is gone";
