@@ -5,8 +5,6 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use brine_value::{FromValue, Value};
 
-use crate::Arguments;
-
 /// One parameter of a function.
 #[derive(Clone, Copy)]
 pub struct Param {
@@ -161,16 +159,16 @@ impl ParamList {
         }
     }
 
-    /// Adds the fields of a struct of arguments as keywords that `**kwargs` takes, such as those of the function that
-    /// gets them.
-    pub fn further_of<T: Arguments>(&mut self) {
-        self.further_of_except::<T>(&[]);
+    /// Adds the parameters that another function or struct describes as keywords that `**kwargs` takes: those of the
+    /// function that gets them.
+    pub fn further_of(&mut self, describe: fn(&mut ParamList)) {
+        self.further_of_except(describe, &[]);
     }
 
-    /// Adds the fields of a struct of arguments except for these as keywords that `**kwargs` takes.
-    pub fn further_of_except<T: Arguments>(&mut self, except: &[&str]) {
+    /// Adds the parameters that another function or struct describes, except for these, as keywords that `**kwargs` takes.
+    pub fn further_of_except(&mut self, describe: fn(&mut ParamList), except: &[&str]) {
         let mut own = ParamList(Vec::new());
-        T::describe(&mut own);
+        describe(&mut own);
         for param in own.0.iter().filter(|param| param.is_named() || param.is_further()) {
             if !except.contains(&param.name) {
                 self.further(param.name, param.expected, param.doc);

@@ -278,7 +278,7 @@ fn known(params: &mut ParamList) {
     for name in ["width", "height"] {
         params.further(name, "an integer", "Size of the mark.");
     }
-    params.further_of_except::<HowArgs>(&["tries"]);
+    params.further_of_except(HowArgs::describe, &["tries"]);
     params.further("source", "a string", "It is declared already.");
 }
 

@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
+use brine_function::{Args, Arguments, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
 use brine_modules_files::cmd::{self, CommandArgs};
+
+use crate::virtualenv::CreateArgs;
 
 /// State functions of `virtualenv`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("virtualenv", [managed, manage]);
@@ -196,7 +198,7 @@ fn fill(
 /// Describes the further arguments of environments: options of the environment, and of pip.
 pub(crate) fn further(params: &mut ParamList) {
     params.others(Others::Unused);
-    params.further_of_except::<crate::virtualenv::CreateArgs>(&["path"]);
+    params.further_of_except(CreateArgs::describe, &["path"]);
     params.further(
         "requirements",
         "a string",

@@ -1,7 +1,7 @@
 //! `cmd`: states that run commands.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Functions, Others, ParamList, function, registry};
+use brine_function::{Args, Arguments, CallError, CallResult, Functions, Others, ParamList, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, map};
 
@@ -414,7 +414,7 @@ fn without_last_line(stdout: &str, is_json: bool) -> &str {
 /// Describes the further arguments of `cmd.run`.
 pub(crate) fn further_run(params: &mut ParamList) {
     params.others(Others::Unused);
-    params.further_of::<CommandArgs>();
+    params.further_of(CommandArgs::describe);
     params.further(
         "stateful",
         "True, False or a list of mappings",
