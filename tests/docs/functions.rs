@@ -123,6 +123,9 @@ fn of_kind<C>(kind: &Kind, modules: &[&'static Functions<C>], more: &str) -> Vec
         let introduction = format!("{} `{module}`; [all modules](../{}.md).", kind.one, kind.directory);
         pages.push((format!("docs/reference/{path}"), page(module, &introduction, &sections.join("\n"))));
     }
+    if kind.is_large {
+        index = table(&["module", "functions"], [index]);
+    }
     pages.push((
         format!("docs/reference/{}.md", kind.directory),
         page(kind.title, kind.about, &format!("{more}{index}")),
