@@ -21,7 +21,7 @@ async fn bus_on(store: Store, opened: Opened, reserve: u64) -> Bus {
     Bus::with_journal(limits(reserve), store, opened, JournalLimits::default(), &executor()).await.unwrap()
 }
 
-async fn reopen(path: &std::path::Path, reserve: u64) -> Bus {
+async fn reopen(path: &Path, reserve: u64) -> Bus {
     let (store, opened) = Store::open(path, 1 << 20).unwrap();
     bus_on(store, opened, reserve).await
 }
@@ -168,7 +168,7 @@ async fn skipped_numbers_are_neither_lag_nor_missed_events() {
     assert_eq!(gaps, [], "{before}");
 }
 
-async fn reopen_with_retry(path: &std::path::Path) -> Bus {
+async fn reopen_with_retry(path: &Path) -> Bus {
     let opened = async {
         loop {
             match Store::open(path, 1 << 20) {
@@ -196,7 +196,7 @@ async fn a_panic_of_the_journal_writer_fails_the_events_in_question_alone() {
 
 /// Creates a bus with 400 events of 3,500 bytes in the journal, each containing its number as text, and a subscription
 /// that starts before the first event.
-async fn with_events(path: &std::path::Path) -> (Bus, Store, Subscription) {
+async fn with_events(path: &Path) -> (Bus, Store, Subscription) {
     let (store, opened) = Store::open(path, 0).unwrap();
     let bus = bus_on(store.clone(), opened, 1000).await;
     let slow = bus.subscribe(Filter::prefix("t"), Start::Now).unwrap();

@@ -21,7 +21,7 @@ pub(super) fn thread() -> MayBlock {
     MayBlock::on_dedicated_thread(tokio::runtime::Handle::current())
 }
 
-async fn open(directory: &std::path::Path) -> (Bus, Opened) {
+async fn open(directory: &Path) -> (Bus, Opened) {
     let (store, opened) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
     (Bus::with_journal(small(), store, opened, JournalLimits::default(), &executor()).await.unwrap(), opened)
 }
