@@ -23,6 +23,7 @@ root_dir: ROOT/salt
 pki_dir: ROOT/salt/pki
 cachedir: ROOT/salt/cache
 sock_dir: ROOT/salt/run
+salt_exit_status: True
 file_roots: {base: [ROOT/srv]}
 pillar_roots: {base: [ROOT/pillar]}
 log_level: quiet

@@ -69,7 +69,6 @@ export class Completion {
         const at = text.lastIndexOf(' ') + 1;
         return [text.slice(0, at), text.slice(at)];
       }, () => this.notes)];
-    this.parameters = [];
     this.notes = {};
   }
 
@@ -88,14 +87,14 @@ export class Completion {
 
   async words() {
     const sls = OF_SLS.test(this.fun.value.trim()) ? await once('sls', () => runner('fileserver.file_list', {}, this.signal).then(slsNames)) : [];
-    return [...(sls ?? []), ...this.parameters.map((name) => `${name}=`)];
+    return [...(sls ?? []), ...Object.keys(this.notes)];
   }
 
   /** Shows the arguments and the documentation of the function. */
   async describe() {
     const name = this.fun.value.trim();
     const id = this.minion();
-    this.parameters = [];
+    this.notes = {};
     const all = id && /^\w+\.\w+$/.test(name) ? await this.functions() : null;
     if (!all?.includes?.(name)) {
       this.help.hidden = true;
@@ -109,8 +108,7 @@ export class Completion {
     // A paragraph below the name of the argument, or a sentence after it.
     const note = (parameter) => new RegExp(`(?:^|\\n) *${parameter}\\n +(\\S[^]*)|(?:^|\\s)${parameter}: (\\S[^]*)`).exec(text)?.slice(1).find(Boolean);
     const required = names.length - (defaults?.length ?? 0);
-    this.parameters = names.map(String);
-    this.notes = Object.fromEntries(this.parameters.map((parameter) => [`${parameter}=`, note(parameter)]));
+    this.notes = Object.fromEntries(names.map((parameter) => [`${parameter}=`, note(parameter)]));
     const insert = (parameter) => {
       this.args.value = `${this.args.value.trimEnd()} ${parameter}=`.trimStart();
       this.args.focus();

@@ -71,7 +71,7 @@ pub(super) fn build(name: &str, kwargs: &Map, names_time: impl Fn(&str) -> bool)
         let when = when.to_string();
         if !names_time(&when) && dates::parse(&when, brine_clock::now().date()).is_none() {
             return Err(format!(
-                "Schedule item {when} for \"when\" in invalid. Write a time, such as 5:00pm, Monday 5:00pm or 2026-11-20 17:00."
+                "Schedule item {when} for \"when\" in invalid.\n  hint: write a time, such as 5:00pm, Monday 5:00pm or 2026-11-20 17:00"
             ));
         }
     }
@@ -101,7 +101,7 @@ mod tests {
             ),
             (
                 map! {"function" => "f", "when" => list!["5pm", "soon"]},
-                "Schedule item soon for \"when\" in invalid. Write a time, such as 5:00pm, Monday 5:00pm or 2026-11-20 17:00.",
+                "Schedule item soon for \"when\" in invalid.\n  hint: write a time, such as 5:00pm, Monday 5:00pm or 2026-11-20 17:00",
             ),
             (
                 map! {"function" => "f", "when" => "5pm", "cron" => "x"},
