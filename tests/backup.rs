@@ -146,7 +146,7 @@ fn forged(name: &str, kind: tar::EntryType) -> Vec<u8> {
     header.set_mode(0o644);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_size(if kind == tar::EntryType::Regular { 1 } else { 0 });
+    header.set_size(u64::from(kind == tar::EntryType::Regular));
     if kind == tar::EntryType::Symlink {
         header.set_link_name("/etc/passwd").unwrap();
     }

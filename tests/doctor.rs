@@ -273,14 +273,13 @@ async fn causes_come_first_while_a_master_runs() {
             .iter()
             .any(|kind| kind.name == one.expected && kind.severity == brine_doctor::Severity::Error);
         assert_eq!(status, i32::from(is_error), "{}", one.name);
-        match one.mend {
-            Some(mend) => mend(&system),
-            None => {
-                let (fixed, status) = report(&etc, &["--fix"]);
-                assert_eq!(status, 0, "{}: {fixed}", one.name);
-                let made = fixed.get("fixed").and_then(Value::as_list).unwrap();
-                assert!(!made.is_empty() && made.iter().all(|one| one.get("error") == Some(&Value::Nil)), "{fixed}");
-            }
+        if let Some(mend) = one.mend {
+            mend(&system);
+        } else {
+            let (fixed, status) = report(&etc, &["--fix"]);
+            assert_eq!(status, 0, "{}: {fixed}", one.name);
+            let made = fixed.get("fixed").and_then(Value::as_list).unwrap();
+            assert!(!made.is_empty() && made.iter().all(|one| one.get("error") == Some(&Value::Nil)), "{fixed}");
         }
         // A minion that was stopped is asked again.
         let first = kinds(&etc);

@@ -116,5 +116,5 @@ async fn bundles_have_no_secrets_and_replace_nothing() {
     fs::write(&log, "[ERROR   ] \x1b]0;title\x07 \u{202e}x\n").unwrap();
     let shown = stdout(&run(&etc, &[]));
     assert!(shown.contains("its last error: [ERROR   ] "), "{shown}");
-    assert!(!shown.contains(|c: char| c == '\x1b' || c == '\u{202e}' || c == '\x07'), "{shown:?}");
+    assert!(!shown.contains(['\x1b', '\u{202e}', '\x07']), "{shown:?}");
 }

@@ -90,9 +90,10 @@ fn readers(config: &MasterConfig) -> String {
 
 /// Returns what to do if the master does not answer.
 pub fn without_master(config: &MasterConfig) -> String {
-    let log = match config.log_file.as_os_str().is_empty() {
-        true => "its log".to_owned(),
-        false => format!("its log {}", config.log_file.display()),
+    let log = if config.log_file.as_os_str().is_empty() {
+        "its log".to_owned()
+    } else {
+        format!("its log {}", config.log_file.display())
     };
     format!(
         "hint: its configuration is {}, its sockets are in {}, and its requests arrive at port {}. If it should run, {log} and \

@@ -155,7 +155,7 @@ fn section<C>(kind: &Kind, function: &Function<C>) -> String {
     let rows: Vec<String> =
         function.parameter_groups().into_iter().filter(|group| is_shown(group)).map(arguments).collect();
     if !rows.is_empty() {
-        _ = write!(text, "{}\n", table(&["argument", "type", "default", "meaning"], rows));
+        _ = writeln!(text, "{}", table(&["argument", "type", "default", "meaning"], rows));
     }
     if let Some((_, example)) = examples.split_once("\n\n") {
         _ = write!(text, "```{}\n{}\n```\n", kind.language, unindented(example));

@@ -48,7 +48,7 @@ impl Machine {
         let begun = Instant::now();
         loop {
             let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-            machine.leader = children.split_whitespace().next().unwrap_or_default().to_owned();
+            children.split_whitespace().next().unwrap_or_default().clone_into(&mut machine.leader);
             // `degraded` is a running system, too: a container has no modules of the kernel to load.
             let state = machine.try_sh("systemctl is-system-running --wait; systemctl is-active multi-user.target");
             if !machine.leader.is_empty() && state.is_ok() {

@@ -102,11 +102,10 @@ impl Watch {
                     self.roll_back(&format!("the new program ended {seconds} s after its start"));
                     return Ok(true);
                 }
-                Phase::RolledBack => {
-                    if rolled_back.get_or_insert_with(Instant::now).elapsed() > SETTLE_TIMEOUT {
-                        self.minion.kill();
-                    }
+                Phase::RolledBack if rolled_back.get_or_insert_with(Instant::now).elapsed() > SETTLE_TIMEOUT => {
+                    self.minion.kill();
                 }
+                Phase::RolledBack => {}
                 _ if start.elapsed() > self.limit + MARGIN => {
                     let reason = format!("the new program did not tell within {:?} that it works", self.limit);
                     if self.roll_back(&reason) {

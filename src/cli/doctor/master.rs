@@ -32,7 +32,7 @@ pub(super) async fn examine(
     installation: &Installation,
     daemon: &Daemon,
 ) -> (Vec<Finding>, Option<Map>) {
-    if !daemon.process.as_ref().is_some_and(|process| !"Tt".contains(process.state)) {
+    if daemon.process.as_ref().is_none_or(|process| "Tt".contains(process.state)) {
         return (Vec::new(), None);
     }
     let client = match MasterClient::new(config) {
@@ -97,7 +97,7 @@ async fn answers(client: &MasterClient, ids: &[&str]) -> Option<Answers> {
         ..Args::default()
     };
     args.keyword.insert("tgt_type".into(), "list".into());
-    args.keyword.insert("arg".into(), list!["%s"].into());
+    args.keyword.insert("arg".into(), list!["%s"]);
     args.keyword.insert("timeout".into(), ANSWER.into());
     let before = now();
     let asked = client.ask_runner("salt.execute", args);

@@ -9,7 +9,7 @@ use brine_doctor::{Daemon, Finding, Installation, Role, kinds, minion, network};
 /// Tries the masters, and whether a running daemon is connected with one.
 pub(super) async fn examine(config: &MinionConfig, installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let tries = brine_agent::try_masters(config).await;
-    let id = minion_id(config).map(|id| id.to_string()).unwrap_or_else(|_| "ID".to_owned());
+    let id = minion_id(config).map_or_else(|_| "ID".to_owned(), |id| id.to_string());
     let mut found: Vec<Finding> = tries.iter().filter_map(|one| of_try(one, installation, &id)).collect();
     let ports: Vec<u16> =
         tries.iter().filter_map(|one| if let Answer::Accepted(port) = one.answer { port } else { None }).collect();

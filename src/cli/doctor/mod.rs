@@ -147,7 +147,7 @@ fn examine_role(configured: &Configured) -> anyhow::Result<(Vec<Finding>, Option
     let runtime = runtime::current_thread().context("starting the examination failed")?;
     let (mut found, metrics) = runtime::block_on(&runtime, async {
         match configured {
-            Configured::Master(config) => master::examine(config, &installation, &daemon).await,
+            Configured::Master(config) => Box::pin(master::examine(config, &installation, &daemon)).await,
             Configured::Minion(config) => (minion::examine(config, &installation, &daemon).await, None),
         }
     });

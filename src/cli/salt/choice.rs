@@ -79,16 +79,11 @@ async fn grain_hint(job: &Job<'_>, target: &str) {
     let asked = job.client.ask_runner("cache.grains", Args::positional([one.as_str().into(), "glob".into()])).await;
     let Ok(grains) = asked else { return };
     let grains = grains.get(one.as_str()).and_then(Value::as_map).cloned().unwrap_or_default();
-    match grains.get(name) {
-        Some(value) => {
-            print_plain_error(format_args!(
-                "no minion has this value of the grain '{name}'; that of '{one}' is: {value}"
-            ));
-        }
-        None => {
-            let near = nearest(name, grains.keys().filter_map(Value::as_str));
-            let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
-            print_plain_error(format_args!("no known minion has a grain '{name}'{near}"));
-        }
+    if let Some(value) = grains.get(name) {
+        print_plain_error(format_args!("no minion has this value of the grain '{name}'; that of '{one}' is: {value}"));
+    } else {
+        let near = nearest(name, grains.keys().filter_map(Value::as_str));
+        let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+        print_plain_error(format_args!("no known minion has a grain '{name}'{near}"));
     }
 }

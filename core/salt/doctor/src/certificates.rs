@@ -27,18 +27,18 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
     };
     let read = |path: &Path| match user_files::read(path) {
         Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(not_seen(role, path)),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(Box::new(not_seen(role, path))),
         Err(error) if path.as_os_str().is_empty() => {
-            Err(unreadable(path, format!("ssl_crt and ssl_key are required together: {error}")))
+            Err(Box::new(unreadable(path, format!("ssl_crt and ssl_key are required together: {error}"))))
         }
-        Err(error) => Err(unreadable(path, error.to_string())),
+        Err(error) => Err(Box::new(unreadable(path, error.to_string()))),
     };
     let certificate = match read(&files.certificate) {
         Ok(bytes) => match Certificate::load(&bytes, None) {
             Ok(loaded) => loaded.certificate,
             Err(error) => return vec![unreadable(&files.certificate, error.to_string())],
         },
-        Err(finding) => return vec![finding],
+        Err(finding) => return vec![*finding],
     };
     let mut found = Vec::new();
     match read(&files.key) {
@@ -51,7 +51,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
             }
             Err(error) => found.push(unreadable(&files.key, error.to_string())),
         },
-        Err(finding) => found.push(finding),
+        Err(finding) => found.push(*finding),
     }
     let Ok(details) = certificate.details() else { return found };
     let text = |name: &str| details.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -50,7 +50,7 @@ impl Space {
             found.push((&kinds::DISK_READ_ONLY, "the file system is mounted read-only".to_owned()));
             return found;
         }
-        let percent = |(all, free): (u64, u64)| if all == 0 { 100 } else { free * 100 / all };
+        let percent = |(all, free): (u64, u64)| (free * 100).checked_div(all).unwrap_or(100);
         let mib = |bytes: u64| bytes >> 20;
         let (all, free) = self.bytes;
         let shown = format!("{} MiB of {} MiB are free", mib(free), mib(all));

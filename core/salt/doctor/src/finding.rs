@@ -166,7 +166,7 @@ pub fn trimmed(found: Vec<Finding>) -> Vec<Finding> {
     let mut run = 0;
     for one in found {
         if let Some(last) = shown.last_mut().filter(|last| last.is_unseen_with(&one)) {
-            last.what = "some files could not be read".to_owned();
+            "some files could not be read".clone_into(&mut last.what);
             last.place = format!("{}, {}", last.place, one.place);
             continue;
         }

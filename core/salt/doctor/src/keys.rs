@@ -127,12 +127,12 @@ struct Listed {
     oldest: Option<Duration>,
 }
 
-fn list(installation: &Installation, state: &'static str) -> Result<Listed, Finding> {
+fn list(installation: &Installation, state: &'static str) -> Result<Listed, Box<Finding>> {
     let directory = installation.pki_dir.join(state);
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(not_seen(installation.role, &directory));
+            return Err(Box::new(not_seen(installation.role, &directory)));
         }
         Err(_) => return Ok(Listed { state, keys: Vec::new(), oldest: None }),
     };
@@ -189,7 +189,7 @@ pub fn of_minions(installation: &Installation, daemon: &Daemon) -> Vec<Finding> 
     for state in ["minions", "minions_pre", "minions_denied"] {
         match list(installation, state) {
             Ok(keys) => listed.push(keys),
-            Err(unseen) => found.push(unseen),
+            Err(unseen) => found.push(*unseen),
         }
     }
     let ids = |one: &Listed| one.keys.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>();

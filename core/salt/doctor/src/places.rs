@@ -60,9 +60,8 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     for key in &installation.keys {
         match fs::symlink_metadata(&key.path) {
             Ok(status) if status.is_file() => found.extend(of_key(role, &key.path, key.is_private, &status, daemon)),
-            Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::PermissionDenied => found.push(not_seen(role, &key.path)),
-            Err(_) => {}
+            _ => {}
         }
     }
     found.extend(of_log(installation, daemon));

@@ -37,7 +37,9 @@ pub fn envs(
     /// Names of backends, as a list or with commas; all by default.
     #[default]
     backend: Value,
-    #[default(false)] sources: bool,
+    /// Without effect.
+    #[default(false)]
+    sources: bool,
 ) -> CallResult {
     _ = (backend, sources);
     Ok(context.storage().files.envs().into())

@@ -10,6 +10,7 @@ use brine_system::files::{self, FileError};
 use brine_system::user_files;
 use brine_value::{Value, map};
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::stat::Mode;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +137,9 @@ impl Store {
             status => status.map_err(FileError::at("read", &path))?,
         };
         // It names a program that is executed.
-        let is_own = status.is_file() && status.uid() == geteuid().as_raw() && status.mode() & 0o077 == 0;
+        let is_own = status.is_file()
+            && status.uid() == geteuid().as_raw()
+            && !Mode::from_bits_truncate(status.mode()).intersects(Mode::S_IRWXG | Mode::S_IRWXO);
         if !is_own || !user_files::is_trusted(&path).map_err(FileError::at("read", &path))? {
             return Err(UpgradeError::Untrusted(path));
         }

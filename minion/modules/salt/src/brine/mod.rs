@@ -182,7 +182,8 @@ fn source_path(source: &str, saltenv: &str, has_key: bool) -> Result<String, Str
     if files::leads_out(path) || path.ends_with('/') || path.is_empty() || path.contains(['?', '|']) {
         return Err(invalid("the path of a file below salt://"));
     }
-    if !has_key && !(path.starts_with(DIRECTORY) && saltenv == ENVIRONMENT) {
+    let is_of_master = path.starts_with(DIRECTORY) && saltenv == ENVIRONMENT;
+    if !has_key && !is_of_master {
         return Err(invalid(&format!(
             "a file below salt://{DIRECTORY} of the environment {ENVIRONMENT}, as no key is configured (upgrade_pubkey)"
         )));
@@ -201,7 +202,7 @@ fn public_key(context: &Context) -> Result<Option<Vec<u8>>, CallError> {
 /// Returns the package that a file belongs to.
 fn package_of(context: &Context, path: &Path) -> Result<Option<String>, CallError> {
     for words in OWNERS {
-        if !words.first().is_some_and(|program| processes::find(Path::new(program)).is_some()) {
+        if words.first().is_none_or(|program| processes::find(Path::new(program)).is_none()) {
             continue;
         }
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
