@@ -74,7 +74,7 @@ async fn debian_packages_install_upgrade_and_go() {
 
     let begun = Instant::now();
     machine.sh("apt-get install -y -q /packages/1/*.deb");
-    machine.sh("systemctl is-active brine-master");
+    machine.sh("systemctl is-active brine-master brine-api");
     assert_eq!(
         machine.sh("systemctl is-enabled brine-master brine-minion brine-api brine-syndic | sort -u"),
         "enabled\n"
@@ -87,6 +87,8 @@ async fn debian_packages_install_upgrade_and_go() {
     eprintln!("from apt to the first ping: {:.1} s", begun.elapsed().as_secs_f64());
 
     assert_eq!(machine.sh("stat -c %U /proc/$(systemctl show -P MainPID brine-master)"), "salt\n");
+    let owners = machine.sh("stat -c '%U %n' /var/cache/salt/* /run/salt/*");
+    assert!(owners.contains("root /var/cache/salt/minion") && owners.contains("root /run/salt/minion"), "{owners}");
     assert_eq!(machine.sh("readlink -f /usr/bin/salt-key"), "/usr/bin/brine\n");
     for (unit, most) in [("brine-master", 3.0), ("brine-api", 3.0), ("brine-syndic", 3.0)] {
         let score = machine.sh(&format!("systemd-analyze security --no-pager {unit} | tail -1"));
@@ -109,6 +111,7 @@ async fn debian_packages_install_upgrade_and_go() {
     assert!(machine.sh("dpkg -s brine").contains("\nVersion: 0.1.0-1\n"));
     until("web1 is back", || machine.try_sh("salt -t 5 web1 test.ping").is_ok()).await;
 
+    machine.sh("kill $(cat /tmp/swarm.pid)");
     machine.sh("apt-get remove -y -q 'brine*'");
     let running = machine.sh("readlink /proc/[0-9]*/exe || true");
     assert!(!running.contains("/brine"), "a daemon runs on: {running}");
@@ -125,7 +128,7 @@ async fn debian_packages_install_upgrade_and_go() {
 /// Upgrades all packages while events are sent and minions are pinged: what was acknowledged is in the journal, and
 /// everybody is back.
 async fn upgrade_under_load(machine: &Machine) {
-    machine.spawn("brine swarm --minions 50 --dir /tmp/swarm --json > /tmp/joined");
+    machine.spawn("echo $$ > /tmp/swarm.pid; exec brine swarm --minions 50 --dir /tmp/swarm --json > /tmp/joined");
     until("the swarm has joined", || machine.try_sh("grep -q . /tmp/joined").is_ok()).await;
     let before = machine.sh("systemctl show -P MainPID brine-master brine-minion");
     let running = AtomicBool::new(true);
