@@ -63,6 +63,10 @@ impl Arguments {
     pub fn superfluous(&self) -> Option<String> {
         let word = self.words.first()?.to_string_lossy();
         let actions = &self.actions;
+        // Everybody writes `salt-key -F master` for the fingerprint of the master, which is among all of them.
+        if actions.finger_all && word == "master" && self.words.len() == 1 {
+            return None;
+        }
         Some(if actions.delete_all {
             "Delete all takes no arguments. Use -d to delete specified keys".to_owned()
         } else if let Some((option, glob)) = actions.with_glob() {

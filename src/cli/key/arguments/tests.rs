@@ -63,7 +63,9 @@ fn words_without_an_option_are_explained() {
     ] {
         assert_eq!(read(line).superfluous().unwrap(), expected, "{line}");
     }
-    assert_eq!(read("-a web").superfluous(), None);
+    for line in ["-a web", "-F master"] {
+        assert_eq!(read(line).superfluous(), None, "{line}");
+    }
 }
 
 #[test]
