@@ -246,7 +246,7 @@ const COMMANDS: &[Mistake] = &[
 const OF_BRINE: &[Mistake] = &[
     (&["slat"], 64, &["no such tool: slat", "did you mean 'salt'?"]),
     (&["salt-mater"], 64, &["did you mean 'salt-master'?"]),
-    (&["doctor"], 64, &["no such tool: doctor; choose one of salt, api, call, "]),
+    (&["physician"], 64, &["no such tool: physician; choose one of salt, api, call, "]),
     (&["state.apply"], 64, &["it looks like a function", "brine call state.apply"]),
     (&["help", "slat"], 64, &["no such tool: slat", "did you mean 'salt'?"]),
     (&["help", "key"], 0, &["Usage: salt-key [options]"]),

@@ -314,7 +314,7 @@ fn help() -> String {
     );
     for tool in TOOLS.iter().chain(COMMANDS) {
         let names = if TOOLS.iter().any(|known| known.name == tool.name) { tool.name } else { "" };
-        let _ = writeln!(help, "  {:<8} {names:<14} {}", tool.command, tool.about);
+        let _ = writeln!(help, "  {:<10} {names:<14} {}", tool.command, tool.about);
     }
     help.push_str(
         "\nExamples:\n  brine key -L                  list all keys\n  brine key -a 'web*'           accept the pending \

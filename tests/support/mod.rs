@@ -40,6 +40,7 @@ use brine_event::Event;
 use brine_runtime::executors::Executor;
 use brine_value::{Map, Value};
 use brine_zmtp::{Endpoint, Limits, Subscriber};
+use nix::sys::signal::Signal;
 
 pub use service::free_port;
 
@@ -179,7 +180,7 @@ impl System {
 
     /// Stops the master as an operator would.
     pub fn stop_master(&mut self) {
-        end(self.master.take().unwrap());
+        end(self.master.take().unwrap(), Signal::SIGTERM);
     }
 
     /// Returns the master's process: the caller ends it.
@@ -241,7 +242,7 @@ impl System {
     /// Stops a minion as an operator would.
     pub fn stop_minion(&mut self, id: &str) {
         let at = self.minions.iter().position(|(name, _)| name == id).unwrap();
-        end(self.minions.remove(at).1);
+        end(self.minions.remove(at).1, Signal::SIGTERM);
     }
 
     /// Subscribes to the master's events with a tag prefix.
@@ -314,17 +315,18 @@ impl Drop for System {
             }
         }
         for (_, child) in self.minions.drain(..) {
-            end(child);
+            // Their jobs are of no interest any more.
+            end(child, Signal::SIGINT);
         }
         if let Some(child) = self.master.take() {
-            end(child);
+            end(child, Signal::SIGTERM);
         }
     }
 }
 
-fn end(mut child: Child) {
+fn end(mut child: Child, signal: Signal) {
     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
-    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+    let _ = nix::sys::signal::kill(pid, signal);
     let start = std::time::Instant::now();
     while start.elapsed() < Duration::from_secs(15) {
         if child.try_wait().unwrap().is_some() {
@@ -334,7 +336,7 @@ fn end(mut child: Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
-    assert!(std::thread::panicking(), "a daemon did not stop on SIGTERM");
+    assert!(std::thread::panicking(), "a daemon did not stop on {signal}");
 }
 
 /// Polls a condition that no event announces.
