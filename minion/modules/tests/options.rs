@@ -29,6 +29,9 @@ const INSIDE: &str = "BRINE_TEST_OPTIONS";
 /// Parameters that are documented to carry options or whole commands.
 const OPTION_PARAMETERS: &[&str] = &["opts", "options", "args", "flags", "params", "parameters", "command", "cmd"];
 
+/// Modules whose parameter `rule` has options.
+const RULES: &[&str] = &["iptables.", "state iptables."];
+
 /// Functions that are documented to pass further arguments on to a program, and modules whose arguments are commands.
 const COMMANDS: &[&str] = &["cmd.", "docker.", "http.", "network.", "pyenv.do", "state.", "state cmd.", "state http."];
 
@@ -44,6 +47,7 @@ const VALUE_OPTIONS: &[(&str, &[&str])] = &[
     ("grep", &["-e"]),
     ("gpg", &["--homedir", "--keyring"]),
     ("initdb", &["-X"]),
+    ("iptables", &["-A", "-C", "-D", "-I", "-N", "-P", "-t"]),
     ("mkfs.xfs", &["-L", "-b", "-d", "-i", "-l", "-m", "-n", "-r", "-s"]),
     ("mount", &["-t"]),
     ("patch", &["-i"]),
@@ -169,7 +173,11 @@ fn found() -> BTreeMap<String, String> {
                 if COMMANDS.iter().chain(WITHOUT_PROGRAMS).any(|command| name.starts_with(command)) {
                     return;
                 }
-                for keyword in calls(parameters, &directory) {
+                let has_rules = RULES.iter().any(|module| name.starts_with(module));
+                for mut keyword in calls(parameters, &directory) {
+                    if has_rules && keyword.contains_key("rule") {
+                        keyword.insert("rule".into(), "word".into());
+                    }
                     let shown = format!("{keyword:?}");
                     let done = catch_unwind(AssertUnwindSafe(|| call(keyword)));
                     for command in std::mem::take(&mut *recorder.ran.lock()) {

@@ -192,7 +192,7 @@ pub fn set_policy(
     #[default("ipv4".into())]
     family: String,
 ) -> CallResult {
-    Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {policy}"))?.into())
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {}", rule::name(&policy)?))?.into())
 }
 
 /// Save the current rules to a file, by default the one that is loaded at boot. Lines that match a regular
@@ -314,7 +314,7 @@ pub fn delete_chain(
     #[default("ipv4".into())]
     family: String,
 ) -> CallResult {
-    Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
+    Tables::new(context, &family)?.change(&table, &format!("-X {}", rule::name(&chain)?)).map(true_or)
 }
 
 /// Append a rule to a chain unless it exists, and return whether it was added.
@@ -393,7 +393,7 @@ pub fn flush(
     #[default] chain: String,
     #[default("ipv4".into())] family: String,
 ) -> CallResult {
-    Ok(Tables::new(context, &family)?.change(&table, &format!("-F {chain}"))?.into())
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-F {}", rule::name(&chain)?))?.into())
 }
 
 /// The tables of IPv4 or IPv6.

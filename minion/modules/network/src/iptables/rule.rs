@@ -1,5 +1,6 @@
 //! Builds a rule of iptables from options with its long names.
 
+use brine_function::CallError;
 use brine_value::{Map, Value};
 
 use crate::firewalls::listed;
@@ -241,6 +242,14 @@ fn with_match(parts: &mut Vec<String>, name: &str) -> bool {
         parts.push(part);
     }
     is_new
+}
+
+/// Checks that the name of a chain or policy, where iptables takes none, too, cannot be an option.
+pub(super) fn name(name: &str) -> Result<&str, CallError> {
+    if name.starts_with('-') {
+        return Err(CallError::execution(format!("'{name}' is not a name: it starts with '-'")));
+    }
+    Ok(name)
 }
 
 #[cfg(test)]
