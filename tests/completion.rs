@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::BRINE;
+use crate::support::{BRINE, System, stdout};
 
 /// Sources the completions and completes each line, given as the line and its words as bash splits them.
 const SCRIPT: &str = r#"
@@ -54,4 +54,28 @@ fn bash_completes_tools_functions_and_values() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&completed.stdout), COMPLETED, "{}", String::from_utf8_lossy(&completed.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_offered_where_a_function_takes_one() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let published = system.tool_async("salt", &["--async", "web1", "test.ping"]).await;
+    let jid = stdout(&published).split_whitespace().last().unwrap().to_owned();
+    let etc = system.etc();
+    let offered = |line: &[&str]| {
+        let words = ["--candidates", "--"].iter().chain(line).copied().collect::<Vec<_>>();
+        stdout(&Command::new(BRINE).arg("completion").args(words).env("SALT_CONFIG_DIR", &etc).output().unwrap())
+    };
+    for line in [
+        &["salt-run", "jobs.lookup_jid", ""][..],
+        &["salt-run", "jobs.list_job", &jid[..8]],
+        &["salt", "web1", "saltutil.find_job", ""],
+    ] {
+        let shown = offered(line);
+        assert!(shown.lines().any(|job| job == format!("{jid}\ttest.ping web1")), "{line:?}: {shown}");
+    }
+    assert!(!offered(&["salt-run", "jobs.list_jobs", ""]).contains(&jid));
+    system.stop_master();
+    assert!(!offered(&["salt-run", "jobs.lookup_jid", ""]).contains(&jid));
 }

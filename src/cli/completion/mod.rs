@@ -1,7 +1,7 @@
 //! `brine completion`: the completions of shells.
 //!
 //! The scripts of the shells call this program for each word: [`words`] finds what a word is, [`names`] the names that
-//! this host knows. Nothing is started, and nothing is written.
+//! this host and its running master know. Nothing is started, and nothing is written.
 
 mod names;
 mod scripts;

@@ -1,14 +1,17 @@
-//! What this host knows: functions and their arguments, minions, SLS files, node groups.
+//! What this host knows: functions and their arguments, minions, SLS files, node groups, jobs.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use brine_config::{DEFAULT_DIRECTORY, MasterConfig, MinionConfig};
-use brine_function::{Functions, Param, Params};
+use brine_function::{Args, Functions, Param, Params};
 use brine_master_runners::runner;
 use brine_modules::MODULES;
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 
 use super::words::{Answer, Candidate, Line};
+use crate::cli::client::MasterClient;
+use crate::cli::{privileges, runtime};
 
 /// Functions whose first argument is the name of an SLS file.
 const OF_SLS: &[&str] = &[
@@ -28,6 +31,10 @@ const OF_FUNCTIONS: &[&str] = &["sys.doc", "sys.argspec", "sys.list_functions", 
 const MAX_FILES: usize = 20_000;
 /// The maximum depth of directories with SLS files.
 const MAX_DEPTH: usize = 8;
+/// The number of jobs that are offered.
+const JOBS: u64 = 50;
+/// The time for which a completion waits for the master.
+const MASTER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The directories of keys below `pki_dir`, with their words.
 const ACCEPTED: (&str, &str) = ("minions", "accepted");
 const PENDING: (&str, &str) = ("minions_pre", "pending");
@@ -61,6 +68,22 @@ impl Names {
         }
         ids.sort_by(|a, b| a.value.cmp(&b.value));
         ids
+    }
+
+    /// Returns the ids of the newest jobs. Without a running master, or without the right to ask it, there are none.
+    fn jobs(&self) -> Vec<Candidate> {
+        let mut config = self.master();
+        config.user = config.user.take().or_else(|| privileges::user_of_service(&config.store_path()));
+        let (Ok(client), Ok(runtime)) = (MasterClient::new(&config), runtime::current_thread()) else {
+            return Vec::new();
+        };
+        let args = Args { keyword: map! {"limit" => JOBS}, ..Args::default() };
+        let asked = async { tokio::time::timeout(MASTER_TIMEOUT, client.ask_runner("fleet.jobs", args)).await };
+        let Ok(Ok(page)) = runtime::block_on(&runtime, asked) else { return Vec::new() };
+        let jobs = page.get("jobs").and_then(Value::as_list).unwrap_or_default();
+        let field = |job: &Value, name: &str| job.get(name).map(Value::to_string).unwrap_or_default();
+        let described = |job: &Value| format!("{} {}", field(job, "fun"), field(job, "tgt"));
+        jobs.iter().map(|job| Candidate::new(field(job, "jid"), &described(job))).collect()
     }
 
     fn node_groups(&self) -> Vec<Candidate> {
@@ -153,6 +176,7 @@ pub fn positional(line: &Line<'_>, names: &Names, last: &str) -> Answer {
         ("salt-cp", _) => return Answer::Files,
         ("salt-run", []) => functions(last, runners()),
         ("brine link" | "brine man", []) => return Answer::Directories,
+        ("brine backup" | "brine restore", []) => return Answer::Files,
         ("brine completion", []) => ["bash", "zsh", "fish"].map(|shell| Candidate::new(shell, "")).into(),
         _ => Vec::new(),
     };
@@ -242,6 +266,9 @@ fn arguments(line: &Line<'_>, names: &Names, function: &str, given: &[&str], las
             .collect();
     }
     let mut candidates = Vec::new();
+    if is_first && params.iter().find(|param| param.is_named()).is_some_and(|param| param.name == "jid") {
+        candidates = names.jobs();
+    }
     if is_first && OF_SLS.contains(&function) {
         let saltenv = given.iter().find_map(|word| word.strip_prefix("saltenv=")).unwrap_or("base");
         candidates = names.sls(saltenv);
