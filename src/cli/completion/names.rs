@@ -173,10 +173,9 @@ pub fn positional(line: &Line<'_>, names: &Names, last: &str) -> Answer {
             arguments(line, names, function, args, last)
         }
         ("salt-cp", []) => targets(line, names, last),
-        ("salt-cp", _) => return Answer::Files,
+        ("salt-cp", _) | ("brine backup" | "brine restore", []) => return Answer::Files,
         ("salt-run", []) => functions(last, runners()),
         ("brine link" | "brine man", []) => return Answer::Directories,
-        ("brine backup" | "brine restore", []) => return Answer::Files,
         ("brine completion", []) => ["bash", "zsh", "fish"].map(|shell| Candidate::new(shell, "")).into(),
         _ => Vec::new(),
     };
