@@ -154,8 +154,7 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// Works like [`CommonOptions::start_with_master`] for tools that write files of the master: root changes to the
-    /// user of the configuration.
+    /// Works like [`CommonOptions::start_with_keys`], with the log file of the master.
     pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
         let loaded = self.load_master(&Map::new())?;
         let config = &loaded.config;

@@ -12,6 +12,7 @@
 mod known;
 mod load;
 mod master;
+mod master_paths;
 mod minion;
 mod module_options;
 mod number;

@@ -471,21 +471,6 @@ impl MasterConfig {
         }
     }
 
-    /// Returns the path of the store: journal, job cache, minion data.
-    pub fn store_path(&self) -> PathBuf {
-        self.cachedir.join("brine.redb")
-    }
-
-    /// Returns the path of the copy of the store that is made for a backup.
-    pub fn snapshot_path(&self) -> PathBuf {
-        self.cachedir.join("backup.redb")
-    }
-
-    /// Returns the directory of the custom modules that are synced from the file server.
-    pub fn extension_modules(&self) -> PathBuf {
-        self.extension_modules.clone().unwrap_or_else(|| self.cachedir.join("extmods"))
-    }
-
     /// Returns the lifetime of jobs in the job cache; zero means forever.
     pub fn job_lifetime(&self) -> Duration {
         lifetime(self.keep_jobs_seconds, self.keep_jobs)
