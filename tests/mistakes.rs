@@ -255,6 +255,7 @@ const OF_BRINE: &[Mistake] = &[
     (&["up", "--minions"], 64, &["--minions option requires 1 argument"]),
     (&["swarm", "--minions", "-5"], 64, &["option --minions: ", "-5 is not in 1..=100000"]),
     (&["salt", "--versions-report"], 0, &["Commit: ", "Features: ", "Target: "]),
+    (&["--versions-report"], 0, &["brine ", "Commit: ", "Features: ", "Target: "]),
 ];
 
 fn verify(wrong: &mut Vec<String>, (words, status, parts): &Mistake, output: &std::process::Output) {

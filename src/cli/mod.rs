@@ -256,6 +256,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             print_plain(format_args!("brine {}", brine_config::VERSION));
             ExitCode::SUCCESS
         }
+        Some("--versions-report") => {
+            print_plain(usage::versions(&format!("brine {}", brine_config::VERSION)));
+            ExitCode::SUCCESS
+        }
         Some(command) => match tool(command) {
             Some(tool) => start(tool, words.split_off(2)),
             None => no_such_tool(command),

@@ -95,7 +95,7 @@ pub fn complete(name: &'static str, usage: &'static str, command: Command) -> Co
 }
 
 /// Returns what `--versions-report` prints: the version of a tool, and what its program was built from and for.
-fn versions(version: &str) -> String {
+pub fn versions(version: &str) -> String {
     let or_none = |text: &'static str, none| if text.is_empty() { none } else { text };
     let commit = or_none(env!("BRINE_COMMIT"), "unknown (not a release build from git)");
     let features = or_none(env!("BRINE_FEATURES"), "none");
