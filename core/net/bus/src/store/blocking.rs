@@ -6,7 +6,7 @@ use std::path::Path;
 use redb::ReadableTable;
 
 use super::engine::ReadTable;
-use super::{Batch, Pair, Store, StoreError, Table, Ticket, snapshot};
+use super::{Batch, Pair, Store, StoreError, Table, Ticket, disk, snapshot};
 
 /// A store with its blocking operations: see [`Store::blocking`].
 #[derive(Debug, Clone)]
@@ -136,7 +136,13 @@ impl BlockingStore {
         if path.symlink_metadata().is_ok() {
             return Err(failed("the file exists".to_owned()));
         }
-        snapshot::write(&self.inner.engine, path).map_err(|error| failed(error.to_string()))
+        snapshot::write(&self.inner.engine, path).map_err(|error| {
+            // Half a copy is of no use, and may be what fills the disk of the store.
+            if let Err(error) = disk::remove(path) {
+                tracing::warn!(path = %path.display(), %error, "removing an unfinished snapshot failed");
+            }
+            failed(error.to_string())
+        })
     }
 
     fn read<T: Default>(

@@ -18,7 +18,8 @@ const STEP_ROWS: usize = 10_000;
 /// The size of the page cache of a copy, in bytes.
 const CACHE: usize = 4 << 20;
 
-type Definition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+/// A table by its name, with rows of bytes.
+pub(super) type Definition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 
 /// A position among the rows of all tables.
 pub(super) struct Position {

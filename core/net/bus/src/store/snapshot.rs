@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use redb::{ReadableDatabase, ReadableTable, TableHandle};
 
+use super::copy::Definition;
 use super::disk::{Disk, FileDisk};
 use super::engine::{self, Engine, EngineError};
 
@@ -20,7 +21,7 @@ pub(super) fn write(engine: &Engine, path: &Path) -> Result<(), EngineError> {
     let rows = engine.with(|database| Ok(database.begin_read()?))?;
     engine::guarded(|| {
         for table in rows.list_tables()? {
-            let definition = TableDefinition::<&[u8], &[u8]>::new(table.name());
+            let definition = Definition::new(table.name());
             let table = rows.open_table(definition)?;
             let mut pairs = table.iter()?.peekable();
             while pairs.peek().is_some() {

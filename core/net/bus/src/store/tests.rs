@@ -487,3 +487,14 @@ fn a_snapshot_has_the_rows_of_its_moment() {
     assert_eq!(keys(copied.scan(THINGS, b"", usize::MAX).unwrap()), before[..400]);
     assert_eq!(copied.get(THINGS, b"19/19").unwrap().unwrap().len(), 50_000);
 }
+
+#[test]
+fn a_snapshot_that_fails_leaves_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory.path().join("brine.redb"));
+    put(&store, &[("a", "1")]);
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(store.close());
+    let copy = directory.path().join("copy.redb");
+    assert!(store.write_snapshot(&copy).is_err());
+    assert!(!copy.exists());
+}
