@@ -14,7 +14,7 @@ mod texts;
 use std::sync::Arc;
 
 use brine_function::Args;
-use brine_function::carriers::Carrier;
+use brine_function::carriers::{Carrier, value};
 use brine_text::glob::GlobError;
 use brine_value::{Map, Value};
 
@@ -129,6 +129,14 @@ impl Mask {
         })
     }
 
+    /// Returns a masked copy of the lists of arguments of several functions; `None` if they contain no secret.
+    fn arguments_of_each(&self, functions: &[Value], arguments: &[Value]) -> Option<Vec<Value>> {
+        self.list(arguments, |index, own| match own {
+            Value::List(own) => self.arguments(name_at(functions, index), own).map(Value::List),
+            other => self.value("", other),
+        })
+    }
+
     fn positional(&self, function: &str) -> Vec<&'static str> {
         self.parameters.as_ref().map(|parameters| parameters.positional(function)).unwrap_or_default()
     }
@@ -137,6 +145,9 @@ impl Mask {
     fn argument(&self, function: &str, inner: Option<&Inner>, at: At<'_>, value: &Value) -> Option<Value> {
         let masked = inner.and_then(|inner| match inner.part(at)? {
             Part::List => match value {
+                Value::List(items) if !inner.functions.is_empty() => {
+                    self.arguments_of_each(&inner.functions, items).map(Value::List)
+                }
                 Value::List(items) => self.arguments(&inner.function, items).map(Value::List),
                 // A text of a list, whose items have no names.
                 Value::Str(text) if text.contains('[') => {
@@ -162,13 +173,7 @@ impl Mask {
         for name in ARGUMENTS {
             let Some(Value::List(arguments)) = record.get(*name).filter(|value| value.is_truthy()) else { continue };
             let masked = match functions {
-                Some(Value::List(functions)) => self.list(arguments, |index, own| match own {
-                    Value::List(own) => {
-                        let function = functions.get(index).and_then(Value::as_str).unwrap_or_default();
-                        self.arguments(function, own).map(Value::List)
-                    }
-                    other => self.value("", other),
-                }),
+                Some(Value::List(functions)) => self.arguments_of_each(functions, arguments),
                 _ => self.arguments(function, arguments),
             };
             changed.extend(masked.map(|masked| ((*name).into(), masked.into())));
@@ -187,11 +192,13 @@ impl Mask {
         changed
     }
 
-    /// Returns the function that the arguments of another one name.
+    /// Returns the function, or the functions, that the arguments of another one name.
     fn inner(&self, function: &str, arguments: &[Value]) -> Option<Inner> {
         let carrier = self.parameters.as_ref()?.carrier(function)?;
-        let function = carrier.function_in(&Args::from_wire(arguments))?;
-        Some(Inner { carrier, function: format!("{}{function}", carrier.prefix()) })
+        let args = Args::from_wire(arguments);
+        let function = format!("{}{}", carrier.prefix(), carrier.function_in(&args)?);
+        let functions = value(&args, carrier.function).and_then(Value::as_list).map_or_else(Vec::new, <[_]>::to_vec);
+        Some(Inner { carrier, function, functions })
     }
 
     /// Returns the secrets among arguments in wire format, to remove them from messages and results.
@@ -235,6 +242,12 @@ impl Mask {
         if let Some((inner, part)) = inner.and_then(|inner| Some((inner, inner.part(at)?))) {
             let function = inner.function.as_str();
             match (part, value) {
+                (Part::List, Value::List(lists)) if !inner.functions.is_empty() => {
+                    for (index, own) in lists.iter().enumerate() {
+                        let own = own.as_list().unwrap_or(std::slice::from_ref(own));
+                        secrets.extend(self.secrets(name_at(&inner.functions, index), own));
+                    }
+                }
                 (Part::List, Value::List(items)) => secrets.extend(self.secrets(function, items)),
                 (Part::List | Part::Keywords, value) => self.collect(function, None, value, secrets),
                 (Part::Keyword, value) => self.collect(function, at.0, value, secrets),
@@ -285,6 +298,11 @@ impl Mask {
     }
 }
 
+/// Returns the name of one of several functions; no name if there is none.
+fn name_at(functions: &[Value], index: usize) -> &str {
+    functions.get(index).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The name and the position of an argument, as far as it has them.
 type At<'a> = (Option<&'a str>, Option<usize>);
 
@@ -292,6 +310,8 @@ type At<'a> = (Option<&'a str>, Option<usize>);
 struct Inner {
     carrier: &'static Carrier,
     function: String,
+    /// The names of several functions, each with a list of arguments; empty if there is one.
+    functions: Vec<Value>,
 }
 
 /// The role of an argument for the inner function.

@@ -184,6 +184,11 @@ fn arguments_are_masked_by_keyword_position_text_and_nested_name() {
             list!["*", "shadow.set_password", list!["root", MASK]],
         ),
         (
+            "runner.batch.start",
+            list!["*", list!["test.ping", "shadow.set_password"], list![list![], list!["root", "x"]]],
+            list!["*", list!["test.ping", "shadow.set_password"], list![list![], list!["root", MASK]]],
+        ),
+        (
             "runner.salt.execute",
             list![
                 "*",
@@ -277,6 +282,11 @@ fn messages_and_results_lose_the_secrets_of_their_call() {
             "hunter2",
         ),
         ("mine.send", list!["shadow.set_password", "root", "hunter2"], "hunter2"),
+        (
+            "runner.batch.start",
+            list!["*", list!["test.ping", "shadow.set_password"], list![list![], list!["root", "hunter2"]]],
+            "hunter2",
+        ),
     ] {
         assert_eq!(mask().secrets(function, arguments.as_list().unwrap()).scrub(text), MASK, "{function}");
     }
