@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use brine_jinja::Host;
 use brine_value::{Map, Value, map};
 
-use crate::Reactor;
-use crate::plan::{Binding, Subject};
+use crate::plan::{Binding, Planner, Subject};
+use crate::{Entries, Reaction, Reactor};
 
 /// The error of a dry run of one file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +17,31 @@ pub enum DryRunError {
          bind it with reactor.add first"
     )]
     File(String),
+}
+
+/// The reactions to an event, for tests of reactor files.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Preview {
+    /// The number of entries that match the tag.
+    pub entries: usize,
+    /// The reactions in order.
+    pub reactions: Vec<Reaction>,
+    /// The errors, with file and line.
+    pub errors: Vec<String>,
+}
+
+/// Plans the reactions to an event without a reactor: nothing is dispatched or stored. Templates see these grains, and
+/// the functions and files of `host`.
+pub fn preview(entries: &Entries, opts: &Arc<Map>, grains: &Arc<Map>, host: Host, (tag, data): (&str, Map)) -> Preview {
+    let matching = entries.reacting(tag);
+    let bindings: Vec<Binding> = matching.iter().cloned().map(Binding::Entry).collect();
+    let subject = Subject { tag, data: Arc::new(data), rule_context: None, deadline: None };
+    let plan = Planner::for_preview(host, opts, grains).plan(&subject, &bindings, false);
+    Preview {
+        entries: matching.len(),
+        reactions: plan.steps.into_iter().map(|step| step.reaction).collect(),
+        errors: plan.problems.into_iter().map(|problem| problem.message).collect(),
+    }
 }
 
 impl Reactor {

@@ -67,7 +67,7 @@ pub use check::{check_files, check_rules};
 pub use dead_letters::{DeadLetter, LetterId};
 pub use deadline::Deadline;
 pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
-pub use dry_run::DryRunError;
+pub use dry_run::{DryRunError, Preview, preview};
 pub use entries::{Entries, Entry, EntryError};
 pub use explain::ExplainError;
 pub use gate::{Admission, Gate, Position};

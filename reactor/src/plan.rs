@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use brine_config::opts::{master, shared};
 use brine_jinja::{Cancel, Context, Host, Limits};
 use brine_sls::render::AllowedRenderers;
 use brine_value::{Map, Value};
@@ -113,6 +114,18 @@ impl Planner {
             files: SlsCache::new(options.host.clone(), options.renderer.clone(), allowed, options.strict_data),
             opts: Arc::clone(&options.opts),
             grains: Arc::clone(&options.grains),
+            pillar: Arc::default(),
+        }
+    }
+
+    /// Creates a planner without a reactor, with its options as the master's.
+    pub fn for_preview(host: Host, opts: &Arc<Map>, grains: &Arc<Map>) -> Self {
+        let (renderer, strict) = (shared::renderer(opts), master::reactor_strict_data(opts));
+        let grains = Arc::clone(grains);
+        Planner {
+            files: SlsCache::new(host, renderer, AllowedRenderers::of(opts), strict),
+            opts: Arc::clone(opts),
+            grains: Arc::new(move || Arc::clone(&grains)),
             pillar: Arc::default(),
         }
     }
