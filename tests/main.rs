@@ -125,6 +125,7 @@ mod ssh_rosters;
 mod startup;
 mod state_options;
 mod state_queue;
+mod state_tests;
 mod stops;
 mod support;
 mod swarm;

@@ -36,6 +36,7 @@ mod ssh;
 mod stdout_reader;
 mod swarm;
 mod syndic;
+mod test;
 mod up;
 mod usage;
 
@@ -194,6 +195,14 @@ const COMMANDS: &[Tool] = &[
         usage: doctor::USAGE,
         options: doctor::options,
         run: doctor::run,
+    },
+    Tool {
+        name: "brine test",
+        command: "test",
+        about: "test states without a host",
+        usage: test::USAGE,
+        options: test::options,
+        run: test::run,
     },
     Tool {
         name: "brine link",
