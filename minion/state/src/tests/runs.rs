@@ -231,3 +231,24 @@ fn states_run_only_where_a_global_condition_matches() {
         assert!(results.get("test_|-e_|-e_|-nop").is_some());
     }
 }
+
+#[test]
+fn mocked_states_are_reported_but_not_called() {
+    let sls = "a: test.fail_without_changes\nb:\n  test.succeed_with_changes:\n    - watch: [test: a]\n    - parallel: True\n\
+               c: {test.nop: [listen: [test: b]]}\n";
+    let files = [("t.sls", sls), ("top.sls", "base: {'*': [t]}")];
+    for (function, args) in
+        [("state.apply", &["t"][..]), ("state.sls", &["t"]), ("state.highstate", &[]), ("state.apply", &[])]
+    {
+        let context = testing::context(&files);
+        let mocked = call(&context, function, args, map! {"mock" => true}).unwrap();
+        let expected =
+            "0 a True -: Not called, mocked\n1 b True -: Not called, mocked\n2 c True -: Not called, mocked\n";
+        assert_eq!(report(&mocked), expected, "{function} {args:?}");
+        let changes: Vec<_> = mocked.as_map().unwrap().values().map(|result| result.get("changes").cloned()).collect();
+        assert_eq!(changes, vec![Some(Value::map()); 3], "{function}");
+    }
+    // As in Salt, a single state is always called.
+    let single = call(&testing::context(&[]), "state.single", &["test.nop", "x"], map! {"mock" => true}).unwrap();
+    assert_eq!(report(&single), "0 x True -: Success!\n");
+}
