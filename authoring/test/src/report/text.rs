@@ -48,7 +48,7 @@ pub fn text(report: &Report, colours: Colours, escape: impl Fn(&str) -> String) 
                 _ = writeln!(out, "  {} {name}{line}", colours.paint("31", "FAIL"));
                 for failed in failures {
                     for line in failed.message.lines() {
-                        _ = writeln!(out, "       {}", escape(line));
+                        _ = writeln!(out, "{}", format!("       {}", escape(line)).trim_end());
                     }
                     for line in &failed.difference {
                         _ = writeln!(out, "         {}", colours.line(&escape(line)));
