@@ -19,6 +19,7 @@ const TOOLS: &[&[&str]] = &[
     &["up"],
     &["swarm"],
     &["doctor"],
+    &["test"],
     &["link"],
     &["completion"],
     &["man"],
