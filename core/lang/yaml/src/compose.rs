@@ -20,6 +20,8 @@ pub(super) struct Mark {
 #[derive(Debug)]
 pub(super) struct Node {
     pub at: Mark,
+    /// The end of a scalar; that of a collection is the end of its last event.
+    pub end: Mark,
     /// The resolved tag, such as `tag:yaml.org,2002:str`, if the node has one.
     pub tag: Option<String>,
     pub content: Content,
@@ -142,7 +144,7 @@ impl<'a> Composer<'a> {
             value.truncate(value.strip_suffix('\n').unwrap_or(value).len());
         }
         let several_lines = event.start_mark.line != event.end_mark.line;
-        Ok((event.data, Span { at: event.start_mark.into(), several_lines }))
+        Ok((event.data, Span { at: event.start_mark.into(), end: event.end_mark.into(), several_lines }))
     }
 
     /// Composes a scalar and resolves its placeholders if their text fits.
@@ -211,7 +213,7 @@ impl<'a> Composer<'a> {
     }
 
     fn node(&mut self, event: EventData, span: Span) -> Result<Rc<Node>, YamlError> {
-        let Span { at, several_lines } = span;
+        let Span { at, mut end, several_lines } = span;
         self.refuse_names(&event, at)?;
         if self.depth >= MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
@@ -246,7 +248,10 @@ impl<'a> Composer<'a> {
                 let mut items = Vec::new();
                 loop {
                     match self.next()? {
-                        (EventData::SequenceEnd, _) => break,
+                        (EventData::SequenceEnd, span) => {
+                            end = span.end;
+                            break;
+                        }
                         (event, span) => items.push(self.node(event, span)?),
                     }
                 }
@@ -259,7 +264,10 @@ impl<'a> Composer<'a> {
                 let mut pairs = Vec::new();
                 loop {
                     let key = match self.next()? {
-                        (EventData::MappingEnd, _) => break,
+                        (EventData::MappingEnd, span) => {
+                            end = span.end;
+                            break;
+                        }
                         (event, span) => self.node(event, span)?,
                     };
                     let (event, span) = self.next()?;
@@ -272,7 +280,7 @@ impl<'a> Composer<'a> {
         };
         self.depth -= 1;
         // The lone `!` has no effect.
-        let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
+        let node = Rc::new(Node { at, end, tag: tag.filter(|tag| tag != "!"), content });
         if let Some(anchor) = anchor {
             // The anchor becomes visible after its node is complete, so no node can contain itself.
             self.anchors.insert(anchor, Rc::clone(&node));
@@ -309,10 +317,11 @@ fn names_cost(anchor: Option<&str>, tag: Option<&str>) -> usize {
     of_anchor + tag.map_or(0, |tag| text_cost(tag.len()))
 }
 
-/// The start of a node, and whether it spans several lines.
+/// The start and end of an event, and whether it spans several lines.
 #[derive(Clone, Copy)]
 struct Span {
     at: Mark,
+    end: Mark,
     several_lines: bool,
 }
 

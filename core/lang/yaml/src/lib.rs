@@ -1,7 +1,8 @@
 //! Reads and writes YAML as Salt does: YAML 1.1 with PyYAML's behaviour and Salt's own rules.
 //!
 //! [`load`] parses a [`Value`], [`load_located`] also records positions, [`load_extended`] parses `yamlex`, and
-//! [`load_untrusted`] bounds the memory of a parse. [`plain`] resolves a plain scalar. [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path.
+//! [`load_untrusted`] bounds the memory of a parse. [`plain`] resolves a plain scalar,
+//! and [`nodes()`](nodes::nodes) keeps the ranges of all nodes. [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path.
 //! This crate is independent of Jinja and states.
 
 mod compose;
@@ -10,6 +11,7 @@ mod dump;
 mod error;
 mod extended;
 mod hint;
+pub mod nodes;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ use construct::Constructor;
 pub use dump::{Style, dump};
 pub use error::{Context, Origin, YamlError};
 pub use extended::load_extended;
+pub use nodes::{Node as SourceNode, nodes};
 pub use scalar::plain;
 pub use traverse::{entry_at, follow, traverse};
 
@@ -39,7 +42,7 @@ const MAX_DEPTH: usize = 200;
 const NODE_COST: usize = 144;
 
 /// The memory of a composed node without its text, in bytes.
-const COMPOSED_COST: usize = 176;
+const COMPOSED_COST: usize = 192;
 
 /// The maximum memory of expanded aliases, in bytes.
 const ALIAS_BUDGET: usize = 64 << 20;

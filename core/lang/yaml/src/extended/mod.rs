@@ -203,7 +203,7 @@ fn untagged(node: &Rc<Node>) -> Rc<Node> {
         Content::Map(pairs) => Content::Map(pairs.clone()),
         Content::Given(value) => Content::Given(value.clone()),
     };
-    Rc::new(Node { at: node.at, tag: None, content })
+    Rc::new(Node { at: node.at, end: node.end, tag: None, content })
 }
 
 #[cfg(test)]
