@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `template`, `context` | compiled templates, their variables |
 //! | `environment` | the filters, tests and functions that all templates share |
-//! | `syntax` | the parser, and the rewriting to minijinja's language with a source map |
+//! | `syntax` | the parser, the rewriting to minijinja's language with a source map, and the static [`view`] for tools |
 //! | `import`, `cache` | templates that others import, compiled once |
 //! | `host`, `salt` | the functions and files that templates reach, in layers; the variable `salt` |
 //! | `behaviour` | the properties of host functions that the engine depends on |
@@ -56,4 +56,5 @@ pub use guard::Variables;
 pub use host::{CustomCall, Files, Functions, Host, HostedFile, InThread};
 pub use limits::{Cancel, LimitExceeded, Limits};
 pub use lines::SourceLines;
+pub use syntax::view;
 pub use template::{GuardedError, Template};

@@ -17,6 +17,8 @@ pub(crate) struct Document {
     error: Option<SyntaxError>,
     /// Whether the error is an unknown filter or test, which the engine would accept.
     pub(super) has_unknown_name: bool,
+    /// The filters and tests, for tools.
+    pub(super) used: Vec<Used>,
 }
 
 /// Returns whether there is a filter or a test of this name.
@@ -29,7 +31,7 @@ impl Document {
     /// Parses a template. The engine does not see `options`, a line of the source.
     pub(crate) fn parse(source: &str, options: Option<(usize, usize)>, known: Known<'_>) -> Self {
         let options = options.map(|(start, end)| Span::new(start, end));
-        let mut scan = Scan { source, known, blocks: Vec::new(), tags: Vec::new(), error: None, unknown: None };
+        let mut scan = Scan { source, known, blocks: Vec::new(), tags: Vec::new(), error: None, unknown: None, used: Vec::new() };
         let (before, after) = options.map_or((0, 0), |line| (line.start, line.end));
         let mut at = 0;
         while let Some(start) = next_tag(source, at) {
@@ -44,10 +46,10 @@ impl Document {
             let at = scan.tags.last().map_or(0, |tag| tag.span.end);
             scan.fail(SyntaxError { message: format!("Unexpected end of template.{looking}"), at });
         }
-        let Scan { tags, error, unknown, .. } = scan;
+        let Scan { tags, error, unknown, used, .. } = scan;
         // As in Jinja, a syntax error anywhere comes first.
         let has_unknown_name = error.is_none() && unknown.is_some();
-        Document { source: source.into(), options, tags, error: error.or(unknown), has_unknown_name }
+        Document { source: source.into(), options, tags, error: error.or(unknown), has_unknown_name, used }
     }
 
     /// Returns the template's text.
@@ -78,6 +80,13 @@ impl Document {
     pub(crate) fn error(&self) -> Option<(&str, usize)> {
         let error = self.error.as_ref()?;
         Some((&error.message, self.line(error.at)))
+    }
+
+    /// Returns Jinja's message for a template that cannot be parsed, and its position. An unknown filter or test is no
+    /// such error here.
+    pub(super) fn syntax_error(&self) -> Option<(&str, usize)> {
+        let error = self.error.as_ref().filter(|_| !self.has_unknown_name)?;
+        Some((&error.message, error.at))
     }
 
     /// Returns the line of a position, counted from 1.
@@ -202,6 +211,8 @@ struct Scan<'s> {
     error: Option<SyntaxError>,
     /// The first unknown filter or test that Jinja looks up when it compiles the template.
     unknown: Option<SyntaxError>,
+    /// All filters and tests.
+    used: Vec<Used>,
 }
 
 impl<'s> Scan<'s> {
@@ -261,6 +272,7 @@ impl<'s> Scan<'s> {
             Body::Block(Some(Statement::Capture { .. } | Statement::Filter { .. } | Statement::Macro(_)))
         );
         self.look_up(&used, is_condition || in_branch && !is_early);
+        self.used.extend(used);
         match ending {
             Ending::Closed(end) => self.push(start, end, tokens, body),
             Ending::Unfinished | Ending::Bad { .. } => self.push(start, self.source.len(), tokens, Body::Unfinished),

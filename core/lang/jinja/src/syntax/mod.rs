@@ -51,6 +51,7 @@ mod source_map;
 #[cfg(test)]
 mod tests;
 mod tokens;
+pub mod view;
 
 pub(crate) use document::Document;
 pub(crate) use emit::{Emitted, Purpose, emit};
