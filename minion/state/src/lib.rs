@@ -53,7 +53,7 @@ pub use queue::{Turn, only_run, other_runs};
 pub use run::run;
 pub use source::Source;
 pub use top::Top;
-pub use unknown::{is_known_argument, is_unknown_argument};
+pub use unknown::{is_known_argument, is_unknown_argument, unknown_argument};
 
 #[cfg(test)]
 mod testing;

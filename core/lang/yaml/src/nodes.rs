@@ -115,9 +115,9 @@ pub fn nodes(text: &str) -> Result<Option<Node>, YamlError> {
 
 /// Returns the byte of a position of an error, counted from 1 in lines and in characters.
 pub fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start = line.checked_sub(2).map_or(0, |before| {
-        text.match_indices('\n').nth(before).map_or(text.len(), |(end, _)| end + 1)
-    });
+    let start = line
+        .checked_sub(2)
+        .map_or(0, |before| text.match_indices('\n').nth(before).map_or(text.len(), |(end, _)| end + 1));
     let rest = &text[start..];
     rest.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| start + at)
 }
@@ -174,7 +174,9 @@ impl Reader<'_, '_, '_> {
                 let (value, _) = self.constructor.value(node, depth)?;
                 Content::Scalar { value, text: text.clone(), plain: *plain }
             }
-            Composed::Given(value) => Content::Scalar { value: (**value).clone(), text: value.to_string(), plain: false },
+            Composed::Given(value) => {
+                Content::Scalar { value: (**value).clone(), text: value.to_string(), plain: false }
+            }
             Composed::List(items) => Content::List(self.items(items, depth, &span, is_repeated)?),
             Composed::Map(pairs) => {
                 let flat;

@@ -6,7 +6,7 @@ mod tests;
 mod words;
 
 use brine_context::{Context, StateContext};
-use brine_function::{Function, Others, Param};
+use brine_function::{Function, Others, Param, ParamKind};
 use brine_sls::compile::{Chunk, RequisiteKind};
 use brine_sls::lines;
 use brine_text::nearest::{nearest, nearest_within};
@@ -71,6 +71,33 @@ fn misspelt_requisites(context: &Context, full: &str, chunk: &Chunk) -> Vec<Stri
 pub fn is_unknown_argument(context: &Context, function: &str, name: &Value) -> bool {
     let (Some(name), Some(found)) = (name.as_str(), context.minion.states.get(function)) else { return false };
     !is_known_argument(found, name) && !context.minion.custom.has("states", function)
+}
+
+/// Returns what is wrong with an argument that neither a state function with these parameters nor the state engine knows;
+/// `None` if it is known. `watching` are the parameters of `mod_watch`, and `fills_template` says that the state has the
+/// argument `template`.
+pub fn unknown_argument(params: &[Param], watching: &[Param], fills_template: bool, name: &str) -> Option<String> {
+    let further: Vec<&'static str> = params.iter().filter(|param| param.is_further()).map(|param| param.name).collect();
+    let named = params.iter().chain(watching).filter(|param| param.is_named()).map(|param| param.name);
+    let known: Vec<&'static str> = named.chain(further.iter().copied()).collect();
+    if is_of_engine(name) || known.contains(&name) || takes(&further, name) {
+        return None;
+    }
+    let others = params.iter().find_map(|param| match param.kind {
+        ParamKind::Keywords(others) => Some(others),
+        _ => None,
+    });
+    if others == Some(Others::Any) {
+        return None;
+    }
+    let hint = hint(name, &known);
+    if others == Some(Others::Variables) && fills_template && !hint.as_ref().is_some_and(|hint| hint.is_sure(name)) {
+        return None;
+    }
+    Some(hint.map_or_else(
+        || if others.is_some() { "it has no effect".to_owned() } else { "the function refuses it".to_owned() },
+        |hint| hint.text(),
+    ))
 }
 
 /// Whether the `**kwargs` of a function accept an argument that they know, or any.

@@ -31,7 +31,8 @@ impl Document {
     /// Parses a template. The engine does not see `options`, a line of the source.
     pub(crate) fn parse(source: &str, options: Option<(usize, usize)>, known: Known<'_>) -> Self {
         let options = options.map(|(start, end)| Span::new(start, end));
-        let mut scan = Scan { source, known, blocks: Vec::new(), tags: Vec::new(), error: None, unknown: None, used: Vec::new() };
+        let mut scan =
+            Scan { source, known, blocks: Vec::new(), tags: Vec::new(), error: None, unknown: None, used: Vec::new() };
         let (before, after) = options.map_or((0, 0), |line| (line.start, line.end));
         let mut at = 0;
         while let Some(start) = next_tag(source, at) {

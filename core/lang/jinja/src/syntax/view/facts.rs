@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::environment::known_names;
 use crate::syntax::Document;
 use crate::syntax::nodes::{Body, Expr, Form, Statement, Tag};
 use crate::syntax::parser::Called;
@@ -100,11 +101,15 @@ pub enum Kind {
     Filter {
         /// The name.
         name: String,
+        /// Whether there is such a filter.
+        is_known: bool,
     },
     /// A test is applied.
     Test {
         /// The name.
         name: String,
+        /// Whether there is such a test.
+        is_known: bool,
     },
 }
 
@@ -118,11 +123,13 @@ pub(super) fn of(document: &Document) -> Vec<Fact> {
             Body::Print(None) | Body::Block(None) | Body::Raw | Body::Unfinished => {}
         }
     }
+    let known = known_names();
     for used in &document.used {
         let name = used.name.of(document.source()).to_owned();
+        let is_known = known(used.kind, &name);
         let kind = match used.kind {
-            Called::Filter => Kind::Filter { name },
-            Called::Test => Kind::Test { name },
+            Called::Filter => Kind::Filter { name, is_known },
+            Called::Test => Kind::Test { name, is_known },
         };
         reader.add(used.name, kind);
     }
@@ -405,9 +412,10 @@ impl<'d> Reader<'d> {
             Some((root, path)) if !path.is_empty() => {
                 let after = self.source.get(expression.span.end..).unwrap_or_default().trim_start();
                 let after = after.trim_start_matches(')').trim_start();
-                let is_asked = after.starts_with("is ") || after.strip_prefix('|').is_some_and(|filter| {
-                    ["default", "d("].iter().any(|name| filter.trim_start().starts_with(name))
-                });
+                let is_asked = after.starts_with("is ")
+                    || after.strip_prefix('|').is_some_and(|filter| {
+                        ["default", "d("].iter().any(|name| filter.trim_start().starts_with(name))
+                    });
                 self.add(expression.span, Kind::Lookup { root, path, has_default: is_asked });
                 true
             }

@@ -79,7 +79,9 @@ enum Role {
     Print(usize),
     Raw,
     /// Opens a condition with this number of branches, one of which may be empty.
-    If { branches: usize },
+    If {
+        branches: usize,
+    },
     /// Begins the next branch.
     Else,
     EndIf,

@@ -49,7 +49,8 @@ impl Skeleton {
         let after = self.pieces.partition_point(|(begin, _)| *begin < span.end);
         let end = match after.checked_sub(1).and_then(|index| self.pieces.get(index)) {
             Some((begin, range)) => {
-                let is_placeholder = self.text[*begin..].chars().next().is_some_and(|c| is_dynamic(c.encode_utf8(&mut [0; 4])));
+                let is_placeholder =
+                    self.text[*begin..].chars().next().is_some_and(|c| is_dynamic(c.encode_utf8(&mut [0; 4])));
                 if is_placeholder { range.end } else { (range.start + (span.end - begin)).min(range.end) }
             }
             None => start,

@@ -8,29 +8,40 @@ fn kinds(source: &str) -> Vec<String> {
 #[test]
 fn facts_have_their_ranges() {
     for (source, expected) in [
-        ("{% set a, b = c %}", vec![
-            "a Assign { name: \"a\" }",
-            "b Assign { name: \"b\" }",
-            "c Use { name: \"c\", is_guarded: false }",
-        ]),
-        ("{{ grains['os'] }}{{ pillar.a['b'] | default(1) }}", vec![
-            "grains['os'] Lookup { root: Grains, path: [\"os\"], has_default: false }",
-            "pillar.a['b'] Lookup { root: Pillar, path: [\"a\", \"b\"], has_default: true }",
-            "default Filter { name: \"default\" }",
-        ]),
-        ("{{ salt['x.y'](1, z=2) }}", vec![
-            "'x.y' Call { function: \"x.y\", positional: 1, keywords: [(\"z\", 18..19)], is_open: false, is_guarded: false }",
-        ]),
-        ("{% if q is defined %}{{ q }}{% endif %}", vec![
-            "q Use { name: \"q\", is_guarded: true }",
-            "defined Test { name: \"defined\" }",
-            "q Use { name: \"q\", is_guarded: true }",
-        ]),
-        ("{% from 'a/m.jinja' import b as c, d with context %}", vec![
-            "'a/m.jinja' Template { path: Some(\"a/m.jinja\"), by: From, names: [\"b\", \"d\"], may_be_missing: false }",
-            "c Assign { name: \"c\" }",
-            "d Assign { name: \"d\" }",
-        ]),
+        (
+            "{% set a, b = c %}",
+            vec!["a Assign { name: \"a\" }", "b Assign { name: \"b\" }", "c Use { name: \"c\", is_guarded: false }"],
+        ),
+        (
+            "{{ grains['os'] }}{{ pillar.a['b'] | default(1) }}",
+            vec![
+                "grains['os'] Lookup { root: Grains, path: [\"os\"], has_default: false }",
+                "pillar.a['b'] Lookup { root: Pillar, path: [\"a\", \"b\"], has_default: true }",
+                "default Filter { name: \"default\", is_known: true }",
+            ],
+        ),
+        (
+            "{{ salt['x.y'](1, z=2) }}",
+            vec![
+                "'x.y' Call { function: \"x.y\", positional: 1, keywords: [(\"z\", 18..19)], is_open: false, is_guarded: false }",
+            ],
+        ),
+        (
+            "{% if q is defined %}{{ q }}{% endif %}",
+            vec![
+                "q Use { name: \"q\", is_guarded: true }",
+                "defined Test { name: \"defined\", is_known: true }",
+                "q Use { name: \"q\", is_guarded: true }",
+            ],
+        ),
+        (
+            "{% from 'a/m.jinja' import b as c, d with context %}",
+            vec![
+                "'a/m.jinja' Template { path: Some(\"a/m.jinja\"), by: From, names: [\"b\", \"d\"], may_be_missing: false }",
+                "c Assign { name: \"c\" }",
+                "d Assign { name: \"d\" }",
+            ],
+        ),
     ] {
         assert_eq!(kinds(source), expected, "{source}");
     }
@@ -58,7 +69,9 @@ fn positions_map_to_the_source() {
     let source = "{% if a %}x: {{ b }}y\n{% endif %}z: 1\n";
     let view = View::of(source);
     let skeleton = view.skeleton(0, false);
-    for (text, expected) in [("x", "x"), ("\u{F0000}", "{{ b }}"), ("\u{F0000}y", "{{ b }}y"), ("z", "z"), ("x: \u{F0000}", "x: {{ b }}")] {
+    for (text, expected) in
+        [("x", "x"), ("\u{F0000}", "{{ b }}"), ("\u{F0000}y", "{{ b }}y"), ("z", "z"), ("x: \u{F0000}", "x: {{ b }}")]
+    {
         let at = skeleton.text.find(text).unwrap();
         assert_eq!(&source[skeleton.range(&(at..at + text.len()))], expected);
     }

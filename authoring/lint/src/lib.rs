@@ -1,0 +1,109 @@
+//! Findings about a tree of SLS, pillar, top and reactor files.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`rules`] | the table of codes |
+//! | [`finding`] | findings and their fixes |
+//! | `syntax`, `names`, `references`, `duplicates`, `arguments`, `danger`, `style` | the checks, one file a group of codes |
+//! | [`report`] | text with a caret, JSON, SARIF, GitHub, JUnit |
+//! | [`options`] | `brine.toml`, selected codes, `# brine: ignore` |
+//! | [`fixes`] | applies fixes |
+//!
+//! [`check`] checks a whole tree, [`check_file`] one file of it.
+
+mod arguments;
+mod danger;
+mod duplicates;
+pub mod finding;
+pub mod fixes;
+mod known;
+mod names;
+pub mod options;
+mod references;
+pub mod report;
+pub mod rules;
+mod style;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brine_authoring_model::{Catalogue, File, Index, Tree};
+
+pub use finding::{Finding, Fix, Severity};
+pub use options::Options;
+
+/// What the checks of a file need.
+struct Check<'a> {
+    tree: &'a Tree,
+    index: &'a Index,
+    catalogue: &'a Catalogue,
+    file: &'a File,
+    found: Vec<Finding>,
+}
+
+impl Check<'_> {
+    fn add(&mut self, finding: Finding) {
+        if !self
+            .found
+            .iter()
+            .any(|have| have.code == finding.code && have.span == finding.span && have.message == finding.message)
+        {
+            self.found.push(finding);
+        }
+    }
+
+    fn report(&mut self, code: &'static str, span: std::ops::Range<usize>, message: impl Into<String>) {
+        let finding = Finding::new(code, &self.file.path, span, message);
+        self.add(finding);
+    }
+}
+
+/// Checks one file of a tree. Its findings are sorted by place.
+pub fn check_file(tree: &Tree, catalogue: &Catalogue, options: &Options, file: &File) -> Vec<Finding> {
+    let mut check = Check { tree, index: tree.index(), catalogue, file, found: Vec::new() };
+    check.syntax();
+    check.names();
+    check.references();
+    check.arguments();
+    check.danger();
+    check.style();
+    let mut found = check.found;
+    found.retain(|finding| options.reports(file, finding));
+    found.sort_by_key(|finding| (finding.span.start, finding.code));
+    found
+}
+
+/// Checks all files of a tree. Findings are sorted by file and place.
+pub fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Vec<Finding> {
+    let files: Vec<_> = tree.files().filter(|file| options.includes(&file.path)).collect();
+    // It is made once, before several threads need it.
+    tree.index();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        let mut own = Vec::new();
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            own.extend(check_file(tree, catalogue, options, file));
+        }
+        found.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+    };
+    let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(files.len().div_ceil(8)) {
+            scope.spawn(work);
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for finding in duplicates::of(tree) {
+        if let Some(file) = tree.file(&finding.path)
+            && options.includes(&finding.path)
+            && options.reports(file, &finding)
+        {
+            found.push(finding);
+        }
+    }
+    found.sort_by(|one, other| (&one.path, one.span.start, one.code).cmp(&(&other.path, other.span.start, other.code)));
+    found
+}

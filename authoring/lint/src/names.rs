@@ -1,0 +1,134 @@
+//! `B2`: names of functions, filters, tests and grains.
+
+use brine_authoring_model::catalogue::Functions;
+use brine_authoring_model::{FileKind, State};
+use brine_jinja::view::{Kind, Root, is_dynamic};
+use brine_text::nearest::{nearest, nearest_within};
+
+use crate::{Check, Finding, known};
+
+impl Check<'_> {
+    pub(crate) fn names(&mut self) {
+        match self.file.kind {
+            FileKind::State => self.file.states.iter().for_each(|state| self.state_function(state)),
+            FileKind::Reactor => self.file.states.iter().for_each(|state| self.reaction(state)),
+            _ => {}
+        }
+        self.template_names();
+    }
+
+    fn state_function(&mut self, state: &State) {
+        if !state.is_static() {
+            return;
+        }
+        // A reactor file in another directory.
+        if matches!(state.module.as_str(), "local" | "cmd" | "runner" | "wheel" | "caller")
+            && state.function.contains('.')
+        {
+            return self.reaction(state);
+        }
+        let full = state.full_name();
+        let (built_in, custom) = (&self.catalogue.states, &self.index.custom.states);
+        if built_in.get(&full).is_some() || custom.get(&full).is_some() {
+            return;
+        }
+        let message = if built_in.has_module(&state.module) || custom.has_module(&state.module) {
+            format!("there is no state function '{full}'")
+        } else {
+            format!("there is no state module '{}'", state.module)
+        };
+        let near = self.nearest_function(&full, built_in, custom);
+        self.unknown("B201", state.span.clone(), message, near, &full);
+    }
+
+    fn reaction(&mut self, state: &State) {
+        if !state.is_static() {
+            return;
+        }
+        let function = &state.function;
+        let (built_in, custom, kind) = match state.module.as_str() {
+            "local" | "cmd" | "caller" => (&self.catalogue.execution, &self.index.custom.execution, "execution"),
+            "runner" => (&self.catalogue.runners, &self.index.custom.runners, "runner"),
+            "wheel" => (&self.catalogue.wheel, &self.index.custom.wheel, "wheel"),
+            _ => return,
+        };
+        if built_in.get(function).is_some() || custom.get(function).is_some() || !function.contains('.') {
+            return;
+        }
+        let message = format!("there is no {kind} function '{function}'");
+        let near = self.nearest_function(function, built_in, custom);
+        self.unknown("B206", state.span.clone(), message, near, function);
+    }
+
+    fn nearest_function(&self, full: &str, built_in: &Functions, custom: &Functions) -> Option<String> {
+        let (module, function) = full.split_once('.')?;
+        let all = built_in.iter().chain(custom.iter()).map(|one| one.name.as_str());
+        let of_module = built_in.of_module(module).chain(custom.of_module(module));
+        nearest(full, all).map(str::to_owned).or_else(|| {
+            let functions = of_module.filter_map(|one| one.name.split_once('.')).map(|(_, function)| function);
+            nearest(function, functions).map(|near| format!("{module}.{near}"))
+        })
+    }
+
+    /// Reports an unknown name with the nearest one, as a fix if it stands in the source as it is.
+    fn unknown(
+        &mut self,
+        code: &'static str,
+        span: std::ops::Range<usize>,
+        message: String,
+        near: Option<String>,
+        written: &str,
+    ) {
+        let mut finding = Finding::new(code, &self.file.path, span.clone(), message);
+        if let Some(near) = near {
+            finding.message.push_str(&format!(": did you mean '{near}'?"));
+            if let Some(at) = self.file.text.get(span.clone()).and_then(|text| text.find(written)) {
+                let start = span.start + at;
+                finding = finding.fix(format!("write '{near}'"), start..start + written.len(), near, false);
+            }
+        }
+        self.add(finding);
+    }
+
+    fn template_names(&mut self) {
+        let Some(view) = &self.file.view else { return };
+        for fact in &view.facts {
+            match &fact.kind {
+                Kind::Call { function, is_guarded: false, .. } if !is_dynamic(function) && function.contains('.') => {
+                    let (built_in, custom) = (&self.catalogue.execution, &self.index.custom.execution);
+                    if built_in.get(function).is_none() && custom.get(function).is_none() {
+                        let near = self.nearest_function(function, built_in, custom);
+                        let message = format!("there is no execution function '{function}'");
+                        self.unknown("B202", fact.span.clone(), message, near, function);
+                    }
+                }
+                Kind::Filter { name, is_known: false } => {
+                    let near = nearest(name.as_str(), known::filters()).map(str::to_owned);
+                    self.unknown("B203", fact.span.clone(), format!("there is no filter '{name}'"), near, name);
+                }
+                Kind::Test { name, is_known: false } => {
+                    let near = nearest(name.as_str(), known::tests()).map(str::to_owned);
+                    self.unknown("B204", fact.span.clone(), format!("there is no test '{name}'"), near, name);
+                }
+                Kind::Lookup { root: Root::Grains, path, .. } => {
+                    let Some(name) = path.first().filter(|name| name.len() > 4) else { continue };
+                    let is_known = known::GRAINS.contains(&name.as_str()) || self.catalogue.grains.contains(name);
+                    if is_known || self.index.has_custom_grains {
+                        continue;
+                    }
+                    if let Some(near) = nearest_within(name.as_str(), known::GRAINS.iter().copied(), 1) {
+                        let near = Some(near.to_owned());
+                        self.unknown(
+                            "B205",
+                            fact.span.clone(),
+                            format!("no minion has the grain '{name}'"),
+                            near,
+                            name,
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}

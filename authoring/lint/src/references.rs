@@ -1,0 +1,327 @@
+//! `B3`: references that match nothing.
+
+use std::collections::BTreeSet;
+
+use brine_authoring_model::index::{Found, may_equal};
+use brine_authoring_model::{FileKind, Include, Requisite, State};
+use brine_jinja::view::{Inclusion, Kind, Root, is_dynamic};
+use brine_text::glob::is_pattern;
+use brine_text::nearest::nearest;
+use brine_yaml::SourceNode;
+
+use crate::{Check, Finding, known};
+
+impl Check<'_> {
+    pub(crate) fn references(&mut self) {
+        match self.file.kind {
+            FileKind::State => {
+                self.file.includes.iter().for_each(|include| self.include(include));
+                for state in &self.file.states {
+                    state.requisites.iter().for_each(|requisite| self.requisite(requisite));
+                    self.extension(state);
+                    self.sources(state);
+                }
+                self.unused_includes();
+            }
+            FileKind::Top | FileKind::PillarTop => self.top(),
+            _ => {}
+        }
+        self.templates();
+        self.variables();
+        self.pillar();
+    }
+
+    fn include(&mut self, include: &Include) {
+        // Other environments are other trees.
+        if include.saltenv.is_some() {
+            return;
+        }
+        if self.index.include(self.tree, self.file, &include.name) != Found::Nothing {
+            return;
+        }
+        let name = include.name.trim_start_matches('.');
+        let mut finding =
+            Finding::new("B302", &self.file.path, include.span.clone(), format!("there is no SLS '{}'", include.name));
+        if let Some(bare) = name.strip_suffix(".sls") {
+            finding.message = format!("the name of an SLS has no '.sls' at its end: write '{bare}'");
+            finding = finding.fix(format!("write '{bare}'"), include.span.clone(), bare, true);
+        } else if let Some(near) = nearest(name, self.index.sls_names()) {
+            finding.message.push_str(&format!(": did you mean '{near}'?"));
+        }
+        self.add(finding);
+    }
+
+    fn requisite(&mut self, requisite: &Requisite) {
+        let module = requisite.module.as_deref();
+        if is_dynamic(&requisite.name) || module.is_some_and(is_dynamic) {
+            return;
+        }
+        if module == Some("sls") {
+            if self.index.include(self.tree, self.file, &requisite.name) == Found::Nothing
+                && !is_pattern(&requisite.name)
+            {
+                let message =
+                    format!("'{}: sls' matches nothing: there is no SLS '{}'", requisite.keyword, requisite.name);
+                self.report("B301", requisite.span.clone(), message);
+            }
+            return;
+        }
+        let module = module.map(|module| module.split('.').next().unwrap_or(module));
+        let plain = Requisite { module: module.map(str::to_owned), ..requisite.clone() };
+        let (found, may_be) = self.index.required(self.tree, &plain);
+        if !found.is_empty() || may_be || self.is_unknown_run() {
+            return;
+        }
+        let name = &requisite.name;
+        let message = match module {
+            Some(module) => format!("'{}' matches nothing: no state '{module}' is called '{name}'", requisite.keyword),
+            None => format!("'{}' matches nothing: no state is called '{name}'", requisite.keyword),
+        };
+        let mut finding = Finding::new("B301", &self.file.path, requisite.span.clone(), message);
+        let other = self.index.states_named(name).first();
+        let other = other.and_then(|(path, number)| Some((path, self.tree.file(path)?.states.get(*number)?)));
+        if let Some((path, state)) = other {
+            finding.message.push_str(&format!("; it is a state '{}'", state.module));
+            finding =
+                finding.related(brine_authoring_model::Place::new(path, &state.id_span), "this state has the name");
+        } else {
+            let of_module: Vec<&str> = match module {
+                Some(module) => self.names_of(module),
+                None => self.index.state_names().collect(),
+            };
+            if let Some(near) = nearest(name.as_str(), of_module) {
+                finding.message.push_str(&format!(": did you mean '{near}'?"));
+                let written = self.file.text.get(requisite.span.clone()) == Some(name);
+                if written {
+                    let near = near.to_owned();
+                    finding = finding.fix(format!("write '{near}'"), requisite.span.clone(), near, false);
+                }
+            }
+        }
+        self.add(finding);
+    }
+
+    fn names_of(&self, module: &str) -> Vec<&str> {
+        let is_of = |name: &str| {
+            self.index.states_named(name).iter().any(|(path, number)| {
+                self.tree
+                    .file(path)
+                    .and_then(|file| file.states.get(*number))
+                    .is_some_and(|state| state.module == module)
+            })
+        };
+        self.index.state_names().filter(|name| is_of(name)).collect()
+    }
+
+    /// Whether states that only a render knows may be in a run with this file.
+    fn is_unknown_run(&self) -> bool {
+        let run = self.index.run_with(&self.file.path);
+        run.iter()
+            .any(|path| self.index.has_open_include(path) || self.tree.file(path).is_some_and(|file| file.is_open))
+    }
+
+    fn extension(&mut self, state: &State) {
+        if !state.is_extension || is_dynamic(&state.id) {
+            return;
+        }
+        let closure = self.index.closure(&self.file.path);
+        let is_unknown =
+            |path: &String| self.index.has_open_include(path) || self.tree.file(path).is_none_or(|file| file.is_open);
+        let includes_missing = self
+            .file
+            .includes
+            .iter()
+            .any(|include| !matches!(self.index.include(self.tree, self.file, &include.name), Found::Paths(_)));
+        if includes_missing || closure.iter().any(is_unknown) {
+            return;
+        }
+        let has = |path: &String| {
+            let states = self.tree.file(path).map(|file| file.states.as_slice()).unwrap_or_default();
+            states.iter().filter(|other| !other.is_extension).any(|other| {
+                other.names().iter().any(|name| *name == state.id || is_dynamic(name) && may_equal(name, &state.id))
+            })
+        };
+        if closure.iter().any(has) {
+            return;
+        }
+        let mut message =
+            format!("'extend' matches nothing: '{}' is not an id of this file or one that it includes", state.id);
+        if let Some((path, _)) = self.index.states_named(&state.id).first() {
+            message.push_str(&format!(": include the SLS of {path}"));
+        }
+        self.report("B303", state.id_span.clone(), message);
+    }
+
+    fn sources(&mut self, state: &State) {
+        for argument in state.arguments.iter().filter(|argument| matches!(argument.name.as_str(), "source" | "sources"))
+        {
+            let value = &argument.value;
+            let one = std::slice::from_ref(value);
+            let all: Vec<&SourceNode> = value.list().unwrap_or(one).iter().collect();
+            let missing = |node: &&SourceNode| {
+                node.text().and_then(|text| text.strip_prefix("salt://")).is_some_and(|path| {
+                    !path.is_empty()
+                        && self.index.served(self.tree, path) == Found::Nothing
+                        && !self.index.serves_directory(self.tree, path)
+                })
+            };
+            // The first file of a list that exists is taken.
+            if !all.is_empty() && all.iter().all(missing) {
+                let node = all[0];
+                let text = node.text().unwrap_or_default();
+                let message = format!("there is no file '{text}' in the tree");
+                self.report("B305", node.span.clone(), message);
+            }
+        }
+    }
+
+    fn unused_includes(&mut self) {
+        let file = self.file;
+        if file.is_open || file.states.is_empty() {
+            return;
+        }
+        let mut used = BTreeSet::new();
+        for state in &file.states {
+            for requisite in &state.requisites {
+                let (found, may_be) = self.index.required(self.tree, requisite);
+                if may_be || requisite.module.as_deref() == Some("sls") {
+                    return;
+                }
+                used.extend(found.into_iter().map(|(file, _)| file.path.clone()));
+            }
+            if state.is_extension {
+                used.extend(self.index.states_named(&state.id).iter().map(|(path, _)| path.clone()));
+            }
+        }
+        for include in &file.includes {
+            if let Found::Paths(paths) = self.index.include(self.tree, file, &include.name)
+                && !paths.iter().any(|path| self.index.closure(path).iter().any(|path| used.contains(path)))
+            {
+                let message = format!("nothing in this file refers to what '{}' includes", include.name);
+                self.report("B310", include.span.clone(), message);
+            }
+        }
+    }
+
+    fn top(&mut self) {
+        let is_pillar = self.file.kind == FileKind::PillarTop;
+        for document in &self.file.documents {
+            for (saltenv, targets) in document.map().unwrap_or_default() {
+                // Other environments are other trees.
+                if saltenv.text() != Some("base") {
+                    continue;
+                }
+                for (_, items) in targets.map().unwrap_or_default() {
+                    for item in items.list().unwrap_or_default() {
+                        let Some(name) = item.text().filter(|name| !is_dynamic(name) && !item.is_nil()) else {
+                            continue;
+                        };
+                        let found = match is_pillar {
+                            true => self.index.pillar_files(name),
+                            false => self.index.sls_files(name),
+                        };
+                        if found == Found::Nothing && !is_pattern(name) {
+                            let names: Vec<&str> = match is_pillar {
+                                true => self.index.pillar_names().collect(),
+                                false => self.index.sls_names().collect(),
+                            };
+                            let near = nearest(name, names).map(|near| format!(": did you mean '{near}'?"));
+                            let message = format!("there is no SLS '{name}'{}", near.unwrap_or_default());
+                            self.report("B306", item.span.clone(), message);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn templates(&mut self) {
+        let Some(view) = &self.file.view else { return };
+        for fact in &view.facts {
+            let Kind::Template { path: Some(path), by, names, may_be_missing } = &fact.kind else { continue };
+            let path = path.trim_start_matches("salt://");
+            // Relative to this file.
+            let path = path.trim_start_matches("./").trim_start_matches("../");
+            match self.index.served(self.tree, path) {
+                Found::Nothing if !may_be_missing => {
+                    self.report("B304", fact.span.clone(), format!("there is no template '{path}' in the tree"));
+                }
+                Found::Paths(paths) if *by == Inclusion::From => {
+                    if let [only] = &paths[..] {
+                        self.exports(only, names, fact.span.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn exports(&mut self, path: &str, names: &[String], span: std::ops::Range<usize>) {
+        let Some(view) = self.tree.file(path).and_then(|file| file.view.as_ref()) else { return };
+        if view.error().is_some() || view.is_open {
+            return;
+        }
+        let exported: BTreeSet<&str> = view
+            .facts
+            .iter()
+            .filter_map(|fact| match &fact.kind {
+                Kind::Assign { name } | Kind::Macro { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        for name in names.iter().filter(|name| !exported.contains(name.as_str())) {
+            let near = nearest(name.as_str(), exported.iter().copied()).map(|near| format!(": did you mean '{near}'?"));
+            let message = format!("the template '{path}' does not export '{name}'{}", near.unwrap_or_default());
+            self.report("B311", span.clone(), message);
+        }
+    }
+
+    fn variables(&mut self) {
+        let Some(view) = &self.file.view else { return };
+        if !self.file.kind.is_sls() || view.error().is_some() {
+            return;
+        }
+        let assigned: BTreeSet<&str> = view
+            .facts
+            .iter()
+            .filter_map(|fact| match &fact.kind {
+                Kind::Assign { name } | Kind::Macro { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        for fact in &view.facts {
+            let Kind::Use { name, is_guarded: false } = &fact.kind else { continue };
+            if assigned.contains(name.as_str()) || known::is_provided(name) {
+                continue;
+            }
+            let near = nearest(name.as_str(), assigned.iter().copied()).map(|near| format!(": did you mean '{near}'?"));
+            let message = format!("the variable '{name}' is not defined{}", near.unwrap_or_default());
+            self.report("B308", fact.span.clone(), message);
+        }
+    }
+
+    fn pillar(&mut self) {
+        let Some(view) = &self.file.view else { return };
+        let is_used = matches!(self.file.kind, FileKind::State | FileKind::Template);
+        // Without a top file of the pillar, the tree is a part that others use.
+        let has_pillar = self.tree.files().any(|file| file.kind == FileKind::PillarTop);
+        if !is_used || !has_pillar || self.index.open_pillar.contains("") {
+            return;
+        }
+        for fact in &view.facts {
+            let Kind::Lookup { root: Root::Pillar, path, has_default: false } = &fact.kind else { continue };
+            let known = (1..=path.len()).all(|length| {
+                let key = path[..length].join(":");
+                self.index.pillar_keys.contains_key(&key)
+            });
+            let is_open = (1..=path.len()).any(|length| self.index.open_pillar.contains(&path[..length].join(":")));
+            if known || is_open {
+                continue;
+            }
+            let key = path.join(":");
+            let near = nearest(key.as_str(), self.index.pillar_keys.keys().map(String::as_str));
+            let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+            self.report("B309", fact.span.clone(), format!("no pillar file provides '{key}'{near}"));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The table of all codes. The reference page is made of it.
+
+use crate::finding::Severity;
+use Severity::{Error, Style, Warning};
+
+/// A kind of finding.
+#[derive(Debug)]
+pub struct Rule {
+    /// The code.
+    pub code: &'static str,
+    /// The usual severity.
+    pub severity: Severity,
+    /// What is found, in a few words.
+    pub title: &'static str,
+    /// Why it matters, and what to do.
+    pub about: &'static str,
+    /// The numbers of salt-lint's rules that it covers.
+    pub salt_lint: &'static [u16],
+    /// Whether it is reported unless `select` names it.
+    pub is_default: bool,
+}
+
+const fn rule(code: &'static str, severity: Severity, title: &'static str, about: &'static str) -> Rule {
+    Rule { code, severity, title, about, salt_lint: &[], is_default: true }
+}
+
+impl Rule {
+    const fn as_in_salt_lint(mut self, numbers: &'static [u16]) -> Self {
+        self.salt_lint = numbers;
+        self
+    }
+
+    const fn on_request(mut self) -> Self {
+        self.is_default = false;
+        self
+    }
+}
+
+/// All rules, sorted by code. `B1` is syntax, `B2` names, `B3` references, `B4` arguments, `B5` dangerous forms, `B6`
+/// style.
+pub const RULES: &[Rule] = &[
+    rule(
+        "B101",
+        Error,
+        "Jinja cannot be parsed",
+        "The file cannot be rendered. The place is that of Jinja's own error.",
+    ),
+    rule(
+        "B102",
+        Error,
+        "The text is not YAML",
+        "Every choice of branches is read; the place is in the source, also behind tags of Jinja.",
+    ),
+    rule(
+        "B103",
+        Error,
+        "A key stands twice in a mapping",
+        "Salt refuses such a file. Keys in different branches of one condition are not reported.",
+    ),
+    rule("B104", Error, "The data are no states", "An SLS is a mapping of ids to functions with lists of arguments."),
+    rule("B105", Error, "Unknown renderer", "The first line `#!...` names a renderer that does not exist."),
+    rule(
+        "B201",
+        Error,
+        "Unknown state function",
+        "Neither Brine nor `_states` of the tree has it. The nearest name is given.",
+    ),
+    rule(
+        "B202",
+        Error,
+        "Unknown execution function",
+        "A template calls a function that neither Brine nor `_modules` of the tree has. Calls that `'x.y' in salt` guards \
+         are not reported.",
+    ),
+    rule("B203", Error, "Unknown filter", "Jinja has no filter of this name."),
+    rule("B204", Error, "Unknown test", "Jinja has no test of this name."),
+    rule(
+        "B205",
+        Warning,
+        "Misspelt grain",
+        "One letter differs from the name of a grain that all minions have. Other unknown grains may be your own.",
+    ),
+    rule(
+        "B206",
+        Error,
+        "Unknown function of a reaction",
+        "A reactor file names an execution, runner or wheel function that does not exist.",
+    ),
+    rule(
+        "B301",
+        Error,
+        "A requisite matches nothing",
+        "No state of the tree has this id or name with this module. A requisite that an expression may satisfy is not \
+         reported.",
+    ),
+    rule("B302", Error, "An included SLS does not exist", "No file of the tree has this name, below any root."),
+    rule(
+        "B303",
+        Error,
+        "An extended id does not exist",
+        "Neither this file nor one that it includes has the id: add the file to `include`.",
+    ),
+    rule("B304", Error, "An imported template does not exist", "No file of the tree has this path, below any root."),
+    rule("B305", Warning, "A `salt://` source does not exist", "No file of the tree has this path, below any root."),
+    rule("B306", Error, "An SLS of the top file does not exist", "No file of the tree has this name."),
+    rule(
+        "B307",
+        Error,
+        "The same id in two files of one run",
+        "One file includes the other, or a third one includes both: Salt refuses to compile the run.",
+    ),
+    rule(
+        "B308",
+        Error,
+        "Undefined variable",
+        "The template neither assigns nor imports the variable, and Salt does not provide it.",
+    ),
+    rule(
+        "B309",
+        Warning,
+        "A pillar key that no pillar file provides",
+        "The look-up has no default, so that the render fails without the key.",
+    ),
+    rule(
+        "B310",
+        Style,
+        "An include that nothing refers to",
+        "No requisite and no `extend` of the file needs it. It may be meant to be applied as well.",
+    )
+    .on_request(),
+    rule(
+        "B311",
+        Error,
+        "A template does not export the imported name",
+        "It neither assigns a variable nor defines a macro of this name.",
+    ),
+    rule(
+        "B401",
+        Warning,
+        "Unknown argument",
+        "Neither the state function nor the state engine knows it. Words of Ansible, Puppet and Chef get what takes their \
+         place.",
+    ),
+    rule("B402", Warning, "Wrong type of an argument", "The function expects another type."),
+    rule("B403", Error, "A required argument is missing", "The function refuses to run without it."),
+    rule("B404", Warning, "An argument stands twice", "The last one counts."),
+    rule(
+        "B501",
+        Warning,
+        "`cmd.run` runs at each run",
+        "Without `unless`, `onlyif`, `creates` or `onchanges` the command runs, and reports changes, every time.",
+    ),
+    rule(
+        "B502",
+        Warning,
+        "A pipe hides failures",
+        "The status of `a | b` is that of `b`. Write `set -o pipefail` with `shell: /bin/bash`, or avoid the pipe.",
+    ),
+    rule(
+        "B503",
+        Warning,
+        "A secret in plain text",
+        "Everybody who reads the tree has it, and every minion that gets the file. Take it from the pillar, encrypted or of \
+         an external source.",
+    ),
+    rule(
+        "B504",
+        Warning,
+        "Input of an event is not encoded",
+        "A sender may write YAML into the reactor file. Write `| json` or `| yaml_encode` after the expression.",
+    ),
+    rule("B505", Warning, "Deprecated form", "Salt keeps it for old files; another form has taken its place.")
+        .as_in_salt_lint(&[213]),
+    rule("B601", Style, "Whitespace at the end of a line", "It shows in every diff.").as_in_salt_lint(&[201]),
+    rule("B602", Style, "A tab", "YAML is indented with spaces; a tab in the indentation is an error.")
+        .as_in_salt_lint(&[203]),
+    rule("B603", Style, "A line of more than 160 characters", "Long lines are hard to review.").as_in_salt_lint(&[204]),
+    rule("B604", Style, "No spaces inside of Jinja's braces", "Write `{{ name }}`, `{% if x %}` and `{# text #}`.")
+        .as_in_salt_lint(&[202, 206, 209]),
+    rule(
+        "B605",
+        Style,
+        "A file mode that is a number",
+        "YAML may read it as octal or decimal: quote it, as in `'0644'`.",
+    )
+    .as_in_salt_lint(&[207, 208, 210]),
+    rule("B606", Style, "No line end at the end of the file", "Tools that join files would join the lines."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_sorted_and_unique() {
+        assert!(RULES.is_sorted_by(|one, other| one.code < other.code));
+    }
+}

@@ -1,0 +1,126 @@
+use brine_authoring_model::{Catalogue, Signature, Tree};
+use brine_function::Registry;
+
+use crate::{Options, check};
+
+/// The functions of minions.
+fn catalogue() -> Catalogue {
+    let mut catalogue = Catalogue::default();
+    for function in Registry::new(&brine_modules::MODULES.functions()).iter() {
+        catalogue.execution.add(Signature::of(function));
+    }
+    for function in Registry::new(&brine_modules::MODULES.states()).iter() {
+        catalogue.states.add(Signature::of(function));
+    }
+    catalogue
+}
+
+/// Returns code, line and column of all findings but those of style.
+fn found(catalogue: &Catalogue, texts: &[(&str, &str)], options: &Options) -> Vec<String> {
+    let tree = Tree::of_texts(texts.iter().copied());
+    let findings = check(&tree, catalogue, options);
+    let shown = |finding: &crate::Finding| {
+        let position = tree.file(&finding.path).unwrap().position(finding.span.start);
+        format!("{} {}:{}", finding.code, position.line, position.column)
+    };
+    findings.iter().map(shown).collect()
+}
+
+#[test]
+fn each_code_has_its_place() {
+    let catalogue = catalogue();
+    for (source, expected) in [
+        ("a:\n  pkg.installed: []\n", vec![]),
+        ("{% if a is defined %}\n{{ a }\n", vec!["B101 2:6"]),
+        ("a:\n  pkg.installed\n    - name: x\n", vec!["B102 3:11"]),
+        ("{% set x = 1 %}\na:\n  pkg.installed\n    - name: {{ x }}\n", vec!["B102 4:11"]),
+        ("a:\n  pkg.installed: []\na:\n  pkg.installed: []\n", vec!["B103 3:1"]),
+        ("{% if grains.os %}\na:\n  pkg.installed: []\n{% else %}\na:\n  pkg.installed: []\n{% endif %}\n", vec![]),
+        ("a:\n  pkg.installed:\n", vec!["B104 2:3"]),
+        ("a:\n  - pkg.installed\n", vec!["B104 2:3"]),
+        ("a:\n  pkg.installed:\n    name: x\n", vec!["B104 3:5"]),
+        ("a:\n  pkg.installed:\n    - refresh True\n", vec!["B104 3:7"]),
+        ("a:\n  pkg: []\n", vec!["B104 2:3"]),
+        ("a:\n", vec!["B104 1:1"]),
+        ("#!jinja|yamll\na: {}\n", vec!["B105 1:9"]),
+        ("a:\n  pkg.instaled: []\n", vec!["B201 2:3"]),
+        ("a:\n  pkgg.installed: []\n", vec!["B201 2:3"]),
+        ("{% set a = salt['test.pingg']() %}\n{{ a }}:\n  test.nop: []\n", vec!["B202 1:17"]),
+        ("{% if 'x.y' in salt %}{% do salt['x.y']() %}{% endif %}\n", vec![]),
+        ("{{ grains.os | uper }}:\n  test.nop: []\n", vec!["B203 1:16"]),
+        ("{% if grains.os is strng %}{% endif %}\n", vec!["B204 1:20"]),
+        ("{{ grains['os_famly'] }}:\n  test.nop: []\n", vec!["B205 1:4"]),
+        ("a:\n  test.nop:\n    - require:\n      - test: b\n", vec!["B301 4:15"]),
+        ("a:\n  test.nop:\n    - require:\n      - test: {{ b | default('c') }}\n", vec![]),
+        ("include:\n  - b\n", vec!["B302 2:5"]),
+        ("extend:\n  a:\n    test.nop:\n      - x: 1\n", vec!["B303 2:3"]),
+        ("{% from 'x/map.jinja' import a %}\n{{ a }}:\n  test.nop: []\n", vec!["B304 1:9"]),
+        ("/a:\n  file.managed:\n    - source: salt://x/y\n", vec!["B305 3:15"]),
+        ("{{ nothing }}:\n  test.nop: []\n", vec!["B308 1:4"]),
+        ("/a:\n  file.managed:\n    - contens: x\n", vec!["B401 3:7"]),
+        ("/a:\n  file.managed:\n    - when: x\n", vec!["B401 3:7"]),
+        ("/a:\n  file.managed:\n    - replace: [1]\n", vec!["B402 3:16"]),
+        ("/a:\n  file.symlink:\n    - force: True\n", vec!["B403 2:3"]),
+        ("/a:\n  file.managed:\n    - mode: '0644'\n    - mode: '0600'\n", vec!["B404 4:7"]),
+        ("a:\n  cmd.run: []\n", vec!["B501 2:3"]),
+        ("a:\n  cmd.run:\n    - name: a | b\n    - unless: c\n", vec!["B502 3:13"]),
+        ("a:\n  user.present:\n    - password: hunter22\n", vec!["B503 3:17"]),
+        ("a:\n  cmd.wait: []\n", vec!["B505 2:3"]),
+        ("a:\n  test.nop: [] \n", vec!["B601 2:15"]),
+        ("{{grains.os}}:\n  test.nop: []\n", vec!["B604 1:1"]),
+        ("/a:\n  file.managed:\n    - mode: 0644\n", vec!["B605 3:13"]),
+        ("a:\n  test.nop: []", vec!["B606 2:15"]),
+        ("a:\n  test.nop: []  # brine: ignore B6 \n", vec![]),
+    ] {
+        assert_eq!(found(&catalogue, &[("a.sls", source)], &Options::default()), expected, "{source}");
+    }
+}
+
+#[test]
+fn references_between_files_are_found() {
+    let catalogue = catalogue();
+    let nop = "a:\n  test.nop: []\n";
+    for (texts, expected) in [
+        (vec![("salt/top.sls", "base:\n  '*':\n    - a\n    - b\n"), ("salt/a.sls", nop)], vec!["B306 4:7"]),
+        (vec![("a.sls", nop), ("b.sls", "include:\n  - a\na:\n  test.nop: []\n")], vec!["B307 3:1"]),
+        (vec![("a.sls", nop), ("c.sls", "a:\n  test.nop: []\n")], vec![]),
+        (
+            vec![
+                ("a/map.jinja", "{% set b = 1 %}\n"),
+                ("a/init.sls", "{% from 'a/map.jinja' import c %}\n{{ c }}:\n  test.nop: []\n"),
+            ],
+            vec!["B311 1:9"],
+        ),
+        (
+            vec![
+                ("pillar/top.sls", "base:\n  '*':\n    - a\n"),
+                ("pillar/a.sls", "web:\n  port: 80\n"),
+                ("salt/top.sls", "base:\n  '*':\n    - a\n"),
+                ("salt/a.sls", "a{{ pillar['web']['port'] }}{{ pillar['web']['prt'] }}:\n  test.nop: []\n"),
+            ],
+            vec!["B309 1:32"],
+        ),
+        (
+            vec![("reactor/a.sls", "a:\n  local.test.pingg:\n    - tgt: {{ data['data']['x'] }}\n")],
+            vec!["B206 2:3", "B504 3:15"],
+        ),
+        (vec![("_states/my.py", "def done(name):\n    pass\n"), ("a.sls", "a:\n  my.done:\n    - x: 1\n")], vec![]),
+    ] {
+        assert_eq!(found(&catalogue, &texts, &Options::default()), expected, "{texts:?}");
+    }
+}
+
+#[test]
+fn options_select_and_ignore() {
+    let catalogue = catalogue();
+    let source = "a:\n  cmd.run: [] \n";
+    for (select, ignore, expected) in [
+        (vec![], vec!["B6"], vec!["B501 2:3"]),
+        (vec!["B601"], vec![], vec!["B601 2:14"]),
+        (vec!["B"], vec!["B5", "B6"], vec![]),
+    ] {
+        let owned = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect();
+        let options = Options { select: owned(select), ignore: owned(ignore), ..Options::default() };
+        assert_eq!(found(&catalogue, &[("a.sls", source)], &options), expected);
+    }
+}

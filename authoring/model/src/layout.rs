@@ -1,0 +1,130 @@
+//! Which directories of a tree are roots, and the kind of each file.
+
+use std::collections::BTreeSet;
+
+/// The kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// An SLS with states; also of an orchestration.
+    State,
+    /// A pillar SLS.
+    Pillar,
+    /// The top file of states.
+    Top,
+    /// The top file of the pillar.
+    PillarTop,
+    /// A reactor SLS.
+    Reactor,
+    /// A template that others import.
+    Template,
+    /// A custom module.
+    Python,
+    /// Another file: only its path counts.
+    Other,
+}
+
+impl FileKind {
+    /// Whether the file is rendered to data with states, pillar or targets.
+    pub fn is_sls(self) -> bool {
+        !matches!(self, FileKind::Template | FileKind::Python | FileKind::Other)
+    }
+}
+
+/// The roots of a tree, as paths relative to it; the empty path is the tree itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The roots of states.
+    pub state_roots: Vec<String>,
+    /// The roots of the pillar.
+    pub pillar_roots: Vec<String>,
+}
+
+/// Names of directories that are roots of the pillar.
+const PILLARS: [&str; 3] = ["pillar", "pillars", "pillar_roots"];
+/// Names of directories with reactor files.
+const REACTORS: [&str; 4] = ["reactor", "reactors", "reactor.d", "reactions"];
+
+impl Layout {
+    /// Finds the roots among the paths of all files: a directory with a top file, a directory called `pillar`, and
+    /// otherwise the tree itself.
+    ///
+    /// ```
+    /// use brine_authoring_model::Layout;
+    ///
+    /// let layout = Layout::detect(["salt/top.sls", "salt/web/init.sls", "pillar/top.sls"]);
+    /// assert_eq!((layout.state_roots, layout.pillar_roots), (vec!["salt".to_owned()], vec!["pillar".to_owned()]));
+    /// let layout = Layout::detect(["nginx/init.sls", "test/salt/pillar/a.sls"]);
+    /// assert_eq!((layout.state_roots, layout.pillar_roots), (vec![String::new()], vec!["test/salt/pillar".to_owned()]));
+    /// ```
+    pub fn detect<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+        let (mut states, mut pillars) = (BTreeSet::new(), BTreeSet::new());
+        for path in paths.into_iter().filter(|path| path.ends_with(".sls")) {
+            let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let mut at = 0;
+            let pillar = directory.split('/').find_map(|part| {
+                at += part.len() + 1;
+                PILLARS.contains(&part).then(|| directory[..at - 1].to_owned())
+            });
+            match pillar {
+                Some(pillar) => _ = pillars.insert(pillar),
+                None if name == "top.sls" => _ = states.insert(directory.to_owned()),
+                None => {}
+            }
+        }
+        // A tree with a top file below `salt` has its states there.
+        if states.is_empty() {
+            states.insert(String::new());
+        }
+        Layout { state_roots: states.into_iter().collect(), pillar_roots: pillars.into_iter().collect() }
+    }
+
+    /// Returns the kind of a file.
+    pub fn kind(&self, path: &str) -> FileKind {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        if name == "pillar.example" || name == "pillar.example.sls" {
+            return FileKind::Pillar;
+        }
+        match extension {
+            "sls" => {}
+            "jinja" | "j2" | "jinja2" => return FileKind::Template,
+            "py" if directory.rsplit('/').next().is_some_and(|parent| parent.starts_with('_')) => {
+                return FileKind::Python;
+            }
+            _ => return FileKind::Other,
+        }
+        let is_below = |root: &String| below(root, path).is_some();
+        if self.pillar_roots.iter().any(is_below) {
+            return if name == "top.sls" { FileKind::PillarTop } else { FileKind::Pillar };
+        }
+        if directory.split('/').any(|part| REACTORS.contains(&part)) {
+            return FileKind::Reactor;
+        }
+        if name == "top.sls" && self.state_roots.iter().any(|root| root == directory) {
+            return FileKind::Top;
+        }
+        FileKind::State
+    }
+
+    /// Returns the names of an SLS file: one for each root that it is below, that of the innermost root first.
+    pub fn names(&self, path: &str, kind: FileKind) -> Vec<String> {
+        let roots = match kind {
+            FileKind::Pillar | FileKind::PillarTop => &self.pillar_roots,
+            _ => &self.state_roots,
+        };
+        let mut inside: Vec<&str> = roots.iter().filter_map(|root| below(root, path)).collect();
+        inside.sort_by_key(|rest| rest.len());
+        inside.into_iter().filter_map(name).collect()
+    }
+}
+
+/// Returns the path below a directory.
+pub fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
+    if root.is_empty() { Some(path) } else { path.strip_prefix(root)?.strip_prefix('/') }
+}
+
+/// Returns the name of an SLS file at a path below its root.
+pub fn name(path: &str) -> Option<String> {
+    let stem = path.strip_suffix(".sls")?;
+    Some(stem.strip_suffix("/init").unwrap_or(stem).replace('/', "."))
+}

@@ -1,0 +1,27 @@
+//! A tree of the files that authors write: SLS, pillar, top and reactor files and templates, with the ranges of ids,
+//! states, arguments, requisites, includes and look-ups in their sources. Nothing is run.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`catalogue`] | the names that are known: functions with their arguments, grains |
+//! | [`layout`] | which directories are roots, and the kind of each file |
+//! | [`file`] | one file: its text, its template, its data for each choice of branches |
+//! | [`states`] | states, arguments and requisites in the data of an SLS |
+//! | [`tree`] | all files; incremental by file |
+//! | [`index`] | what the files define, and what is in one run |
+
+pub mod catalogue;
+pub mod file;
+pub mod index;
+pub mod layout;
+pub mod lines;
+pub mod states;
+pub mod tree;
+
+pub use catalogue::{Catalogue, Signature};
+pub use file::{File, Problem, ProblemKind};
+pub use index::{Index, Place};
+pub use layout::{FileKind, Layout};
+pub use lines::{Lines, Position};
+pub use states::{Argument, Include, Requisite, State};
+pub use tree::Tree;

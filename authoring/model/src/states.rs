@@ -1,0 +1,410 @@
+//! States, arguments and requisites in the data of an SLS.
+
+use std::ops::Range;
+
+use brine_jinja::view::is_dynamic;
+use brine_sls::compile::RequisiteKind;
+use brine_yaml::SourceNode;
+use brine_yaml::nodes::Content;
+
+use crate::file::{File, ProblemKind};
+
+/// A state: one function of one id.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The id, with placeholders for expressions.
+    pub id: String,
+    /// The bytes of the id.
+    pub id_span: Range<usize>,
+    /// The module.
+    pub module: String,
+    /// The function in the module; empty if it is not known.
+    pub function: String,
+    /// The bytes of the function, or of the module if the function stands alone.
+    pub span: Range<usize>,
+    /// The arguments, in all branches.
+    pub arguments: Vec<Argument>,
+    /// The requisites, in all branches.
+    pub requisites: Vec<Requisite>,
+    /// Whether it stands below `extend`.
+    pub is_extension: bool,
+    /// Whether it has arguments that only a render knows.
+    pub is_open: bool,
+}
+
+/// An argument of a state.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    /// The name.
+    pub name: String,
+    /// The bytes of the name.
+    pub span: Range<usize>,
+    /// The value.
+    pub value: SourceNode,
+}
+
+/// A reference to other states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requisite {
+    /// The keyword, such as `require_in`.
+    pub keyword: String,
+    /// The module, `sls` or `id`; `None` for any.
+    pub module: Option<String>,
+    /// The id or name; may be a glob or have placeholders.
+    pub name: String,
+    /// The bytes of the name.
+    pub span: Range<usize>,
+}
+
+/// An entry of `include`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Include {
+    /// The name of the SLS as it is written; may be relative or have placeholders.
+    pub name: String,
+    /// The environment, if it is named.
+    pub saltenv: Option<String>,
+    /// The bytes of the name.
+    pub span: Range<usize>,
+}
+
+impl State {
+    /// Returns the full name of the function.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.module, self.function)
+    }
+
+    /// Whether the function is known without a render.
+    pub fn is_static(&self) -> bool {
+        !self.function.is_empty() && !is_dynamic(&self.module) && !is_dynamic(&self.function)
+    }
+
+    /// Returns an argument.
+    pub fn argument(&self, name: &str) -> Option<&Argument> {
+        self.arguments.iter().find(|argument| argument.name == name)
+    }
+
+    /// Returns the names by which requisites refer to the state: its id, `name` and `names`.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = vec![self.id.as_str()];
+        for argument in &self.arguments {
+            match argument.name.as_str() {
+                "name" => names.extend(argument.value.text()),
+                "names" => {
+                    for item in argument.value.list().unwrap_or_default() {
+                        names.extend(item.text());
+                        names.extend(item.map().unwrap_or_default().iter().filter_map(|(name, _)| name.text()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+}
+
+/// Inverse requisites, and others that name states as requisites do.
+const INVERSE: [&str; 7] = ["require_in", "watch_in", "onfail_in", "onchanges_in", "prereq_in", "use", "use_in"];
+/// Further inverse requisites.
+const LISTEN_IN: &str = "listen_in";
+
+/// Whether an argument refers to other states.
+pub fn is_requisite(name: &str) -> bool {
+    RequisiteKind::parse(name).is_some() || INVERSE.contains(&name) || name == LISTEN_IN
+}
+
+impl File {
+    /// Reads the states of all documents, each state once.
+    pub(crate) fn read_states(&mut self) {
+        let documents = std::mem::take(&mut self.documents);
+        for document in &documents {
+            match &document.content {
+                Content::Map(entries) => entries.iter().for_each(|(key, value)| self.read_entry(key, value)),
+                _ if document.is_nil() => {}
+                _ => {
+                    let text = document.text().unwrap_or_default();
+                    if !is_dynamic(text) && !self.is_open {
+                        let span = document.span.start..document.span.start + first_line(&self.text, &document.span);
+                        self.problem(
+                            ProblemKind::Structure,
+                            span,
+                            "the file is invalid: expected a mapping of ids to states".to_owned(),
+                        );
+                    }
+                    self.is_open = true;
+                }
+            }
+        }
+        self.documents = documents;
+        self.states.sort_by_key(|state| (state.id_span.start, state.span.start));
+    }
+
+    fn read_entry(&mut self, key: &SourceNode, value: &SourceNode) {
+        match key.text().unwrap_or_default() {
+            "include" => self.read_includes(value),
+            "extend" => match value.map() {
+                Some(entries) => entries.iter().for_each(|(id, body)| self.read_id(id, body, true)),
+                None => self.misformed(value, "'extend' is invalid: expected a mapping of ids to states"),
+            },
+            "exclude" => {}
+            _ => self.read_id(key, value, false),
+        }
+    }
+
+    /// Adds a problem about the form, unless a render may change it.
+    fn misformed(&mut self, node: &SourceNode, message: &str) {
+        let is_unknown = node.text().is_some_and(is_dynamic) || node.is_repeated || node.is_nil() && self.is_open;
+        if !is_unknown {
+            let span = node.span.start..node.span.start + first_line(&self.text, &node.span);
+            self.problem(ProblemKind::Structure, span, message.to_owned());
+        }
+    }
+
+    fn read_includes(&mut self, value: &SourceNode) {
+        let Some(items) = value.list() else {
+            if value.is_nil() {
+                return;
+            }
+            return self.misformed(value, "'include' is invalid: expected a list of SLS names");
+        };
+        for item in items {
+            let (saltenv, named) = match &item.content {
+                Content::Map(entries) => match entries.first() {
+                    Some((saltenv, name)) => (saltenv.text().map(str::to_owned), name),
+                    None => continue,
+                },
+                _ => (None, item),
+            };
+            let Some(name) = named.text().filter(|_| !named.is_nil()) else { continue };
+            let include = Include { name: name.to_owned(), saltenv, span: named.span.clone() };
+            if !self.includes.contains(&include) {
+                self.includes.push(include);
+            }
+        }
+    }
+
+    fn read_id(&mut self, id: &SourceNode, body: &SourceNode, is_extension: bool) {
+        let Some(name) = id.text() else { return };
+        let shown = self.shown(name);
+        match &body.content {
+            Content::Map(entries) => {
+                for (function, arguments) in entries {
+                    if function.text().is_some_and(|name| !name.starts_with("__")) {
+                        self.read_state(id, function, arguments, is_extension);
+                    }
+                }
+            }
+            Content::Scalar { text, .. } if text.contains('.') && !is_dynamic(text) && !text.contains(' ') => {
+                let (module, function) = text.split_once('.').unwrap_or((text, ""));
+                self.add(State {
+                    id: name.to_owned(),
+                    id_span: id.span.clone(),
+                    module: module.to_owned(),
+                    function: function.to_owned(),
+                    span: body.span.clone(),
+                    arguments: Vec::new(),
+                    requisites: Vec::new(),
+                    is_extension,
+                    is_open: body.is_repeated,
+                });
+            }
+            Content::Scalar { text, .. } if is_dynamic(text) => self.is_open = true,
+            _ if body.is_nil() => {
+                if !self.is_open && !is_dynamic(name) {
+                    let message =
+                        format!("the id '{shown}' has no state: write a function such as 'pkg.installed' below it");
+                    self.problem(ProblemKind::Structure, id.span.clone(), message);
+                }
+            }
+            Content::List(_) => {
+                let message = format!(
+                    "the id '{shown}' is invalid: expected a function such as 'file.managed:' below it, got a list"
+                );
+                self.misformed(body, &message);
+            }
+            Content::Scalar { .. } => {
+                let message =
+                    format!("the id '{shown}' is invalid: expected a function such as 'file.managed' with its module");
+                self.misformed(body, &message);
+            }
+        }
+    }
+
+    fn read_state(&mut self, id: &SourceNode, key: &SourceNode, body: &SourceNode, is_extension: bool) {
+        let (Some(id_text), Some(name)) = (id.text(), key.text()) else { return };
+        let (module, function) =
+            name.split_once('.').map_or((name, None), |(module, function)| (module, Some(function)));
+        let mut state = State {
+            id: id_text.to_owned(),
+            id_span: id.span.clone(),
+            module: module.to_owned(),
+            function: function.unwrap_or_default().to_owned(),
+            span: key.span.clone(),
+            arguments: Vec::new(),
+            requisites: Vec::new(),
+            is_extension,
+            is_open: key.is_repeated || body.is_repeated,
+        };
+        let mut functions: Vec<(String, Range<usize>)> = Vec::new();
+        match &body.content {
+            Content::List(items) => {
+                for item in items {
+                    match &item.content {
+                        Content::Map(entries) => self.read_arguments(entries, &mut state),
+                        Content::Scalar { text, .. } if is_dynamic(text) || item.is_nil() => state.is_open = true,
+                        Content::Scalar { text, .. } => functions.push((text.clone(), item.span.clone())),
+                        Content::List(_) => state.is_open = true,
+                    }
+                }
+            }
+            Content::Scalar { text, .. } if is_dynamic(text) => state.is_open = true,
+            _ if body.is_nil() => {
+                if function.is_some() && !self.is_open && !is_extension {
+                    let message = format!("'{name}:' has no arguments: the colon must be omitted");
+                    let span = key.span.clone();
+                    // Arguments may stand in a branch that is not taken.
+                    if self
+                        .text
+                        .get(key.span.end..)
+                        .is_some_and(|rest| !rest.trim_start_matches([':', ' ', '\n', '\r']).starts_with("{%"))
+                    {
+                        self.problem(ProblemKind::Structure, span, message);
+                    }
+                }
+                state.is_open = true;
+            }
+            Content::Scalar { text, .. } if function.is_none() && !text.contains(' ') => {
+                functions.push((text.clone(), body.span.clone()));
+            }
+            Content::Scalar { .. } | Content::Map(_) => {
+                let message = format!("the arguments of '{}' are invalid: expected a list", self.shown(name));
+                if !is_dynamic(name) {
+                    self.misformed(body, &message);
+                }
+                if let Content::Map(entries) = &body.content {
+                    self.read_arguments(entries, &mut state);
+                }
+                state.is_open = true;
+            }
+        }
+        match (function, &functions[..]) {
+            (None, [(only, span), ..]) => {
+                state.function = only.clone();
+                state.span = span.clone();
+            }
+            (Some(_), [(extra, span), ..]) => {
+                let message = match extra.contains([' ', '=']) {
+                    true => format!("'{extra}' is invalid: expected an argument with a colon after its name"),
+                    false => {
+                        format!("'{extra}' is a second function of '{name}': an argument has a colon after its name")
+                    }
+                };
+                self.problem(ProblemKind::Structure, span.clone(), message);
+            }
+            (None, []) => {
+                if !is_extension && !state.is_open && !self.is_open && !is_dynamic(name) {
+                    let message = format!("'{name}' has no function: write '{name}.FUNCTION'");
+                    self.problem(ProblemKind::Structure, key.span.clone(), message);
+                }
+                state.is_open = true;
+            }
+            (Some(_), []) => {}
+        }
+        if let (None, [_, (extra, span), ..]) = (function, &functions[..])
+            && self.are_together(functions[0].1.start, span.start)
+        {
+            let message = format!("'{extra}' is a second function of '{name}': an argument has a colon after its name");
+            self.problem(ProblemKind::Structure, span.clone(), message);
+        }
+        self.add(state);
+    }
+
+    fn read_arguments(&mut self, entries: &[(SourceNode, SourceNode)], state: &mut State) {
+        for (key, value) in entries {
+            let Some(name) = key.text() else { continue };
+            if is_dynamic(name) {
+                state.is_open = true;
+                continue;
+            }
+            if key.is_repeated {
+                state.is_open = true;
+            }
+            if is_requisite(name) {
+                self.read_requisites(name, value, state);
+            }
+            state.arguments.push(Argument { name: name.to_owned(), span: key.span.clone(), value: value.clone() });
+        }
+    }
+
+    fn read_requisites(&mut self, keyword: &str, value: &SourceNode, state: &mut State) {
+        let Some(items) = value.list() else {
+            if !value.is_nil() {
+                self.misformed(value, &format!("'{keyword}' is invalid: expected a list"));
+            }
+            return;
+        };
+        for item in items {
+            let (module, named) = match &item.content {
+                Content::Map(entries) => match &entries[..] {
+                    [(module, name)] => (module.text().map(str::to_owned), name),
+                    [_, (second, _), ..] => {
+                        self.misformed(
+                            second,
+                            &format!("an entry of '{keyword}' is invalid: expected one module and one id"),
+                        );
+                        continue;
+                    }
+                    [] => continue,
+                },
+                _ => (None, item),
+            };
+            if let Some((short, _)) =
+                module.as_deref().filter(|module| !is_dynamic(module)).and_then(|module| module.split_once('.'))
+            {
+                let span = item
+                    .map()
+                    .and_then(|entries| entries.first())
+                    .map_or(item.span.clone(), |(key, _)| key.span.clone());
+                let message = format!(
+                    "the module of a requisite is invalid: expected '{short}', got '{}'",
+                    module.as_deref().unwrap_or_default()
+                );
+                self.problem(ProblemKind::Structure, span, message);
+            }
+            match named.text().filter(|_| !named.is_nil()) {
+                Some(name) => state.requisites.push(Requisite {
+                    keyword: keyword.to_owned(),
+                    module,
+                    name: name.to_owned(),
+                    span: named.span.clone(),
+                }),
+                None if named.is_nil() => {}
+                None => self
+                    .misformed(named, &format!("an entry of '{keyword}' is invalid: expected an id, got a collection")),
+            }
+        }
+    }
+
+    /// Adds a state, or its arguments in another branch.
+    fn add(&mut self, state: State) {
+        let known = self.states.iter_mut().rev().find(|known| {
+            known.id_span == state.id_span && known.span.start == state.span.start && known.function == state.function
+        });
+        let Some(known) = known else { return self.states.push(state) };
+        for argument in state.arguments {
+            if !known.arguments.iter().any(|have| have.span == argument.span && have.value == argument.value) {
+                known.arguments.push(argument);
+            }
+        }
+        for requisite in state.requisites {
+            if !known.requisites.contains(&requisite) {
+                known.requisites.push(requisite);
+            }
+        }
+        known.is_open |= state.is_open;
+    }
+}
+
+/// Returns the length of the first line of a range.
+fn first_line(text: &str, span: &Range<usize>) -> usize {
+    text.get(span.clone()).and_then(|inside| inside.lines().next()).map_or(0, |line| line.trim_end().len())
+}

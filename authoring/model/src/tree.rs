@@ -1,0 +1,139 @@
+//! All files of a tree; incremental by file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::file::File;
+use crate::index::Index;
+use crate::layout::{FileKind, Layout};
+
+/// The largest file that is read, in bytes.
+const MAX_SIZE: u64 = 1 << 20;
+/// The largest number of paths.
+const MAX_PATHS: usize = 200_000;
+/// Directories that no file server serves.
+const SKIPPED: [&str; 8] = [".git", ".hg", ".svn", ".tox", ".venv", "node_modules", "__pycache__", ".kitchen"];
+
+/// A tree of files.
+#[derive(Debug)]
+pub struct Tree {
+    /// The directory; empty for a tree in memory.
+    pub root: PathBuf,
+    layout: Layout,
+    files: BTreeMap<String, Arc<File>>,
+    paths: BTreeSet<String>,
+    index: OnceLock<Index>,
+}
+
+impl Tree {
+    /// Reads all files below a directory. The roots are found if no layout is given.
+    ///
+    /// # Errors
+    /// The directory cannot be read. Files that cannot be read are left out.
+    pub fn load(root: &Path, layout: Option<Layout>) -> io::Result<Self> {
+        let mut paths = BTreeSet::new();
+        walk(root, "", &mut paths)?;
+        let layout = layout.unwrap_or_else(|| Layout::detect(paths.iter().map(String::as_str)));
+        let wanted: Vec<(&String, FileKind)> = paths.iter().map(|path| (path, layout.kind(path))).collect();
+        let wanted: Vec<_> = wanted.into_iter().filter(|(_, kind)| *kind != FileKind::Other).collect();
+        let (next, files) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        let read = || {
+            let mut own = Vec::new();
+            while let Some((path, kind)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Some(text) = text_of(&root.join(path)) {
+                    own.push(((*path).clone(), Arc::new(File::read(path, *kind, &text))));
+                }
+            }
+            files.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+        };
+        let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
+        std::thread::scope(|scope| {
+            for _ in 0..workers.min(wanted.len().div_ceil(8)) {
+                scope.spawn(read);
+            }
+        });
+        let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Tree { root: root.to_owned(), layout, files, paths, index: OnceLock::new() })
+    }
+
+    /// Creates a tree of files in memory: paths and texts.
+    pub fn of_texts<'t>(texts: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
+        let texts: Vec<(&str, &str)> = texts.into_iter().collect();
+        let layout = Layout::detect(texts.iter().map(|(path, _)| *path));
+        let read =
+            |(path, text): &(&str, &str)| ((*path).to_owned(), Arc::new(File::read(path, layout.kind(path), text)));
+        let files = texts.iter().map(read).collect();
+        let paths = texts.iter().map(|(path, _)| (*path).to_owned()).collect();
+        Tree { root: PathBuf::new(), layout, files, paths, index: OnceLock::new() }
+    }
+
+    /// Replaces the text of a file, or adds the file.
+    pub fn set_text(&mut self, path: &str, text: &str) {
+        let kind = self.layout.kind(path);
+        self.paths.insert(path.to_owned());
+        self.files.insert(path.to_owned(), Arc::new(File::read(path, kind, text)));
+        self.index = OnceLock::new();
+    }
+
+    /// Removes a file.
+    pub fn remove(&mut self, path: &str) {
+        self.paths.remove(path);
+        self.files.remove(path);
+        self.index = OnceLock::new();
+    }
+
+    /// Returns the roots.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Returns a file that is not only a path.
+    pub fn file(&self, path: &str) -> Option<&Arc<File>> {
+        self.files.get(path)
+    }
+
+    /// Returns all files that are not only paths, sorted by path.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<File>> {
+        self.files.values()
+    }
+
+    /// Returns the paths of all files.
+    pub fn paths(&self) -> &BTreeSet<String> {
+        &self.paths
+    }
+
+    /// Returns what the files define. It is made when it is first needed after a change.
+    pub fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::of(self))
+    }
+}
+
+/// Reads a text that is not too large; other bytes than UTF-8 are replaced.
+fn text_of(path: &Path) -> Option<String> {
+    let size = std::fs::metadata(path).ok()?.len();
+    if size > MAX_SIZE {
+        return None;
+    }
+    let bytes = std::fs::read(path).ok()?;
+    Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+fn walk(root: &Path, below: &str, paths: &mut BTreeSet<String>) -> io::Result<()> {
+    for entry in std::fs::read_dir(root.join(below))? {
+        let Ok(entry) = entry else { continue };
+        let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        if kind.is_dir() {
+            if !SKIPPED.contains(&name.as_str()) && paths.len() < MAX_PATHS {
+                // A directory that cannot be read is left out.
+                _ = walk(root, &path, paths);
+            }
+        } else {
+            paths.insert(path);
+        }
+    }
+    Ok(())
+}
