@@ -5,6 +5,7 @@ mod api;
 mod backup;
 mod broken_values;
 mod call;
+mod check;
 mod client;
 mod common;
 mod completion;
@@ -203,6 +204,14 @@ const COMMANDS: &[Tool] = &[
         usage: test::USAGE,
         options: test::options,
         run: test::run,
+    },
+    Tool {
+        name: "brine check",
+        command: "check",
+        about: "find what is wrong in SLS, pillar, top and reactor files",
+        usage: check::USAGE,
+        options: check::options,
+        run: check::run,
     },
     Tool {
         name: "brine link",

@@ -29,7 +29,7 @@ impl Check<'_> {
         }
         let full = state.full_name();
         let (built_in, custom) = (&self.catalogue.states, &self.index.custom.states);
-        if built_in.get(&full).is_some() || custom.get(&full).is_some() {
+        if built_in.knows(&full) || custom.knows(&full) {
             return;
         }
         let message = if built_in.has_module(&state.module) || custom.has_module(&state.module) {
@@ -52,7 +52,7 @@ impl Check<'_> {
             "wheel" => (&self.catalogue.wheel, &self.index.custom.wheel, "wheel"),
             _ => return,
         };
-        if built_in.get(function).is_some() || custom.get(function).is_some() || !function.contains('.') {
+        if built_in.knows(function) || custom.knows(function) || !function.contains('.') {
             return;
         }
         let message = format!("there is no {kind} function '{function}'");
@@ -62,12 +62,15 @@ impl Check<'_> {
 
     fn nearest_function(&self, full: &str, built_in: &Functions, custom: &Functions) -> Option<String> {
         let (module, function) = full.split_once('.')?;
-        let all = built_in.iter().chain(custom.iter()).map(|one| one.name.as_str());
-        let of_module = built_in.of_module(module).chain(custom.of_module(module));
-        nearest(full, all).map(str::to_owned).or_else(|| {
+        let has = |name: &str| built_in.get(name).is_some() || custom.get(name).is_some();
+        if built_in.has_module(module) || custom.has_module(module) {
+            let of_module = built_in.of_module(module).chain(custom.of_module(module));
             let functions = of_module.filter_map(|one| one.name.split_once('.')).map(|(_, function)| function);
-            nearest(function, functions).map(|near| format!("{module}.{near}"))
-        })
+            return nearest(function, functions).map(|near| format!("{module}.{near}"));
+        }
+        let modules = built_in.modules().chain(custom.modules());
+        let near = nearest(module, modules).map(|near| format!("{near}.{function}"));
+        near.filter(|near| has(near))
     }
 
     /// Reports an unknown name with the nearest one, as a fix if it stands in the source as it is.
@@ -96,7 +99,7 @@ impl Check<'_> {
             match &fact.kind {
                 Kind::Call { function, is_guarded: false, .. } if !is_dynamic(function) && function.contains('.') => {
                     let (built_in, custom) = (&self.catalogue.execution, &self.index.custom.execution);
-                    if built_in.get(function).is_none() && custom.get(function).is_none() {
+                    if !built_in.knows(function) && !custom.knows(function) {
                         let near = self.nearest_function(function, built_in, custom);
                         let message = format!("there is no execution function '{function}'");
                         self.unknown("B202", fact.span.clone(), message, near, function);

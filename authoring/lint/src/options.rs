@@ -24,6 +24,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// Parses a configuration file.
+    ///
+    /// # Errors
+    /// As for [`Options::read`], or a text that is not TOML.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let data = brine_sls::toml::load(text).map_err(|error| format!("line {}: {}", error.line, error.message))?;
+        Options::read(&data)
+    }
+
     /// Reads the section `[check]` of a configuration file, as parsed from TOML.
     ///
     /// # Errors
@@ -59,7 +68,7 @@ impl Options {
         let clean = |roots: &[String]| {
             roots
                 .iter()
-                .map(|root| root.trim_matches('/').trim_start_matches("./").replace('.', "").to_owned())
+                .map(|root| root.trim_matches('/').trim_start_matches("./").trim_matches('.').to_owned())
                 .collect()
         };
         let is_named = !self.file_roots.is_empty() || !self.pillar_roots.is_empty();

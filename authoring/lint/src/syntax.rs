@@ -7,6 +7,13 @@ use crate::{Check, Finding};
 impl Check<'_> {
     pub(crate) fn syntax(&mut self) {
         for problem in &self.file.problems {
+            let is_custom = || {
+                let name = self.file.text.get(problem.span.clone()).unwrap_or_default();
+                self.index.renderers.contains(name)
+            };
+            if problem.kind == ProblemKind::Renderer && is_custom() {
+                continue;
+            }
             let code = match problem.kind {
                 ProblemKind::Jinja => "B101",
                 ProblemKind::Yaml => "B102",

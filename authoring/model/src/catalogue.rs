@@ -49,6 +49,8 @@ impl Signature {
 pub struct Functions {
     by_name: HashMap<String, Signature>,
     modules: HashSet<String>,
+    /// Modules with functions that are made when they are loaded.
+    open: HashSet<String>,
 }
 
 impl Functions {
@@ -59,6 +61,17 @@ impl Functions {
             self.modules.insert(module.to_owned());
         }
         self.by_name.insert(signature.name.clone(), signature);
+    }
+
+    /// Adds a module with functions that are made when it is loaded.
+    pub fn add_open(&mut self, module: &str) {
+        self.modules.insert(module.to_owned());
+        self.open.insert(module.to_owned());
+    }
+
+    /// Whether there is a function with this full name, or may be one.
+    pub fn knows(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) || self.open.contains(name.split('.').next().unwrap_or_default())
     }
 
     /// Returns the function with this full name.

@@ -63,6 +63,8 @@ pub struct Index {
     patterns: Vec<(String, String, String, usize)>,
     /// Functions of custom modules.
     pub custom: Catalogue,
+    /// Names of custom renderers.
+    pub renderers: BTreeSet<String>,
     /// Whether the tree has custom grains.
     pub has_custom_grains: bool,
     /// The keys of the pillar, with `:` between the parts, and their places.
@@ -171,6 +173,10 @@ impl Index {
             "_states" => &mut self.custom.states,
             "_runners" => &mut self.custom.runners,
             "_wheel" => &mut self.custom.wheel,
+            "_renderers" => {
+                self.renderers.insert(stem.to_owned());
+                return;
+            }
             "_grains" => {
                 self.has_custom_grains = true;
                 return;
@@ -189,6 +195,14 @@ impl Index {
             .filter_map(quoted)
             .filter(|name| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric()))
             .collect();
+        let is_open = file.text.contains("setattr(") || file.text.contains("globals()");
+        let constant = file.text.lines().find_map(|line| line.strip_prefix("__virtualname__ ="));
+        let constant = constant.filter(|value| !value.contains(['\'', '"'])).is_some();
+        for module in std::iter::once(stem).chain(virtual_names.iter().map(String::as_str)) {
+            if is_open || constant {
+                functions.add_open(module);
+            }
+        }
         let names = || file.text.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
         for module in std::iter::once(stem).chain(virtual_names.iter().map(String::as_str)) {
             for function in names().filter(|name| !name.starts_with('_')) {

@@ -152,7 +152,7 @@ impl File {
 
     /// Adds a problem about the form, unless a render may change it.
     fn misformed(&mut self, node: &SourceNode, message: &str) {
-        let is_unknown = node.text().is_some_and(is_dynamic) || node.is_repeated || node.is_nil() && self.is_open;
+        let is_unknown = node.text().is_some_and(is_dynamic) || node.is_repeated || self.is_open;
         if !is_unknown {
             let span = node.span.start..node.span.start + first_line(&self.text, &node.span);
             self.problem(ProblemKind::Structure, span, message.to_owned());

@@ -34,8 +34,7 @@ impl Tree {
     /// # Errors
     /// The directory cannot be read. Files that cannot be read are left out.
     pub fn load(root: &Path, layout: Option<Layout>) -> io::Result<Self> {
-        let mut paths = BTreeSet::new();
-        walk(root, "", &mut paths)?;
+        let paths = Self::paths_below(root)?;
         let layout = layout.unwrap_or_else(|| Layout::detect(paths.iter().map(String::as_str)));
         let wanted: Vec<(&String, FileKind)> = paths.iter().map(|path| (path, layout.kind(path))).collect();
         let wanted: Vec<_> = wanted.into_iter().filter(|(_, kind)| *kind != FileKind::Other).collect();
@@ -57,6 +56,16 @@ impl Tree {
         });
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Tree { root: root.to_owned(), layout, files, paths, index: OnceLock::new() })
+    }
+
+    /// Returns the paths of all files below a directory.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn paths_below(root: &Path) -> io::Result<BTreeSet<String>> {
+        let mut paths = BTreeSet::new();
+        walk(root, "", &mut paths)?;
+        Ok(paths)
     }
 
     /// Creates a tree of files in memory: paths and texts.

@@ -1,0 +1,178 @@
+//! `brine check`: finds what is wrong in a tree of SLS files, without a minion.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, bail};
+use brine_authoring_model::{Catalogue, Signature, Tree};
+use brine_function::Registry;
+use brine_lint::report::{Format, report};
+use brine_lint::{Finding, Options, Severity, check, fixes};
+use brine_system::user_files;
+use clap::{ArgAction, CommandFactory, Parser};
+
+use super::usage;
+use crate::ui::{ColourChoice, Ui};
+
+pub const USAGE: &str = "brine check [options] [PATH...]";
+
+/// The time between two looks at the files with `--watch`.
+const INTERVAL: Duration = Duration::from_millis(300);
+
+/// Find what is wrong in SLS, pillar, top and reactor files, without a minion
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "The tree is the nearest directory above PATH with brine.toml or .git, or else PATH itself. Nothing is run, no file\nis changed without --fix. The exit status is 1 if a finding is an error, else 0.\n\nExamples:\n  brine check                              the tree of this directory\n  brine check salt/web                     findings of one directory\n  brine check --select B3 --ignore B305    references alone\n  brine check --format github              in a workflow of GitHub\n  brine check --fix                        mend what is safe to mend"
+)]
+struct Arguments {
+    /// Files or directories (default: this directory)
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Report codes that begin with these, separated by commas
+    #[arg(long, value_name = "CODES", value_delimiter = ',', action = ArgAction::Append)]
+    select: Vec<String>,
+    /// Do not report codes that begin with these, separated by commas
+    #[arg(long, value_name = "CODES", value_delimiter = ',', action = ArgAction::Append)]
+    ignore: Vec<String>,
+    /// The form of the report: text, json, sarif, github or junit
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: String,
+    /// Apply safe fixes
+    #[arg(long)]
+    fix: bool,
+    /// Check again whenever a file changes
+    #[arg(long)]
+    watch: bool,
+    /// The configuration file (default: brine.toml in the tree)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Never use colours
+    #[arg(long, alias = "no-colour")]
+    no_color: bool,
+}
+
+/// Returns the options.
+pub fn options() -> clap::Command {
+    Arguments::command()
+}
+
+/// Runs the command.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse("brine check", USAGE, Arguments::command(), words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let Some(format) = Format::named(&arguments.format) else {
+        let message = format!("--format is invalid: expected {}, got '{}'", Format::NAMES.join(", "), arguments.format);
+        return Ok(usage::error("brine check", USAGE, &message));
+    };
+    let mut paths = arguments.paths.clone();
+    if paths.is_empty() {
+        paths.push(".".into());
+    }
+    let paths = paths.iter().map(|path| real(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let root = root_of(paths.first().map_or(Path::new("/"), PathBuf::as_path));
+    let mut options = configured(&root, arguments.config.as_deref())?;
+    options.select.extend(arguments.select.iter().cloned());
+    options.ignore.extend(arguments.ignore.iter().cloned());
+    options.paths = paths.iter().map(|path| inside(&root, path)).collect::<anyhow::Result<_>>()?;
+    let catalogue = catalogue();
+    let choice = if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto };
+    let mut ui = Ui::new(choice);
+    loop {
+        let (tree, mut findings) = examine(&root, &catalogue, &options)?;
+        let mut tree = tree;
+        if arguments.fix && fix(&tree, &findings)? > 0 {
+            (tree, findings) = examine(&root, &catalogue, &options)?;
+        }
+        let is_coloured = format == Format::Text && !ui.colours().end().is_empty();
+        ui.print(report(&tree, &findings, format, is_coloured).trim_end_matches('\n'))?;
+        if !arguments.watch {
+            let failed = findings.iter().any(|finding| finding.severity == Severity::Error);
+            return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+        wait(&tree);
+    }
+}
+
+/// Returns all functions that Brine has.
+pub fn catalogue() -> Catalogue {
+    let mut catalogue = Catalogue::default();
+    Registry::new(&brine_modules::MODULES.functions()).iter().for_each(|one| catalogue.execution.add(Signature::of(one)));
+    Registry::new(&brine_modules::MODULES.states()).iter().for_each(|one| catalogue.states.add(Signature::of(one)));
+    Registry::new(brine_master_runners::runner::MODULES).iter().for_each(|one| catalogue.runners.add(Signature::of(one)));
+    Registry::new(brine_master_runners::wheel::MODULES).iter().for_each(|one| catalogue.wheel.add(Signature::of(one)));
+    catalogue
+}
+
+fn real(path: &Path) -> anyhow::Result<PathBuf> {
+    path.canonicalize().with_context(|| format!("reading {} failed", path.display()))
+}
+
+/// Returns the tree that a path is part of.
+fn root_of(path: &Path) -> PathBuf {
+    let directory = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let with = |name: &str| directory.ancestors().find(|above| above.join(name).exists());
+    with("brine.toml").or_else(|| with(".git")).unwrap_or(directory).to_owned()
+}
+
+fn inside(root: &Path, path: &Path) -> anyhow::Result<String> {
+    match path.strip_prefix(root) {
+        Ok(inside) => Ok(inside.to_string_lossy().into_owned()),
+        Err(_) => bail!("{} is invalid: expected a path in the tree {}; check it separately", path.display(), root.display()),
+    }
+}
+
+fn configured(root: &Path, named: Option<&Path>) -> anyhow::Result<Options> {
+    let path = named.map_or_else(|| root.join("brine.toml"), Path::to_owned);
+    if named.is_none() && !path.exists() {
+        return Ok(Options::default());
+    }
+    let failed = || format!("reading {} failed", path.display());
+    let text = std::fs::read_to_string(&path).with_context(failed)?;
+    Options::parse(&text).map_err(anyhow::Error::msg).with_context(failed)
+}
+
+fn examine(root: &Path, catalogue: &Catalogue, options: &Options) -> anyhow::Result<(Tree, Vec<Finding>)> {
+    let tree = Tree::load(root, options.layout()).with_context(|| format!("reading {} failed", root.display()))?;
+    let findings = check(&tree, catalogue, options);
+    Ok((tree, findings))
+}
+
+/// Applies the safe fixes, and returns their number.
+fn fix(tree: &Tree, findings: &[Finding]) -> anyhow::Result<usize> {
+    let mut by_path: BTreeMap<&str, Vec<Finding>> = BTreeMap::new();
+    for finding in findings {
+        by_path.entry(&finding.path).or_default().push(finding.clone());
+    }
+    let mut all = 0;
+    for (path, findings) in by_path {
+        let Some(file) = tree.file(path) else { continue };
+        let (text, applied) = fixes::apply(&file.text, &findings);
+        if applied > 0 {
+            let path = tree.root.join(path);
+            user_files::write(&path, &text).with_context(|| format!("writing {} failed", path.display()))?;
+            all += applied;
+        }
+    }
+    Ok(all)
+}
+
+/// Waits until a file of the tree changes.
+fn wait(tree: &Tree) {
+    let times = |tree: &Tree| -> Vec<Option<SystemTime>> {
+        let modified = |path: &String| std::fs::metadata(tree.root.join(path)).and_then(|found| found.modified()).ok();
+        tree.paths().iter().map(modified).collect()
+    };
+    let before = times(tree);
+    loop {
+        std::thread::sleep(INTERVAL);
+        let paths = Tree::paths_below(&tree.root).unwrap_or_default();
+        if paths != *tree.paths() || times(tree) != before {
+            return;
+        }
+    }
+}
