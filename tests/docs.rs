@@ -7,6 +7,8 @@
 
 #[path = "docs/arguments.rs"]
 mod arguments;
+#[path = "docs/check.rs"]
+mod check;
 #[path = "docs/command_line.rs"]
 mod command_line;
 #[path = "docs/core_names.rs"]

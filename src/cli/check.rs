@@ -101,9 +101,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 /// Returns all functions that Brine has.
 pub fn catalogue() -> Catalogue {
     let mut catalogue = Catalogue::default();
-    Registry::new(&brine_modules::MODULES.functions()).iter().for_each(|one| catalogue.execution.add(Signature::of(one)));
+    Registry::new(&brine_modules::MODULES.functions())
+        .iter()
+        .for_each(|one| catalogue.execution.add(Signature::of(one)));
     Registry::new(&brine_modules::MODULES.states()).iter().for_each(|one| catalogue.states.add(Signature::of(one)));
-    Registry::new(brine_master_runners::runner::MODULES).iter().for_each(|one| catalogue.runners.add(Signature::of(one)));
+    Registry::new(brine_master_runners::runner::MODULES)
+        .iter()
+        .for_each(|one| catalogue.runners.add(Signature::of(one)));
     Registry::new(brine_master_runners::wheel::MODULES).iter().for_each(|one| catalogue.wheel.add(Signature::of(one)));
     catalogue
 }
@@ -122,7 +126,9 @@ fn root_of(path: &Path) -> PathBuf {
 fn inside(root: &Path, path: &Path) -> anyhow::Result<String> {
     match path.strip_prefix(root) {
         Ok(inside) => Ok(inside.to_string_lossy().into_owned()),
-        Err(_) => bail!("{} is invalid: expected a path in the tree {}; check it separately", path.display(), root.display()),
+        Err(_) => {
+            bail!("{} is invalid: expected a path in the tree {}; check it separately", path.display(), root.display())
+        }
     }
 }
 

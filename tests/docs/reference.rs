@@ -20,6 +20,7 @@ pub fn pages() -> Vec<(String, String)> {
         ("docs/reference/beacons.md", beacons()),
         ("docs/reference/returners.md", returners()),
         ("docs/reference/metrics.md", metrics_page()),
+        ("docs/reference/check.md", super::check::page_of_codes()),
         ("docs/reference/command-line.md", super::command_line::page_of_tools()),
     ];
     pages.extend(others.map(|(path, text)| (path.to_owned(), text)));

@@ -24,6 +24,7 @@ impl Check<'_> {
                 self.argument(state, &signature, argument);
             }
             self.twice(state);
+            self.indentation(state);
             self.required(state, &signature);
         }
     }
@@ -62,6 +63,27 @@ impl Check<'_> {
         let span = argument.value.span.clone();
         let first = self.file.text.get(span.clone()).and_then(|text| text.lines().next()).map_or(0, str::len);
         self.report("B402", span.start..span.start + first, message);
+    }
+
+    /// Reports keys that stand beside `context:` and are meant to be below it.
+    fn indentation(&mut self, state: &State) {
+        for (number, argument) in state.arguments.iter().enumerate() {
+            if !matches!(argument.name.as_str(), "context" | "defaults") || !argument.value.is_nil() {
+                continue;
+            }
+            let column = |argument: &Argument| self.file.position(argument.span.start).column;
+            let is_beside = |next: &&Argument| {
+                let before = self.file.text.get(argument.span.end..next.span.start).unwrap_or("-");
+                column(next) == column(argument) && !before.contains("- ")
+            };
+            if let Some(next) = state.arguments.get(number + 1).filter(is_beside) {
+                let message = format!(
+                    "'{}' is an argument of the state, not a part of '{}': indent it by two more spaces",
+                    next.name, argument.name
+                );
+                self.report("B405", next.span.clone(), message);
+            }
+        }
     }
 
     fn twice(&mut self, state: &State) {

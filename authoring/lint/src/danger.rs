@@ -77,6 +77,10 @@ impl Check<'_> {
     }
 
     fn deprecated(&mut self, state: &State) {
+        if let Some(quiet) = state.argument("quiet").filter(|_| state.module == "cmd") {
+            let message = "the argument 'quiet' is deprecated: write 'output_loglevel: quiet'";
+            self.report("B505", quiet.span.clone(), message);
+        }
         let instead = match (state.module.as_str(), state.function.as_str()) {
             ("cmd", "wait") => "cmd.run with 'onchanges'",
             ("cmd", "wait_script") => "cmd.script with 'onchanges'",

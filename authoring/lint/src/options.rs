@@ -97,7 +97,7 @@ impl Options {
 
 /// Whether a comment on the line or above it, or one for the whole file, ignores the code of a finding.
 fn is_ignored(file: &File, finding: &Finding) -> bool {
-    if !file.text.contains("brine: ignore") {
+    if !file.text.contains("brine: ignore") && !file.text.contains("noqa") {
         return false;
     }
     let names = |line: &str, word: &str| {
@@ -109,7 +109,16 @@ fn is_ignored(file: &File, finding: &Finding) -> bool {
     let lines: Vec<&str> = file.text.lines().collect();
     let at = |number: usize| number.checked_sub(1).and_then(|number| lines.get(number)).copied().unwrap_or_default();
     let above = at(line.saturating_sub(1));
-    names(at(line), "brine: ignore ")
+    is_ignored_by_salt_lint(at(line), finding)
+        || names(at(line), "brine: ignore ")
         || above.trim_start().starts_with(['#', '{']) && names(above, "brine: ignore ")
         || lines.iter().any(|line| names(line, "brine: ignore-file "))
+}
+
+/// Whether a comment for salt-lint, `# noqa: 206`, ignores the code by its number there.
+fn is_ignored_by_salt_lint(line: &str, finding: &Finding) -> bool {
+    let Some((_, numbers)) = line.split_once("noqa") else { return false };
+    let known = rule(finding.code).map(|rule| rule.salt_lint).unwrap_or_default();
+    let mut numbers = numbers.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse::<u16>().ok());
+    numbers.any(|number| known.contains(&number))
 }

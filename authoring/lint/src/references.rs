@@ -29,6 +29,39 @@ impl Check<'_> {
         self.templates();
         self.variables();
         self.pillar();
+        self.paths();
+        self.file_name();
+    }
+
+    /// Reports paths that are given to the method `get` of a mapping.
+    fn paths(&mut self) {
+        let Some(view) = &self.file.view else { return };
+        for fact in &view.facts {
+            let Kind::Lookup { root, path, has_default: true } = &fact.kind else { continue };
+            let written = self.file.text.get(fact.span.clone()).unwrap_or_default();
+            let name = match root {
+                Root::Pillar => "pillar",
+                Root::Grains => "grains",
+            };
+            let is_method = written.starts_with(&format!("{name}.get("));
+            let Some(key) = path.last().filter(|key| is_method && path.len() == 1 && key.contains(':')) else {
+                continue;
+            };
+            let message = format!("'{name}.get' takes '{key}' as one key: write salt['{name}.get']('{key}')");
+            let start = fact.span.start;
+            let end = start + name.len() + ".get".len();
+            let finding = Finding::new("B312", &self.file.path, fact.span.clone(), message);
+            self.add(finding.fix("follow the path", start..end, format!("salt['{name}.get']"), false));
+        }
+    }
+
+    /// Reports an SLS file that nothing can refer to.
+    fn file_name(&mut self) {
+        let name = self.file.path.rsplit('/').next().unwrap_or_default();
+        let is_named = matches!(self.file.kind, FileKind::State | FileKind::Pillar) && name.ends_with(".sls");
+        if is_named && name.trim_end_matches(".sls").contains('.') && !name.starts_with("pillar.example") {
+            self.report("B313", 0..0, format!("nothing can refer to '{name}': a dot stands for a directory"));
+        }
     }
 
     fn include(&mut self, include: &Include) {

@@ -135,6 +135,21 @@ pub const RULES: &[Rule] = &[
         "It neither assigns a variable nor defines a macro of this name.",
     ),
     rule(
+        "B312",
+        Warning,
+        "`pillar.get('a:b')` looks up no path",
+        "The method `get` of a mapping takes `a:b` as one key; `salt['pillar.get']('a:b')` follows the path. The same \
+         applies to `grains.get`.",
+    )
+    .as_in_salt_lint(&[211]),
+    rule(
+        "B313",
+        Warning,
+        "The name of an SLS file has a dot",
+        "A dot in the name of an SLS stands for a directory, so that nothing can refer to the file.",
+    )
+    .as_in_salt_lint(&[214]),
+    rule(
         "B401",
         Warning,
         "Unknown argument",
@@ -144,6 +159,13 @@ pub const RULES: &[Rule] = &[
     rule("B402", Warning, "Wrong type of an argument", "The function expects another type."),
     rule("B403", Error, "A required argument is missing", "The function refuses to run without it."),
     rule("B404", Warning, "An argument stands twice", "The last one counts."),
+    rule(
+        "B405",
+        Warning,
+        "A mapping that is not indented",
+        "What follows `- context:` or `- defaults:` must be indented by four spaces: at two, its keys are arguments of the state.",
+    )
+    .as_in_salt_lint(&[219]),
     rule(
         "B501",
         Warning,
@@ -170,7 +192,7 @@ pub const RULES: &[Rule] = &[
         "A sender may write YAML into the reactor file. Write `| json` or `| yaml_encode` after the expression.",
     ),
     rule("B505", Warning, "Deprecated form", "Salt keeps it for old files; another form has taken its place.")
-        .as_in_salt_lint(&[213]),
+        .as_in_salt_lint(&[213, 901]),
     rule("B601", Style, "Whitespace at the end of a line", "It shows in every diff.").as_in_salt_lint(&[201]),
     rule("B602", Style, "A tab", "YAML is indented with spaces; a tab in the indentation is an error.")
         .as_in_salt_lint(&[203]),
@@ -185,6 +207,13 @@ pub const RULES: &[Rule] = &[
     )
     .as_in_salt_lint(&[207, 208, 210]),
     rule("B606", Style, "No line end at the end of the file", "Tools that join files would join the lines."),
+    rule(
+        "B607",
+        Style,
+        "A space that is no blank",
+        "A no-break space or one of another width looks like a blank, but YAML and Jinja take it as a letter.",
+    )
+    .as_in_salt_lint(&[212]),
 ];
 
 #[cfg(test)]

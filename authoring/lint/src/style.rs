@@ -32,6 +32,12 @@ impl Check<'_> {
             if let Some(at) = bare.find('\t').filter(|at| bare[..*at].trim().is_empty()) {
                 self.report("B602", start + at..start + at + 1, "a tab: YAML is indented with spaces");
             }
+            if let Some((at, space)) = text.char_indices().find(|(_, c)| is_odd_space(*c)) {
+                let message = format!("the character U+{:04X} looks like a blank", u32::from(space));
+                let place = start + at..start + at + space.len_utf8();
+                let finding = Finding::new("B607", &file.path, place.clone(), message);
+                self.add(finding.fix("write a blank", place, " ", false));
+            }
             let count = text.chars().count();
             if count > WIDTH {
                 let from = text.char_indices().nth(WIDTH).map_or(text.len(), |(at, _)| at);
@@ -97,4 +103,13 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Whether a character looks like a blank.
+fn is_odd_space(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}' | '\u{1680}' | '\u{180e}' | '\u{2000}'
+            ..='\u{200b}' | '\u{202f}' | '\u{205f}' | '\u{3000}' | '\u{feff}'
+    )
 }

@@ -62,6 +62,12 @@ fn each_code_has_its_place() {
         ("/a:\n  file.managed:\n    - replace: [1]\n", vec!["B402 3:16"]),
         ("/a:\n  file.symlink:\n    - force: True\n", vec!["B403 2:3"]),
         ("/a:\n  file.managed:\n    - mode: '0644'\n    - mode: '0600'\n", vec!["B404 4:7"]),
+        ("{% set b = pillar.get('b:c', 1) %}\na{{ b }}:\n  test.nop: []\n", vec!["B312 1:12"]),
+        ("/a:\n  file.managed:\n    - context:\n      b: 1\n    - template: jinja\n", vec!["B405 4:7"]),
+        ("a:\n  cmd.run:\n    - quiet: True\n    - unless: b\n", vec!["B505 3:7"]),
+        ("a:\n  test.nop: [] #\u{a0}b\n", vec!["B607 2:17"]),
+        ("{{grains.os}}:\n  test.nop: []  # noqa: 206\n", vec!["B604 1:1"]),
+        ("{{grains.os}}: test.nop  # noqa: 206\n", vec![]),
         ("a:\n  cmd.run: []\n", vec!["B501 2:3"]),
         ("a:\n  cmd.run:\n    - name: a | b\n    - unless: c\n", vec!["B502 3:13"]),
         ("a:\n  user.present:\n    - password: hunter22\n", vec!["B503 3:17"]),
@@ -104,6 +110,7 @@ fn references_between_files_are_found() {
             vec![("reactor/a.sls", "a:\n  local.test.pingg:\n    - tgt: {{ data['data']['x'] }}\n")],
             vec!["B206 2:3", "B504 3:15"],
         ),
+        (vec![("a.b.sls", "c:\n  test.nop: []\n")], vec!["B313 1:1"]),
         (vec![("_states/my.py", "def done(name):\n    pass\n"), ("a.sls", "a:\n  my.done:\n    - x: 1\n")], vec![]),
     ] {
         assert_eq!(found(&catalogue, &texts, &Options::default()), expected, "{texts:?}");

@@ -3,13 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brine_jinja::view::{Skeleton, View, is_dynamic};
+use brine_jinja::view::{Lookups, Root, Skeleton, View, is_dynamic};
 use brine_yaml::nodes::{Content, offset};
 use brine_yaml::{SourceNode, nodes};
 
 use crate::layout::FileKind;
 use crate::lines::{Lines, Position};
 use crate::states::{Include, State};
+
+/// Functions that look up a path.
+const LOOKUPS: Lookups =
+    &[("pillar.get", Root::Pillar, true), ("pillar.fetch", Root::Pillar, false), ("grains.get", Root::Grains, true)];
 
 /// What is wrong in one file by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +153,7 @@ impl File {
     }
 
     fn template(&mut self) {
-        let view = View::of(&self.text);
+        let view = View::with_lookups(&self.text, LOOKUPS);
         if let Some((message, at)) = view.error() {
             let end = self.text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
             let message = message.trim_end_matches('.').to_owned();

@@ -114,8 +114,9 @@ pub enum Kind {
 }
 
 /// Returns the facts of a template.
-pub(super) fn of(document: &Document) -> Vec<Fact> {
-    let mut reader = Reader { document, source: document.source(), facts: Vec::new(), guarded: HashSet::new() };
+pub(super) fn of(document: &Document, lookups: Lookups) -> Vec<Fact> {
+    let mut reader =
+        Reader { document, lookups, source: document.source(), facts: Vec::new(), guarded: HashSet::new() };
     for tag in &document.tags {
         match &tag.body {
             Body::Print(Some(printed)) => reader.expression(printed),
@@ -145,8 +146,13 @@ pub(super) fn of(document: &Document) -> Vec<Fact> {
     facts
 }
 
+/// Functions of the host whose first argument is a path with `:` between its parts: the name, the mapping, and whether a
+/// missing key is no error.
+pub type Lookups = &'static [(&'static str, Root, bool)];
+
 struct Reader<'d> {
     document: &'d Document,
+    lookups: Lookups,
     source: &'d str,
     facts: Vec<Fact>,
     /// The variables and functions for which the template asks.
@@ -346,18 +352,13 @@ impl<'d> Reader<'d> {
                 positional += 1;
             }
         }
-        let root = match function.as_str() {
-            "pillar.get" | "pillar.fetch" => Some(Root::Pillar),
-            "grains.get" => Some(Root::Grains),
-            _ => None,
-        };
-        if let Some(root) = root
+        let root = self.lookups.iter().find(|(name, ..)| *name == function);
+        if let Some((_, root, has_default)) = root
             && let Some(first) = arguments.first()
             && let Some(path) = self.literal(first).filter(|_| positional > 0)
         {
-            let has_default = function.ends_with("get");
             let path = path.split(':').map(str::to_owned).collect();
-            self.add(first.span, Kind::Lookup { root, path, has_default });
+            self.add(first.span, Kind::Lookup { root: *root, path, has_default: *has_default });
         }
         self.add(span, Kind::Call { function, positional, keywords, is_open, is_guarded: false });
         self.expressions(arguments);

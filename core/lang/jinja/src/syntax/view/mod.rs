@@ -31,7 +31,7 @@ use super::Document;
 use super::nodes::{Body, Tag};
 use crate::environment::known_names;
 
-pub use facts::{Fact, Inclusion, Kind, Root};
+pub use facts::{Fact, Inclusion, Kind, Lookups, Root};
 pub use skeleton::{Skeleton, is_dynamic, placeholders};
 
 /// The maximum number of variants of a template.
@@ -102,10 +102,15 @@ enum Role {
 impl View {
     /// Parses a template.
     pub fn of(source: &str) -> Self {
+        Self::with_lookups(source, &[])
+    }
+
+    /// Parses a template; calls of these functions are look-ups.
+    pub fn with_lookups(source: &str, lookups: Lookups) -> Self {
         let first = source.split_inclusive('\n').next().unwrap_or_default();
         let options = first.starts_with("#jinja2:").then_some((0, first.len()));
         let document = Document::parse(source, options, &known_names());
-        let facts = facts::of(&document);
+        let facts = facts::of(&document, lookups);
         let mut view = View {
             document,
             facts,
