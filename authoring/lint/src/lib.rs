@@ -17,6 +17,8 @@ mod duplicates;
 pub mod finding;
 pub mod fixes;
 mod known;
+#[cfg(test)]
+mod mutations;
 mod names;
 pub mod options;
 mod references;

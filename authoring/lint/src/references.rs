@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use brine_authoring_model::index::{Found, may_equal};
-use brine_authoring_model::{FileKind, Include, Requisite, State};
+use brine_authoring_model::{File, FileKind, Include, Requisite, State};
 use brine_jinja::view::{Inclusion, Kind, Root, is_dynamic};
 use brine_text::glob::is_pattern;
 use brine_text::nearest::nearest;
@@ -149,8 +149,12 @@ impl Check<'_> {
     /// Whether states that only a render knows may be in a run with this file.
     fn is_unknown_run(&self) -> bool {
         let run = self.index.run_with(&self.file.path);
+        let is_missing = |file: &File, include: &Include| {
+            include.saltenv.is_some() || self.index.include(self.tree, file, &include.name) == Found::Nothing
+        };
+        let is_unknown = |file: &File| file.is_open || file.includes.iter().any(|include| is_missing(file, include));
         run.iter()
-            .any(|path| self.index.has_open_include(path) || self.tree.file(path).is_some_and(|file| file.is_open))
+            .any(|path| self.index.has_open_include(path) || self.tree.file(path).is_some_and(|file| is_unknown(file)))
     }
 
     fn extension(&mut self, state: &State) {

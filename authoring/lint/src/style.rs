@@ -13,7 +13,10 @@ impl Check<'_> {
         if self.file.kind == FileKind::Python || self.file.kind == FileKind::Other {
             return;
         }
-        self.lines();
+        // Templates write files of any form.
+        if self.file.kind.is_sls() {
+            self.lines();
+        }
         self.braces();
         self.modes();
     }

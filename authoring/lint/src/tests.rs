@@ -4,7 +4,7 @@ use brine_function::Registry;
 use crate::{Options, check};
 
 /// The functions of minions.
-fn catalogue() -> Catalogue {
+pub(crate) fn catalogue() -> Catalogue {
     let mut catalogue = Catalogue::default();
     for function in Registry::new(&brine_modules::MODULES.functions()).iter() {
         catalogue.execution.add(Signature::of(function));
@@ -37,7 +37,10 @@ fn each_code_has_its_place() {
         ("a:\n  pkg.installed: []\na:\n  pkg.installed: []\n", vec!["B103 3:1"]),
         ("{% if grains.os %}\na:\n  pkg.installed: []\n{% else %}\na:\n  pkg.installed: []\n{% endif %}\n", vec![]),
         ("a:\n  pkg.installed:\n", vec!["B104 2:3"]),
-        ("a:\n  - pkg.installed\n", vec!["B104 2:3"]),
+        ("a:\n  - pkg.installed\n", vec!["B104 1:1"]),
+        ("a:\n  pkg.installed: []\n  pkg.latest: []\n", vec!["B104 3:3"]),
+        ("a:\n  test.nop:\n    - require:\n", vec!["B104 3:7"]),
+        ("{% set b = 1 %}\na:\n  test.nop:\n    - name {{ b }}\n", vec!["B104 4:7"]),
         ("a:\n  pkg.installed:\n    name: x\n", vec!["B104 3:5"]),
         ("a:\n  pkg.installed:\n    - refresh True\n", vec!["B104 3:7"]),
         ("a:\n  pkg: []\n", vec!["B104 2:3"]),

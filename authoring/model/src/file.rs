@@ -66,6 +66,8 @@ pub struct File {
     pub problems: Vec<Problem>,
     /// Whether the file has parts that only a render knows, such as states that a macro writes.
     pub is_open: bool,
+    /// Ids without states in some branch, while the file is read.
+    pub(crate) without_states: Vec<(String, Range<usize>)>,
 }
 
 impl File {
@@ -82,6 +84,7 @@ impl File {
             includes: Vec::new(),
             problems: Vec::new(),
             is_open: false,
+            without_states: Vec::new(),
         };
         match kind {
             FileKind::Python | FileKind::Other => return file,
@@ -211,7 +214,11 @@ impl File {
     }
 
     fn yaml_error(&mut self, error: &brine_yaml::YamlError, text: &str, skeleton: Option<&Skeleton>) {
-        let at = offset(text, error.line, error.column);
+        // A quote or a bracket that is not closed is missed far below; the place is where it opens.
+        let is_below = ["end of stream", "could not find expected ':'", "document separator", "',' or"];
+        let context = error.context.as_ref().filter(|_| is_below.iter().any(|part| error.message.contains(part)));
+        let (line, column) = context.map_or((error.line, error.column), |context| (context.line, context.column));
+        let at = offset(text, line, column);
         let at = skeleton.map_or(at, |skeleton| skeleton.source(at)).min(self.text.len());
         let at = (0..=at).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or_default();
         let end = self.text[at..].chars().next().filter(|c| *c != '\n').map_or(at, |c| at + c.len_utf8());

@@ -39,8 +39,16 @@ pub struct Layout {
     pub pillar_roots: Vec<String>,
 }
 
-/// Names of directories that are roots of the pillar.
-const PILLARS: [&str; 3] = ["pillar", "pillars", "pillar_roots"];
+/// Whether a directory of this name is a root of the pillar.
+fn is_pillar(name: &str) -> bool {
+    ["pillar", "pillars"].iter().any(|word| name.ends_with(word) || name == "pillar_roots")
+}
+
+/// Whether this is the name of a top file.
+fn is_top(name: &str) -> bool {
+    name == "top.sls" || name.ends_with("_top.sls")
+}
+
 /// Names of directories with reactor files.
 const REACTORS: [&str; 4] = ["reactor", "reactors", "reactor.d", "reactions"];
 
@@ -63,7 +71,7 @@ impl Layout {
             let mut at = 0;
             let pillar = directory.split('/').find_map(|part| {
                 at += part.len() + 1;
-                PILLARS.contains(&part).then(|| directory[..at - 1].to_owned())
+                is_pillar(part).then(|| directory[..at - 1].to_owned())
             });
             match pillar {
                 Some(pillar) => _ = pillars.insert(pillar),
@@ -95,12 +103,12 @@ impl Layout {
         }
         let is_below = |root: &String| below(root, path).is_some();
         if self.pillar_roots.iter().any(is_below) {
-            return if name == "top.sls" { FileKind::PillarTop } else { FileKind::Pillar };
+            return if is_top(name) { FileKind::PillarTop } else { FileKind::Pillar };
         }
         if directory.split('/').any(|part| REACTORS.contains(&part)) {
             return FileKind::Reactor;
         }
-        if name == "top.sls" && self.state_roots.iter().any(|root| root == directory) {
+        if is_top(name) {
             return FileKind::Top;
         }
         FileKind::State

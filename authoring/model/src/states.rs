@@ -135,6 +135,14 @@ impl File {
             }
         }
         self.documents = documents;
+        // The states of an id may stand in other branches.
+        for (shown, span) in std::mem::take(&mut self.without_states) {
+            if !self.is_open && !self.states.iter().any(|state| state.id_span == span) {
+                let message =
+                    format!("the id '{shown}' has no state: write a function such as 'pkg.installed' below it");
+                self.problem(ProblemKind::Structure, span, message);
+            }
+        }
         self.states.sort_by_key(|state| (state.id_span.start, state.span.start));
     }
 
@@ -152,9 +160,14 @@ impl File {
 
     /// Adds a problem about the form, unless a render may change it.
     fn misformed(&mut self, node: &SourceNode, message: &str) {
+        let span = node.span.start..node.span.start + first_line(&self.text, &node.span);
+        self.misformed_at(node, span, message);
+    }
+
+    /// Adds a problem about the form of a node at another place.
+    fn misformed_at(&mut self, node: &SourceNode, span: Range<usize>, message: &str) {
         let is_unknown = node.text().is_some_and(is_dynamic) || node.is_repeated || self.is_open;
         if !is_unknown {
-            let span = node.span.start..node.span.start + first_line(&self.text, &node.span);
             self.problem(ProblemKind::Structure, span, message.to_owned());
         }
     }
@@ -187,6 +200,7 @@ impl File {
         let shown = self.shown(name);
         match &body.content {
             Content::Map(entries) => {
+                self.modules_twice(entries, &shown);
                 for (function, arguments) in entries {
                     if function.text().is_some_and(|name| !name.starts_with("__")) {
                         self.read_state(id, function, arguments, is_extension);
@@ -208,23 +222,35 @@ impl File {
                 });
             }
             Content::Scalar { text, .. } if is_dynamic(text) => self.is_open = true,
-            _ if body.is_nil() => {
-                if !self.is_open && !is_dynamic(name) {
-                    let message =
-                        format!("the id '{shown}' has no state: write a function such as 'pkg.installed' below it");
-                    self.problem(ProblemKind::Structure, id.span.clone(), message);
-                }
-            }
+            _ if body.is_nil() => self.without_states.push((shown, id.span.clone())),
             Content::List(_) => {
                 let message = format!(
                     "the id '{shown}' is invalid: expected a function such as 'file.managed:' below it, got a list"
                 );
-                self.misformed(body, &message);
+                self.misformed_at(body, id.span.clone(), &message);
             }
             Content::Scalar { .. } => {
                 let message =
                     format!("the id '{shown}' is invalid: expected a function such as 'file.managed' with its module");
                 self.misformed(body, &message);
+            }
+        }
+    }
+
+    /// Reports a second state of one module below an id.
+    fn modules_twice(&mut self, entries: &[(SourceNode, SourceNode)], id: &str) {
+        let module = |node: &SourceNode| {
+            let name = node.text().filter(|name| !is_dynamic(name) && !node.is_repeated)?;
+            Some(name.split('.').next().unwrap_or(name).to_owned())
+        };
+        for (number, (key, _)) in entries.iter().enumerate() {
+            let Some(own) = module(key) else { continue };
+            let before = entries[..number].iter().map(|(before, _)| before);
+            let mut same =
+                before.filter(|before| before.scalar() != key.scalar() && module(before).as_ref() == Some(&own));
+            if same.any(|before| self.are_together(before.span.start, key.span.start)) {
+                let message = format!("the id '{id}' has a second state of '{own}': give it an id of its own");
+                self.problem(ProblemKind::Structure, key.span.clone(), message);
             }
         }
     }
@@ -250,7 +276,10 @@ impl File {
                 for item in items {
                     match &item.content {
                         Content::Map(entries) => self.read_arguments(entries, &mut state),
-                        Content::Scalar { text, .. } if is_dynamic(text) || item.is_nil() => state.is_open = true,
+                        Content::Scalar { text, plain, .. } if is_dynamic(text) && !(*plain && lacks_colon(text)) => {
+                            state.is_open = true;
+                        }
+                        Content::Scalar { .. } if item.is_nil() => state.is_open = true,
                         Content::Scalar { text, .. } => functions.push((text.clone(), item.span.clone())),
                         Content::List(_) => state.is_open = true,
                     }
@@ -292,8 +321,9 @@ impl File {
                 state.span = span.clone();
             }
             (Some(_), [(extra, span), ..]) => {
+                let shown = self.shown(extra);
                 let message = match extra.contains([' ', '=']) {
-                    true => format!("'{extra}' is invalid: expected an argument with a colon after its name"),
+                    true => format!("'{shown}' is invalid: expected an argument with a colon after its name"),
                     false => {
                         format!("'{extra}' is a second function of '{name}': an argument has a colon after its name")
                     }
@@ -337,8 +367,14 @@ impl File {
 
     fn read_requisites(&mut self, keyword: &str, value: &SourceNode, state: &mut State) {
         let Some(items) = value.list() else {
-            if !value.is_nil() {
-                self.misformed(value, &format!("'{keyword}' is invalid: expected a list"));
+            let after = self.text.get(value.span.end..).unwrap_or_default();
+            // Items may stand in a branch that is not taken.
+            let may_follow = value.is_nil() && after.trim_start_matches(':').trim_start().starts_with("{");
+            if !may_follow {
+                let line_end = after.find('\n').map_or(self.text.len(), |end| value.span.end + end);
+                let start = self.text[..line_end].rfind(keyword).unwrap_or(value.span.start);
+                let span = if value.is_nil() { start..start + keyword.len() } else { value.span.clone() };
+                self.misformed_at(value, span, &format!("'{keyword}' is invalid: expected a list"));
             }
             return;
         };
@@ -407,4 +443,10 @@ impl File {
 /// Returns the length of the first line of a range.
 fn first_line(text: &str, span: &Range<usize>) -> usize {
     text.get(span.clone()).and_then(|inside| inside.lines().next()).map_or(0, |line| line.trim_end().len())
+}
+
+/// Whether an item is an argument whose colon is missing: a word, a blank and an expression.
+fn lacks_colon(text: &str) -> bool {
+    let word = text.split(' ').next().unwrap_or_default();
+    word.len() < text.len() && !word.is_empty() && word.chars().all(|c| c == '_' || c.is_ascii_lowercase())
 }
