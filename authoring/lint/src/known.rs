@@ -142,6 +142,9 @@ const VARIABLES: &[&str] = &[
     "utils",
 ];
 
+/// Variables of the reactions of rules over time.
+pub(crate) const OF_RULES: [&str; 8] = ["rule", "key", "count", "events", "members", "share", "value", "registers"];
+
 /// Whether Salt or Jinja provides a variable.
 pub(crate) fn is_provided(name: &str) -> bool {
     VARIABLES.contains(&name)

@@ -21,12 +21,6 @@ impl Check<'_> {
         if !state.is_static() {
             return;
         }
-        // A reactor file in another directory.
-        if matches!(state.module.as_str(), "local" | "cmd" | "runner" | "wheel" | "caller")
-            && state.function.contains('.')
-        {
-            return self.reaction(state);
-        }
         let full = state.full_name();
         let (built_in, custom) = (&self.catalogue.states, &self.index.custom.states);
         if built_in.knows(&full) || custom.knows(&full) {
@@ -99,7 +93,9 @@ impl Check<'_> {
             match &fact.kind {
                 Kind::Call { function, is_guarded: false, .. } if !is_dynamic(function) && function.contains('.') => {
                     let (built_in, custom) = (&self.catalogue.execution, &self.index.custom.execution);
-                    if !built_in.knows(function) && !custom.knows(function) {
+                    // Reactor files are rendered on the master.
+                    let is_runner = self.file.kind == FileKind::Reactor && self.catalogue.runners.knows(function);
+                    if !built_in.knows(function) && !custom.knows(function) && !is_runner {
                         let near = self.nearest_function(function, built_in, custom);
                         let message = format!("there is no execution function '{function}'");
                         self.unknown("B202", fact.span.clone(), message, near, function);

@@ -249,6 +249,10 @@ impl Check<'_> {
                     continue;
                 }
                 for (_, items) in targets.map().unwrap_or_default() {
+                    let options = items.list().unwrap_or_default();
+                    if options.iter().any(|item| item.get("ignore_missing").is_some()) {
+                        continue;
+                    }
                     for item in items.list().unwrap_or_default() {
                         let Some(name) = item.text().filter(|name| !is_dynamic(name) && !item.is_nil()) else {
                             continue;
@@ -315,7 +319,9 @@ impl Check<'_> {
 
     fn variables(&mut self) {
         let Some(view) = &self.file.view else { return };
-        if !self.file.kind.is_sls() || view.error().is_some() {
+        // An included file has the variables of what includes it.
+        let is_included = self.index.templates.contains(&self.file.path);
+        if !self.file.kind.is_sls() || view.error().is_some() || is_included {
             return;
         }
         let assigned: BTreeSet<&str> = view
@@ -328,7 +334,8 @@ impl Check<'_> {
             .collect();
         for fact in &view.facts {
             let Kind::Use { name, is_guarded: false } = &fact.kind else { continue };
-            if assigned.contains(name.as_str()) || known::is_provided(name) {
+            let is_of_rule = self.file.kind == FileKind::Reactor && known::OF_RULES.contains(&name.as_str());
+            if assigned.contains(name.as_str()) || known::is_provided(name) || is_of_rule {
                 continue;
             }
             let near = nearest(name.as_str(), assigned.iter().copied()).map(|near| format!(": did you mean '{near}'?"));

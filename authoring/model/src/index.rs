@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use brine_jinja::view::is_dynamic;
+use brine_jinja::view::{Kind, is_dynamic};
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_yaml::SourceNode;
 use brine_yaml::nodes::Content;
@@ -63,6 +63,8 @@ pub struct Index {
     patterns: Vec<(String, String, String, usize)>,
     /// Functions of custom modules.
     pub custom: Catalogue,
+    /// Files that templates of other files include or import.
+    pub templates: HashSet<String>,
     /// Names of custom renderers.
     pub renderers: BTreeSet<String>,
     /// Whether the tree has custom grains.
@@ -97,6 +99,18 @@ impl Index {
             }
         }
         for file in tree.files() {
+            let facts = file.view.iter().flat_map(|view| &view.facts);
+            let paths = facts.filter_map(|fact| match &fact.kind {
+                Kind::Template { path: Some(path), .. } => {
+                    Some(path.trim_start_matches("./").trim_start_matches("../"))
+                }
+                _ => None,
+            });
+            for path in paths {
+                if let Found::Paths(found) = index.served(tree, path) {
+                    index.templates.extend(found);
+                }
+            }
             match file.kind {
                 FileKind::State => index.states(tree, file),
                 FileKind::Pillar => index.pillar(file),

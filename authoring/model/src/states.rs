@@ -8,6 +8,7 @@ use brine_yaml::SourceNode;
 use brine_yaml::nodes::Content;
 
 use crate::file::{File, ProblemKind};
+use crate::layout::FileKind;
 
 /// A state: one function of one id.
 #[derive(Debug, Clone)]
@@ -107,6 +108,15 @@ const INVERSE: [&str; 7] = ["require_in", "watch_in", "onfail_in", "onchanges_in
 /// Further inverse requisites.
 const LISTEN_IN: &str = "listen_in";
 
+/// Whether a function is one of reactor files: a reaction, or a rule over time.
+pub fn is_reaction(module: &str, function: &str) -> bool {
+    match module {
+        "local" | "runner" | "wheel" | "caller" => function.contains('.'),
+        "rule" | "register" | "timer" => true,
+        _ => false,
+    }
+}
+
 /// Whether an argument refers to other states.
 pub fn is_requisite(name: &str) -> bool {
     RequisiteKind::parse(name).is_some() || INVERSE.contains(&name) || name == LISTEN_IN
@@ -135,6 +145,10 @@ impl File {
             }
         }
         self.documents = documents;
+        // A reactor file in a directory of another name.
+        if self.states.iter().any(|state| is_reaction(&state.module, &state.function)) {
+            self.kind = FileKind::Reactor;
+        }
         // The states of an id may stand in other branches.
         for (shown, span) in std::mem::take(&mut self.without_states) {
             if !self.is_open && !self.states.iter().any(|state| state.id_span == span) {
