@@ -8,6 +8,7 @@
 //! | [`report`] | text with a caret, JSON, SARIF, GitHub, JUnit |
 //! | [`options`] | `brine.toml`, selected codes, `# brine: ignore` |
 //! | [`fixes`] | applies fixes |
+//! | [`format`](mod@format) | formats files |
 //!
 //! [`check`] checks a whole tree, [`check_file`] one file of it.
 
@@ -16,6 +17,7 @@ mod danger;
 mod duplicates;
 pub mod finding;
 pub mod fixes;
+pub mod format;
 mod known;
 #[cfg(test)]
 mod mutations;

@@ -138,7 +138,7 @@ pub const RULES: &[Rule] = &[
         "B312",
         Warning,
         "`pillar.get('a:b')` looks up no path",
-        "The method `get` of a mapping takes `a:b` as one key; `salt['pillar.get']('a:b')` follows the path. The same \
+        "The method `get` of a mapping takes `a:b` as one key; the function `pillar.get` of `salt` follows the path. The same \
          applies to `grains.get`.",
     )
     .as_in_salt_lint(&[211]),

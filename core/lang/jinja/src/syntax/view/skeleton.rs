@@ -58,6 +58,14 @@ impl Skeleton {
         start..end.max(start)
     }
 
+    /// Whether a range of the source is copied to the text as it is.
+    pub fn writes(&self, span: &Range<usize>) -> bool {
+        let is_copied =
+            |start: usize| self.text[start..].chars().next().is_some_and(|c| !is_dynamic(c.encode_utf8(&mut [0; 4])));
+        let mut pieces = self.pieces.iter();
+        pieces.any(|(start, range)| range.start <= span.start && span.end <= range.end && is_copied(*start))
+    }
+
     fn literal(&mut self, source: &str, range: Range<usize>) {
         if !range.is_empty() {
             self.pieces.push((self.text.len(), range.clone()));
