@@ -7,6 +7,7 @@ mod driver;
 mod fields;
 pub mod metrics;
 pub mod orchestration;
+pub mod plan;
 mod published;
 mod reports;
 #[cfg(test)]

@@ -1,0 +1,142 @@
+//! A kept plan, and the job that applies it.
+
+use brine_value::{Map, Value, map};
+
+/// The function that applies a plan: minions that do not know plans, such as those of Salt, answer that it is not
+/// available, and so run nothing.
+pub const APPLY_PLAN: &str = "state.apply_plan";
+/// The functions that can be planned.
+pub const PLANNED: [&str; 3] = ["state.apply", "state.sls", "state.highstate"];
+/// The version of the form of a plan.
+const FORM: i64 = 1;
+
+/// The error of data that is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPlan {
+    /// A field is missing, or has another type.
+    #[error("the plan is invalid: expected {expected} in '{field}', got {got}")]
+    Field {
+        /// The name of the field.
+        field: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        got: String,
+    },
+    /// The function cannot be planned.
+    #[error("the plan is invalid: expected one of {names} as function, got {0}", names = PLANNED.join(", "))]
+    Function(String),
+    /// A newer release wrote the plan.
+    #[error("the plan has the form {0}, which this release does not know: apply it with the release that wrote it")]
+    Form(i64),
+}
+
+/// A plan: a job, and for each minion that would change the digest of its changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    map: Map,
+}
+
+impl Plan {
+    /// Creates the plan of a dry run: `job` has `fun`, `arg` (without `test`), `tgt`, `tgt_type`, `jid`, `user`, and
+    /// further fields for display; `groups` is what [`Groups::to_value`](super::Groups::to_value) returns.
+    ///
+    /// # Errors
+    /// Fields of another type.
+    pub fn new(job: Map, groups: Map) -> Result<Self, InvalidPlan> {
+        let mut map = map! {"plan" => FORM};
+        map.extend(job);
+        map.extend(groups);
+        Self::from_map(map)
+    }
+
+    /// Reads a plan, such as that of a file.
+    ///
+    /// # Errors
+    /// Data that is no plan.
+    pub fn from_map(map: Map) -> Result<Self, InvalidPlan> {
+        let wrong = |field: &'static str, expected: &'static str| {
+            let got = map.get(field).map_or("nothing", Value::type_name).to_owned();
+            InvalidPlan::Field { field, expected, got }
+        };
+        match map.get("plan").and_then(Value::as_i64) {
+            Some(FORM) => {}
+            Some(form) => return Err(InvalidPlan::Form(form)),
+            None => return Err(wrong("plan", "a number")),
+        }
+        let fun = map.get("fun").and_then(Value::as_str).ok_or_else(|| wrong("fun", "a function"))?;
+        if !PLANNED.contains(&fun) {
+            return Err(InvalidPlan::Function(fun.to_owned()));
+        }
+        map.get("arg").and_then(Value::as_list).ok_or_else(|| wrong("arg", "a list"))?;
+        map.get("jid").and_then(Value::as_str).ok_or_else(|| wrong("jid", "a job id"))?;
+        let groups = map.get("groups").and_then(Value::as_list).ok_or_else(|| wrong("groups", "a list"))?;
+        for group in groups {
+            let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            group
+                .get("digest")
+                .and_then(Value::as_str)
+                .filter(|text| is_digest(text))
+                .ok_or_else(|| InvalidPlan::Field { field: "groups", expected: "digests", got: group.to_string() })?;
+            let are_ids = |ids: &&[Value]| ids.iter().all(|id| id.as_str().is_some());
+            group.get("minions").and_then(Value::as_list).filter(are_ids).ok_or_else(|| InvalidPlan::Field {
+                field: "groups",
+                expected: "minions",
+                got: group.to_string(),
+            })?;
+        }
+        Ok(Plan { map })
+    }
+
+    /// Returns the plan as data.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// Adds a field, such as the id under which a master keeps the plan.
+    pub fn insert(&mut self, name: &str, value: impl Into<Value>) {
+        self.map.insert(name.into(), value.into());
+    }
+
+    /// Returns the function.
+    pub fn fun(&self) -> &str {
+        self.map.get("fun").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the arguments in their wire format, without `test`.
+    pub fn arg(&self) -> &[Value] {
+        self.map.get("arg").and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// Returns the id under which a master keeps the plan.
+    pub fn id(&self) -> Option<&str> {
+        self.map.get("id").and_then(Value::as_str)
+    }
+
+    /// Returns the minions by digest.
+    pub fn digests(&self) -> Map {
+        let groups = self.map.get("groups").and_then(Value::as_list).unwrap_or_default();
+        let one = |group: &Value| Some((group.get("digest")?.clone(), group.get("minions")?.clone()));
+        groups.iter().filter_map(one).collect()
+    }
+
+    /// Returns the minions that would change, sorted.
+    pub fn minions(&self) -> Vec<String> {
+        let digests = self.digests();
+        let ids = digests.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
+        let mut ids: Vec<String> = ids.collect();
+        ids.sort();
+        ids
+    }
+
+    /// Returns the arguments of [`APPLY_PLAN`]: the function, the digests, and the arguments of the function.
+    pub fn apply_arg(&self) -> Vec<Value> {
+        let mut planned = map! {"digests" => self.digests()};
+        if let Some(id) = self.id() {
+            planned.insert("id".into(), id.into());
+        }
+        let mut arg = vec![self.fun().into(), planned.into()];
+        arg.extend(self.arg().iter().cloned());
+        arg
+    }
+}
