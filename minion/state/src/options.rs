@@ -33,6 +33,10 @@ pub struct Options {
     pub localconfig: Option<PathBuf>,
     /// Whether the master's options do not apply, as for runs without SLS files.
     pub local_state: bool,
+    /// The digest of the planned changes: the run is refused if its states would change anything else.
+    pub plan: Option<String>,
+    /// Whether a dry run is planned: its results then say what they depend on.
+    pub planning: bool,
 }
 
 /// Whether a run waits for another one: `queue`, or `state_queue` of the configuration.

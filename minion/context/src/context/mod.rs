@@ -32,6 +32,9 @@ pub use minion::{MINE_FUNCTIONS, Minion, RunningJobs};
 pub use modules::{Aggregate, Module, Modules};
 pub use state::StateContext;
 
+/// The option of a run that is planned; no file sets it.
+const PLANNING: &str = "__plan__";
+
 /// The context of execution functions.
 #[derive(Clone)]
 pub struct Context {
@@ -131,6 +134,19 @@ impl Context {
     /// Returns the options for templates and functions: those of the state run, or else of the configuration.
     pub fn opts(&self) -> Arc<Map> {
         self.run_opts.clone().unwrap_or_else(|| Arc::new(template_opts(self.config())))
+    }
+
+    /// Whether this is the dry run of a plan, whose results say what they depend on.
+    pub fn is_planning(&self) -> bool {
+        self.run_opts.as_ref().is_some_and(|opts| opts.contains_key(PLANNING))
+    }
+
+    /// Returns the context with the options of the dry run of a plan.
+    #[must_use]
+    pub fn planning(&self) -> Self {
+        let mut opts = (*self.opts()).clone();
+        opts.extend(brine_value::map! {"test" => true, PLANNING => true});
+        Context { run_opts: Some(Arc::new(opts)), ..self.clone() }
     }
 
     /// Whether this is a dry run (`test`), by the options of the state run or of the configuration.

@@ -3,9 +3,11 @@
 pub(super) mod disabled;
 mod dynamic;
 mod graph;
+mod of_top;
 mod options;
 pub(super) mod package;
 pub(super) mod pauses;
+mod plan;
 pub(super) mod requests;
 pub(super) mod show;
 
@@ -13,9 +15,10 @@ use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
-use brine_state::{Options, PillarError, Queue, StateRun, Top};
+use brine_state::{Options, PillarError, Queue, StateRun};
 use brine_value::{Map, Value, map};
 
+use self::of_top::of_top_file;
 use self::options::{local, of_single, options, refuse_misspelt};
 
 pub(super) static MODULE: Module = Module {
@@ -26,6 +29,7 @@ pub(super) static MODULE: Module = Module {
         &graph::FUNCTIONS,
         &package::FUNCTIONS,
         &pauses::FUNCTIONS,
+        &plan::FUNCTIONS,
         &requests::FUNCTIONS,
         &show::FUNCTIONS,
     ],
@@ -92,13 +96,8 @@ pub fn sls(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    dynamic::sync(context, &sync_mods)?;
-    let messages = disabled::disabled_messages(context, &names(&mods));
-    if !messages.is_empty() {
-        return brine_state::errors(context, messages);
-    }
     let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
-    applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
+    of_sls(context, &mods, &sync_mods, kwargs, None)
 }
 
 /// Apply the SLS files that the top file assigns to this minion.
@@ -125,11 +124,7 @@ pub fn highstate(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    if let Some(refusal) = disabled::highstate(context) {
-        return Ok(refusal);
-    }
-    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
-    of_top_file(context, None, kwargs)
+    of_highstate(context, with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]), None)
 }
 
 /// Apply the SLS files that another top file assigns to this minion.
@@ -155,7 +150,8 @@ pub fn top(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
+    let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
+    of_top_file(context, Options { state_top: Some(topfn), ..options(context, kwargs)? })
 }
 
 /// Apply states as `apply`, in test mode.
@@ -298,7 +294,7 @@ pub fn template(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
+    applied_with(context, options(context, with(kwargs, [("queue", queue)]))?, |run| run.local_file(&tem))
 }
 
 /// Render a string as an SLS file, and apply it.
@@ -399,14 +395,6 @@ fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec
 }
 
 /// Runs the high data that `high` returns.
-fn applied(
-    context: &Context,
-    kwargs: Map,
-    high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
-) -> Result<Value, CallError> {
-    applied_with(context, options(context, kwargs)?, high)
-}
-
 fn applied_with(
     context: &Context,
     options: Options,
@@ -419,7 +407,13 @@ fn applied_with(
 }
 
 fn ran(context: &Context, run: &StateRun, low: Result<Low, Vec<String>>) -> Result<Value, CallError> {
+    if let (Ok(low), Some(digest)) = (&low, &run.options.plan)
+        && let Some(refusal) = plan::refusal(run, low, digest)?
+    {
+        return brine_state::errors(context, refusal);
+    }
     match low {
+        Ok(low) if run.options.planning && run.settings().test => Ok(plan::dry_run(run, &low)?.into()),
         Ok(low) => Ok(brine_state::run(&run.context, &low, &run.settings())?.into()),
         Err(errors) => brine_state::errors(context, errors),
     }
@@ -438,62 +432,27 @@ fn run_low(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallEr
     ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
 }
 
-/// The comment on a highstate that nothing assigns states to.
-const WITHOUT_TOP: &str = "No Top file or master_tops data matches found. Please see master log for details.\n  hint: no \
-                           top file assigns SLS files: write top.sls in file_roots, or name SLS files, as in state.apply webserver";
-
-/// Applies the states of a top file for this minion.
-fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
-    let options = Options { state_top, ..options(context, kwargs)? };
-    dynamic::autoload(context);
-    let run = match started_with(context, options) {
-        Ok(run) => run,
-        Err(errors) => return brine_state::errors(context, errors),
-    };
-    match of_top(&run) {
-        Ok(TopData::Nothing(reason)) => {
-            context.set_retcode(2);
-            Ok(no_states(reason.as_deref().unwrap_or(WITHOUT_TOP)).into())
-        }
-        Ok(TopData::High(high)) if high.states.is_empty() && high.extend.is_empty() && high.exclude.is_empty() => {
-            context.set_retcode(2);
-            Ok(no_states("No states found for this minion").into())
-        }
-        Ok(TopData::High(high)) => ran(context, &run, run.compile(high)),
-        Err(errors) => brine_state::errors(context, errors),
+/// Applies SLS files by name, if they change what was planned.
+fn of_sls(
+    context: &Context,
+    mods: &Value,
+    sync_mods: &Value,
+    kwargs: Map,
+    plan: Option<String>,
+) -> Result<Value, CallError> {
+    dynamic::sync(context, sync_mods)?;
+    let messages = disabled::disabled_messages(context, &names(mods));
+    if !messages.is_empty() {
+        return brine_state::errors(context, messages);
     }
+    let options = Options { plan, ..options(context, in_environment(context, kwargs))? };
+    applied_with(context, options, |run| run.sls(names(mods)))
 }
 
-/// What the top files assign to this minion.
-enum TopData {
-    /// The high data of the highstate.
-    High(HighData),
-    /// No SLS files, and the reason if there is a top file.
-    Nothing(Option<String>),
-}
-
-/// Returns the high data of the highstate.
-fn of_top(run: &StateRun) -> Result<TopData, Vec<String>> {
-    let Top { matches, errors, nothing, .. } = run.top();
-    if errors.is_empty() && matches.is_empty() {
-        return Ok(TopData::Nothing(nothing));
+/// Applies the highstate, if it changes what was planned.
+fn of_highstate(context: &Context, kwargs: Map, plan: Option<String>) -> Result<Value, CallError> {
+    if let Some(refusal) = disabled::highstate(context) {
+        return Ok(refusal);
     }
-    // Report the errors of the top file together with those of its SLS files.
-    match (run.high(&matches), errors.is_empty()) {
-        (Ok(high), true) => Ok(TopData::High(high)),
-        (Ok(_), false) => Err(errors),
-        (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
-    }
-}
-
-/// Returns the result of a highstate without states.
-fn no_states(comment: &str) -> Map {
-    let entry = map! {
-        "result" => false,
-        "comment" => comment,
-        "name" => "No States",
-        "changes" => map! {},
-        "__run_num__" => 0,
-    };
-    map! {"no_|-states_|-states_|-None" => entry}
+    of_top_file(context, Options { plan, ..options(context, kwargs)? })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use brine_context::Context;
 use brine_function::CallError;
 use brine_function::arguments::{names, refuse};
+use brine_job::plan::PLANNING;
 use brine_sls::pillar::PILLAR_ENC;
 use brine_state::{Options, Queue};
 use brine_text::nearest::nearest;
@@ -99,6 +100,8 @@ pub(super) fn options(context: &Context, mut kwargs: Map) -> Result<Options, Cal
         state_events,
         state_top: None,
         local_state: false,
+        plan: None,
+        planning: kwargs.get(PLANNING).is_some_and(Value::is_truthy),
         // As in Salt, a missing file is ignored.
         localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
     })

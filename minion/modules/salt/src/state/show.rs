@@ -8,8 +8,9 @@ use brine_sls::compile::{Chunk, HighData, Low};
 use brine_state::{Options, PillarError, StateRun, Top};
 use brine_value::{Map, Value, map};
 
+use super::of_top::{TopData, of_top};
 use super::options::options;
-use super::{TopData, in_environment, of_top, with};
+use super::{in_environment, with};
 
 /// Execution functions of `state`.
 pub static FUNCTIONS: Functions<Context> = registry!(

@@ -325,11 +325,15 @@ pub(super) fn state(
         let comment = format!(
             "The file {name} is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states."
         );
-        let changes = if exists || how.new_file_diff {
+        let mut changes = if exists || how.new_file_diff {
             changes
         } else {
             map! {"newfile" => name}
         };
+        // A plan holds for this content only, also where no diff shows it.
+        if have.as_deref() != Some(&wanted[..]) && context.call.is_planning() {
+            changes.insert("sha256".into(), brine_digest::hex(brine_digest::Digest::Sha256.of(&wanted)).into());
+        }
         return StateReturn::predicted(name, comment).with_changes(changes);
     }
     if changes.is_empty() {
