@@ -13,6 +13,7 @@ mod line_format;
 mod nested;
 pub mod no_return;
 mod options;
+mod plan;
 mod pprint;
 mod raw;
 mod table;
@@ -49,6 +50,8 @@ pub enum Outputter {
     Txt,
     /// The lists of `salt-key`.
     Key,
+    /// Plans: minions that would change in the same way.
+    Plan,
     /// Empty output.
     Quiet,
     /// The red message about minions that did not return.
@@ -77,6 +80,7 @@ impl FromStr for Outputter {
             "table" => Outputter::Table,
             "txt" | "text" => Outputter::Txt,
             "key" => Outputter::Key,
+            "plan" => Outputter::Plan,
             "quiet" => Outputter::Quiet,
             "no_return" => Outputter::NoReturn,
             other => return Err(UnknownOutputter(other.to_owned())),
@@ -120,6 +124,7 @@ pub fn display(value: &Value, outputter: Outputter, options: &OutputOptions) -> 
         Outputter::Table => table::render(value, &options.table, options.colours).unwrap_or_else(nested),
         Outputter::Txt => txt::render(value),
         Outputter::Key => key::render(value, options.colours).unwrap_or_else(nested),
+        Outputter::Plan => plan::render(value, options.colours).unwrap_or_else(nested),
         Outputter::Quiet => String::new(),
         Outputter::NoReturn => no_return::render(value, options.colours),
     };
