@@ -13,6 +13,7 @@
 //! | `dispatch.rs` | the trait that carries reactions out: the reactor is independent of master and minion |
 //! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
 //! | `skipped.rs`, `diagnose.rs`, `nearest/`, `failed_states.rs` | the reasons of skipped and failed reactions |
+//! | `replay/` | recorded events against two configurations, without dispatching |
 //! | `history.rs`, `explain.rs`, `graph.rs`, `dry_run.rs`, `check.rs` | diagnostics for operators |
 //! | `clock.rs`, `store_retry.rs` | bus time; writes that are retried until they succeed |
 
@@ -43,6 +44,7 @@ mod processing;
 mod progress;
 mod reaction;
 mod recovery;
+mod replay;
 mod retry;
 mod routing_fields;
 mod rule_runtime;
@@ -76,6 +78,7 @@ pub use limits::LimitsError;
 pub use parser::ReactionError;
 pub use reaction::{LocalReaction, Reaction};
 pub use recovery::PriorDispatch;
+pub use replay::{Configured, Replay, ReplayError, ReplayLimits};
 pub use retry::Retried;
 pub use routing_fields::DEPTH;
 pub use rule_runtime::GroupSize;

@@ -109,9 +109,14 @@ pub(crate) struct Planner {
 
 impl Planner {
     pub fn new(options: &Options) -> Self {
+        Self::with_host(options, options.host.clone())
+    }
+
+    /// Creates a planner whose templates have other functions and files than those of the reactor.
+    pub fn with_host(options: &Options, host: Host) -> Self {
         let allowed = AllowedRenderers::of(&options.opts);
         Planner {
-            files: SlsCache::new(options.host.clone(), options.renderer.clone(), allowed, options.strict_data),
+            files: SlsCache::new(host, options.renderer.clone(), allowed, options.strict_data),
             opts: Arc::clone(&options.opts),
             grains: Arc::clone(&options.grains),
             pillar: Arc::default(),
@@ -208,6 +213,16 @@ impl Planner {
             plan.problems.push(Problem { entry: Arc::clone(&read[index].entry), file: Arc::clone(&file), message });
             read.retain(|one| one.file != file);
         }
+    }
+
+    /// Returns the files of a path or a glob of paths.
+    pub fn named(&self, file: &str) -> Result<Arc<[String]>, String> {
+        self.files.named(file).map_err(|error| error.to_string())
+    }
+
+    /// Returns the source of a file, if it can be read.
+    pub fn text(&self, path: &str) -> Option<String> {
+        self.files.text(path)
     }
 
     /// Returns whether a path or glob of paths names no file on disk.

@@ -148,6 +148,13 @@ impl SlsCache {
         }
     }
 
+    /// Returns the source of a file, if it can be read.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let Some(rest) = path.strip_prefix("salt://") else { return std::fs::read_to_string(path).ok() };
+        let (below, saltenv) = rest.split_once("?saltenv=").unwrap_or((rest, "base"));
+        self.host.template(below, saltenv).ok()?
+    }
+
     fn on_disk(&self, path: &str) -> Result<Arc<Source>, SlsError> {
         let failed = |source| SlsError::Read { path: path.to_owned(), source };
         let status = std::fs::metadata(path).map_err(failed)?;

@@ -60,6 +60,8 @@ pub(crate) struct RuleRuntime {
     /// Notified when the rules are replaced.
     changed: Notify,
     succession: Mutex<Succession>,
+    /// The files of the rules.
+    files: Mutex<Vec<String>>,
 }
 
 impl RuleRuntime {
@@ -77,6 +79,7 @@ impl RuleRuntime {
             next: Mutex::new(0),
             changed: Notify::new(),
             succession: Mutex::default(),
+            files: Mutex::default(),
         }
     }
 
@@ -291,8 +294,14 @@ impl Reactor {
         }
         let (rules, invalid) = Rules::parse(&located);
         errors.extend(invalid.iter().map(ToString::to_string));
+        *self.rules.files.lock() = files.to_vec();
         self.rules.set(rules)?;
         Ok(errors)
+    }
+
+    /// Returns the files of the rules over time.
+    pub(crate) fn rule_files(&self) -> Vec<String> {
+        self.rules.files.lock().clone()
     }
 
     /// Returns the rules over time by id, each with its function and SLS files.

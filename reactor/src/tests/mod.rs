@@ -24,6 +24,7 @@ mod failures;
 mod gate;
 mod order;
 mod reactions;
+mod replay;
 mod retry;
 mod skipped;
 mod views;
