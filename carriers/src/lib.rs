@@ -75,6 +75,7 @@ const CARRIERS: &[Carrier] = &[
         own: &["return_try_exception"],
         ..Carrier::NONE
     },
+    Carrier { name: "state.apply_plan", function: at(0, "fun"), rest: Some(2), own: &["plan"], ..Carrier::NONE },
     Carrier { name: "snapper.run", function: at(0, "function"), rest: Some(1), ..Carrier::NONE },
     Carrier { name: "saltutil.mmodule", function: at(1, "fun"), rest: Some(2), own: &["saltenv"], ..Carrier::NONE },
     Carrier { name: "publish.publish", ..PUBLISH },

@@ -67,6 +67,11 @@ fn functions_are_found_in_the_arguments_of_others() {
             list!["test={module_and_function: cmd.run, args: [id]}"],
             vec![same("cmd.run", list!["id"], map! {})],
         ),
+        (
+            "state.apply_plan",
+            list!["state.apply", map! {"digests" => map! {}}, "web", "pillar={a: 1}"],
+            vec![same("state.apply", list!["web"], map! {"pillar" => map! {"a" => 1}})],
+        ),
         ("saltcheck.state_apply", list!["web"], vec![same("state.apply", list!["web"], map! {})]),
         (
             "publish.publish",

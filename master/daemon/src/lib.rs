@@ -57,6 +57,7 @@ use brine_master_store::keys::KeyStore;
 use brine_master_store::large_returns::LargeReturns;
 use brine_master_store::mines::Mines;
 use brine_master_store::minion_data::MinionData;
+use brine_master_store::plans::Plans;
 use brine_master_store::queues::Queues;
 use brine_master_store::return_events::ReturnEvents;
 use brine_master_store::sealed_arguments::SealedArguments;
@@ -192,6 +193,7 @@ impl Master {
             minion_data: MinionData::new(store.clone(), config.minion_data_cache),
             mines: Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
             queues: Queues::new(store.clone(), sealing.clone()),
+            plans: Plans::new(store.clone()),
             banks: Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
             large_returns: LargeReturns::open(&store, config.large_returns_size << 20, !config.cluster.is_empty())?,

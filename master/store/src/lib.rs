@@ -18,6 +18,7 @@ pub mod large_returns;
 pub mod metrics;
 pub mod mines;
 pub mod minion_data;
+pub mod plans;
 pub mod queues;
 pub mod return_events;
 pub mod sealed_arguments;

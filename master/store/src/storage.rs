@@ -14,6 +14,7 @@ use crate::keys::KeyStore;
 use crate::large_returns::LargeReturns;
 use crate::mines::Mines;
 use crate::minion_data::MinionData;
+use crate::plans::Plans;
 use crate::queues::Queues;
 use crate::sealed_arguments::SealedArguments;
 
@@ -29,6 +30,8 @@ pub struct Storage {
     pub mines: Mines,
     /// The queues of `queue.*`.
     pub queues: Queues,
+    /// Plans that need an approval.
+    pub plans: Plans,
     /// Data that callers store with `cache.store`.
     pub banks: Banks,
     /// The job cache.

@@ -71,6 +71,7 @@ impl Fixture {
             minion_data: MinionData::new(store.clone(), config.minion_data_cache),
             mines: Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
             queues: brine_master_store::queues::Queues::new(store.clone(), sealing.clone()),
+            plans: brine_master_store::plans::Plans::new(store.clone()),
             banks: brine_master_store::cache_banks::Banks::new(store.clone(), None),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
             tokens: brine_auth::TokenStore::new(store.clone(), None),

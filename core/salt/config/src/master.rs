@@ -245,6 +245,9 @@ shared_options! {
     /// The number of seconds for which rendered pillars are cached.
     pillar_cache_ttl: u64 = 3600,
 
+    /// Whether a plan of `salt --plan` is applied only after another user has approved it by `plan.approve`.
+    plan_approval: bool = false,
+
     /// The cluster of masters that this one belongs to: `servers`, `name`, `member`, `secret_file`, ...; docs/cluster.md lists
     /// them.
     cluster: Map = Map::new(),

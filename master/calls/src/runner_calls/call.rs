@@ -37,6 +37,8 @@ pub(super) struct NewCall {
     pub has_secret_result: bool,
     /// The fields that identify its cause.
     pub cause: Map,
+    /// Whether the caller has the master's own key.
+    pub has_master_key: bool,
     /// Whether it is part of another call.
     pub is_nested: bool,
     /// The progress of a resumed orchestration, in a cluster.
@@ -67,6 +69,7 @@ impl NewCall {
             secrets,
             has_secret_result: false,
             cause: Map::new(),
+            has_master_key: false,
             is_nested: false,
             checkpoint: None,
         }
@@ -101,6 +104,8 @@ pub struct Caller {
     pub cause: Map,
     /// The thread of the call.
     pub thread: MayBlock,
+    /// Whether the caller presented the master's own key, and so may do everything.
+    pub has_master_key: bool,
     /// The retcode that the function has set as `__context__["retcode"]`; 0 means success.
     pub retcode: Arc<AtomicI64>,
 }
@@ -108,7 +113,7 @@ pub struct Caller {
 impl Caller {
     /// Creates the caller of one call.
     pub fn new(jid: Jid, user: String, cause: Map, thread: MayBlock) -> Self {
-        Caller { jid, user, cause, thread, retcode: Arc::default() }
+        Caller { jid, user, cause, thread, has_master_key: false, retcode: Arc::default() }
     }
 
     /// Adds the cause to an event of the function.

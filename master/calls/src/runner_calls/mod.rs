@@ -275,6 +275,7 @@ impl RunnerCalls {
         jid: Option<Jid>,
     ) -> Started {
         let call = self.new_call(kind, function, args, user, jid.unwrap_or_default());
+        let call = NewCall { has_master_key: true, ..call };
         if kind == Kind::Runner && PAGE_FUNCTIONS.contains(&function) {
             return self.start_call(&self.services.executors.jobs, call, false);
         }
@@ -400,7 +401,7 @@ impl RunnerCalls {
     fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> (Map, bool) {
         let NewCall { kind, function, args, .. } = call;
         let (jid, user, cause) = (call.jid.clone(), call.user.clone(), call.cause.clone());
-        let caller = Caller::new(jid, user, cause, thread.clone());
+        let caller = Caller { has_master_key: call.has_master_key, ..Caller::new(jid, user, cause, thread.clone()) };
         let retcode = Arc::clone(&caller.retcode);
         let out = match kind {
             Kind::Runner => self.runners.get(function).and_then(|function| function.out),

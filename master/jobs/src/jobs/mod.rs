@@ -2,11 +2,12 @@
 //!
 //! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs
 //! in batches, `to_end.rs` runs the jobs of orchestrations. `recent_publishes/` resends jobs to minions that were
-//! disconnected, and `causality.rs` tracks which reaction led to which job.
+//! disconnected, `plan_check.rs` checks jobs that apply plans, and `causality.rs` tracks which reaction led to which job.
 
 pub mod batches;
 pub mod causality;
 pub mod checkpoint;
+mod plan_check;
 mod recent_publishes;
 mod run;
 mod stream;
@@ -30,6 +31,7 @@ use brine_mask::{MASK, Mask, is_masked};
 use brine_master_facts::{Facts, ResolveError, Targets};
 use brine_master_store::events::{Events, JOB_CACHE_TIMEOUT};
 use brine_master_store::job_events::{MORE, PART};
+use brine_master_store::plans::PlanError;
 use brine_master_store::sealed_arguments::SealedArguments;
 use brine_master_store::shared::{OptionalShared, Shared};
 use brine_master_store::storage::Storage;
@@ -78,6 +80,12 @@ pub enum PublishError {
     /// The arguments were copied from a record, where secrets are masked.
     #[error("the arguments contain '{MASK}', which stands for a secret: publish the job with its real arguments")]
     Masked,
+    /// The master applies approved plans alone, and this job is none.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The job reaches the function of plans by another one.
+    #[error("plans are applied by `salt --apply` alone, as plan_approval is set on the master")]
+    HiddenPlan,
     /// The bus or the publish stream failed. A retry may succeed.
     #[error("{0}")]
     Failed(String),
@@ -239,6 +247,9 @@ impl Jobs {
             request.kwargs.entry(MASTER_ID.into()).or_insert_with(|| id.into());
         }
         let jid = request.jid.clone().unwrap_or_default();
+        if self.config.plan_approval {
+            self.check_plan(&request, &minions, &jid).await?;
+        }
         let disconnected = if syndics.is_none() { self.disconnected(&minions) } else { Vec::new() };
         let published = Published { jid: Some(jid.clone()), minions, missing, disconnected, syndics };
         let load = load(&request, &jid);

@@ -132,7 +132,7 @@ const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The number of events that are read at once.
 const PAGE: usize = 1024;
 
-fn position(since: &Value) -> Result<TimeOrSeq, CallError> {
+pub(super) fn position(since: &Value) -> Result<TimeOrSeq, CallError> {
     if let Some(seq) = u64::from_value(since) {
         return Ok(TimeOrSeq::Seq(seq));
     }

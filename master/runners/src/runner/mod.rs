@@ -24,8 +24,10 @@ mod metrics;
 mod mine;
 mod network;
 mod pillar;
+mod plan;
 mod queue;
 mod reactor;
+mod reactor_replay;
 mod reactor_views;
 mod returner;
 mod salt;
@@ -64,8 +66,10 @@ pub static MODULES: &[&Functions<RunnerContext>] = &[
     &mine::FUNCTIONS,
     &network::FUNCTIONS,
     &pillar::FUNCTIONS,
+    &plan::FUNCTIONS,
     &queue::FUNCTIONS,
     &reactor::FUNCTIONS,
+    &reactor_replay::FUNCTIONS,
     &reactor_views::FUNCTIONS,
     &returner::FUNCTIONS,
     &salt::FUNCTIONS,

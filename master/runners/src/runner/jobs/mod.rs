@@ -15,6 +15,7 @@ use brine_wire::PublishRequest;
 use jiff::Timestamp;
 
 use super::RunnerContext;
+pub(super) use rerun::may_rerun;
 use search::Search;
 
 /// Runner functions of `jobs`.
@@ -349,6 +350,12 @@ pub(super) fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result
             Ok(returner.map_err(CallError::execution)?.into())
         }
     }
+}
+
+/// Returns a job and its returns.
+pub(super) fn job_and_returns(cache: &dyn Returner, jid: &str) -> Result<(Option<Load>, Map), CallError> {
+    let jid = parse(jid)?;
+    Ok((load(cache, &jid)?, returns(cache, &jid)?))
 }
 
 fn load(cache: &dyn Returner, jid: &Jid) -> Result<Option<Load>, CallError> {

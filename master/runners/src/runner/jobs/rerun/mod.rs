@@ -45,7 +45,7 @@ pub fn rerun(
 }
 
 /// Checks that a user may publish a job again: permission for `jobs.*` must not grant permission to run anything.
-fn may_rerun(user: &str, job: &Load, process_user: &str) -> Result<(), CallError> {
+pub(in crate::runner) fn may_rerun(user: &str, job: &Load, process_user: &str) -> Result<(), CallError> {
     let is_administrator = user == "root" || user == process_user || user.starts_with("sudo_");
     if is_administrator || user == job.user() {
         return Ok(());
