@@ -15,6 +15,7 @@ use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
 use super::batch_state::{BatchState, Stage};
 use super::job::Job;
+use super::plan::Planning;
 use super::return_display::show_together;
 use super::{NO_MATCH, NO_MINION, NOTHING_RETURNED};
 use crate::ui::{print_plain, print_plain_error};
@@ -29,10 +30,9 @@ pub(super) async fn run(
     request: PublishRequest,
     wanted: &str,
     mask: &Mask,
-    printer: ResultPrinter,
+    mut output: Output,
 ) -> anyhow::Result<ExitCode> {
     batch_size(wanted, 1)?;
-    let mut output = Output { printer, fixed: arguments.fixed, returns: Map::new() };
     let TargetResponses { minions, down, matched, .. } = job.ping_target(&request).await?;
     if minions.is_empty() {
         if !matched {
@@ -46,6 +46,10 @@ pub(super) async fn run(
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_WAIT);
     let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times, mask);
     let jid = state.jid().clone();
+    if let Some(planning) = &mut output.planning {
+        planning.set_jid(&jid);
+        down.iter().for_each(|id| planning.silent(id));
+    }
     let mut link = job.client.link(&[&state.tag("stop")]).await?;
     state.publish_stage(job.client, Stage::New).await;
     for id in &down {
@@ -69,6 +73,7 @@ pub(super) async fn run(
                 state.publish_stage(job.client, Stage::Progress).await;
                 // Their keys have been deleted in the meantime.
                 for id in &gone {
+                    output.missing(id);
                     not_returned(&mut state, id);
                     worst = worst.max(silent);
                 }
@@ -79,6 +84,7 @@ pub(super) async fn run(
             Step::Ask(request) => run.ask(*request).await?,
             Step::Missing(ids) => {
                 for id in &ids {
+                    output.missing(id);
                     not_returned(&mut state, id);
                     worst = worst.max(silent);
                 }
@@ -116,6 +122,9 @@ pub(super) async fn run(
         tracing::error!("Batch run stopped due to {}", halt.reason());
     }
     state.publish_stage(job.client, if halted.is_some() { Stage::Halted } else { Stage::Complete }).await;
+    if let Some(planning) = output.planning.take() {
+        return planning.finish(job, arguments, output.printer).await;
+    }
     output.finish(&request, u8::try_from(worst).unwrap_or(1))
 }
 
@@ -158,13 +167,25 @@ pub(super) async fn start_on_master(
 }
 
 /// The output of a batch: each return as it arrives, or all as one document (`--static`).
-struct Output {
+pub(super) struct Output {
     printer: ResultPrinter,
     fixed: bool,
     returns: Map,
+    /// The plan that the returns belong to.
+    planning: Option<Planning>,
 }
 
 impl Output {
+    pub(super) fn new(arguments: &Arguments, planning: Option<Planning>, printer: ResultPrinter) -> Self {
+        Output { printer, fixed: arguments.fixed, returns: Map::new(), planning }
+    }
+
+    fn missing(&mut self, id: &str) {
+        if let Some(planning) = &mut self.planning {
+            planning.silent(id);
+        }
+    }
+
     fn line(&self, text: impl std::fmt::Display) {
         if !self.fixed {
             print_plain(text);
@@ -172,6 +193,10 @@ impl Output {
     }
 
     fn show(&mut self, one: &Return) -> anyhow::Result<()> {
+        if let Some(planning) = &mut self.planning {
+            planning.returned(one.id().as_str(), one.value());
+            return Ok(());
+        }
         let (id, value) = (one.id().as_str(), one.value().clone());
         if self.fixed {
             self.returns.insert(id.into(), value);

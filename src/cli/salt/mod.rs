@@ -1,7 +1,8 @@
 //! `salt`: publishes jobs to minions and shows their returns.
 //!
 //! `arguments/` parses the command line, `job.rs` queries the minions of a target, `return_display/` shows and
-//! counts returns, `docs.rs` shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
+//! counts returns, `docs.rs` shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target,
+//! `plan.rs` plans jobs and applies plans.
 
 mod arguments;
 mod batch;
@@ -9,6 +10,7 @@ mod batch_state;
 mod choice;
 mod docs;
 mod job;
+mod plan;
 mod return_display;
 
 use std::ffi::OsString;
@@ -29,6 +31,7 @@ use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 use clap::CommandFactory;
 use job::Job;
+use plan::Planning;
 use return_display::ReturnDisplay;
 
 use super::broken_values;
@@ -67,7 +70,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.config_dump {
         return dump(&arguments);
     }
-    if let Err(status) = complete(&mut arguments) {
+    if arguments.apply.is_none()
+        && let Err(status) = complete(&mut arguments)
+    {
         return Ok(status);
     }
     let config = arguments.common.start_with_master(&Map::new())?;
@@ -76,17 +81,35 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     arguments.summary |= config.cli_summary;
     let statuses = FailureStatus::new(config.salt_exit_status);
     arguments.statuses = statuses;
+    arguments.plan_approval = config.plan_approval;
+    if arguments.plan.is_some() {
+        // A plan is one document.
+        (arguments.fixed, arguments.progress) = (true, false);
+    }
     let mut opts = config.opts.clone();
     if arguments.output_diff {
         opts.insert("state_output_diff".into(), true.into());
     }
     let printer = arguments.output.printer(&opts)?;
-    let request = match request(&arguments) {
-        Ok(request) => request,
-        Err(message) => {
-            print_plain_error(&message);
-            return Ok(ExitCode::from(INCOMPLETE));
-        }
+    let mut request = match &arguments.apply {
+        Some(path) => match plan::request(&plan::read(path)?) {
+            Some(request) => request,
+            None => {
+                print_plain_error("the plan changes nothing: no job is published");
+                return Ok(ExitCode::SUCCESS);
+            }
+        },
+        None => match request(&arguments) {
+            Ok(request) => request,
+            Err(message) => {
+                print_plain_error(&message);
+                return Ok(ExitCode::from(INCOMPLETE));
+            }
+        },
+    };
+    let planning = match arguments.plan.is_some().then(|| Planning::of(&mut request)).transpose() {
+        Ok(planning) => planning,
+        Err(message) => return Ok(usage::error(NAME, USAGE, &message)),
     };
     if request.tgt_type == TargetKind::Nodegroup.name()
         && let Some(group) = request.tgt.as_str().filter(|group| !config.nodegroups.contains_key(*group))
@@ -100,7 +123,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let runtime = runtime::current_thread()?;
     let is_followed = !arguments.asynchronous;
-    let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, printer));
+    let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, planning, printer));
     match result.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
@@ -166,6 +189,7 @@ async fn dispatch(
     config: &MasterConfig,
     mut arguments: Arguments,
     mut request: PublishRequest,
+    planning: Option<Planning>,
     printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     let client = arguments.credentials.client(config).await?;
@@ -183,7 +207,10 @@ async fn dispatch(
     }
     match arguments.batch.clone() {
         Some(size) if arguments.asynchronous => return batch::start_on_master(&job, &arguments, request, &size).await,
-        Some(size) => return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, printer)).await,
+        Some(size) => {
+            let output = batch::Output::new(&arguments, planning, printer);
+            return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, output)).await;
+        }
         None => {}
     }
     if arguments.batch_safe_limit > 1 {
@@ -200,10 +227,11 @@ async fn dispatch(
             if arguments.asynchronous {
                 return batch::start_on_master(&job, &arguments, request, &size).await;
             }
-            return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, printer)).await;
+            let output = batch::Output::new(&arguments, planning, printer);
+            return Box::pin(batch::run(&job, &arguments, request, &size, &mask(config)?, output)).await;
         }
     }
-    Box::pin(one_job(&job, &arguments, request, printer)).await
+    Box::pin(one_job(&job, &arguments, request, planning, printer)).await
 }
 
 /// Returns the job of the command line.
@@ -239,6 +267,7 @@ async fn one_job(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
+    planning: Option<Planning>,
     printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     // Subscribed before the publish: no event of the job is missed. Users who may not read events can use `--async`.
@@ -247,13 +276,13 @@ async fn one_job(
     let published = match job.client.publish(request.clone()).await {
         Ok(published) => published,
         // For example an invalid target: as in Salt it matches no minion.
-        Err(error @ ClientError::Refused(_)) => {
+        Err(error @ ClientError::Refused(_)) if arguments.apply.is_none() => {
             print_plain(NO_MATCH);
             return Err(error.into());
         }
         Err(error) => return Err(error.into()),
     };
-    let mut shown = ReturnDisplay::new(arguments, &request, printer);
+    let mut shown = ReturnDisplay::new(arguments, &request, planning, printer);
     let Some(jid) = published.jid.clone() else {
         print_plain(NO_MATCH);
         if !is_followed {
@@ -277,7 +306,7 @@ async fn one_job(
     } else if arguments.show_jid {
         print_plain(format_args!("jid: {jid}"));
     }
-    shown.expect(published.minions.len() + published.missing.len())?;
+    shown.expect(&jid, published.minions.len() + published.missing.len())?;
     let mut run = Run::of_published(link, &jid, &user(), &published, job.times);
     while let Some(outcome) = run.next().await? {
         match outcome {
@@ -289,7 +318,10 @@ async fn one_job(
     for id in run.unknown(&published.missing) {
         shown.missing(&id, &jid, &published)?;
     }
-    shown.finish()
+    match shown.into_planning() {
+        Ok((planning, printer)) => planning.finish(job, arguments, printer).await,
+        Err(shown) => shown.finish(),
+    }
 }
 
 fn interrupted(jid: &Jid) -> ExitCode {

@@ -1,6 +1,7 @@
 //! The command line of `salt`.
 
 use std::cmp::Ordering;
+use std::path::PathBuf;
 
 use brine_target::TargetKind;
 use brine_value::Value;
@@ -12,10 +13,13 @@ use super::super::exit_status::FailureStatus;
 use super::super::usage::{float, integer};
 use super::wire_args;
 
+/// The file of a plan, if the command line names none.
+const PLAN_FILE: &str = "plan.brine";
+
 /// Publish a job to minions and show their returns.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt '*' test.ping                        which minions answer\n  salt -G os:Debian pkg.version nginx       target by grain\n  salt -C 'web* and not G@os:Debian' test.ping\n  salt -L web1,db1 cmd.run 'uptime' -t 10\n  salt '*' state.apply -b 10%               on a tenth of the minions at a time\n  salt '*' state.apply test=True --out=json"
+    after_help = "Examples:\n  salt '*' test.ping                        which minions answer\n  salt -G os:Debian pkg.version nginx       target by grain\n  salt -C 'web* and not G@os:Debian' test.ping\n  salt -L web1,db1 cmd.run 'uptime' -t 10\n  salt '*' state.apply -b 10%               on a tenth of the minions at a time\n  salt '*' state.apply test=True --out=json\n  salt '*' state.apply nginx --plan         what would change, one group for equal changes\n  salt --apply plan.brine                   apply exactly this plan"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Arguments {
@@ -82,6 +86,13 @@ pub(super) struct Arguments {
     /// Options of these executors
     #[arg(long, value_name = "MAPPING")]
     pub executor_opts: Option<String>,
+    /// Plan state.apply, state.sls or state.highstate: run them in test mode, show minions that would change in the
+    /// same way as one group, and keep the plan in FILE (default: plan.brine)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = PLAN_FILE)]
+    pub plan: Option<PathBuf>,
+    /// Apply a plan on the minions that would still change exactly as planned
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    pub apply: Option<PathBuf>,
     /// Show only states that have changed or failed
     #[arg(long)]
     pub output_diff: bool,
@@ -110,6 +121,9 @@ pub(super) struct Arguments {
     pub output: OutputArguments,
     #[arg(hide = true)]
     pub words: Vec<String>,
+    /// Whether the master lets a plan be applied only if another user approved it.
+    #[arg(skip)]
+    pub plan_approval: bool,
     /// The exit statuses of failures, by the configuration.
     #[arg(skip)]
     pub statuses: FailureStatus,
@@ -237,6 +251,12 @@ impl Arguments {
             }
             Arguments { batch_safe_size: Some(_), .. } if self.batch_safe_limit < 2 => {
                 Err("--batch-safe-size has an effect with --batch-safe-limit alone: add it".to_owned())
+            }
+            _ if self.plan.is_some() && self.asynchronous => {
+                Err("--plan waits for the dry runs: leave out --async".to_owned())
+            }
+            Arguments { apply: Some(_), .. } if !self.words.is_empty() => {
+                Err("--apply takes target and function from the plan: leave them out".to_owned())
             }
             _ if self.failhard && !in_batches => alone("--failhard"),
             _ if self.batch_wait.is_some() && !in_batches => alone("--batch-wait"),

@@ -11,6 +11,7 @@ use brine_wire::PublishRequest;
 
 use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
+use super::plan::Planning;
 use super::{FAILURE, NO_MINION, NOTHING_RETURNED, docs};
 use crate::ui::{bar, print_plain, print_plain_error};
 
@@ -41,10 +42,17 @@ pub(super) struct ReturnDisplay<'a> {
     gathered: Map,
     /// Whether the function is a state function: returns shown together have no outputter hint.
     is_state: bool,
+    /// The plan that the returns belong to.
+    planning: Option<Planning>,
 }
 
 impl<'a> ReturnDisplay<'a> {
-    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, printer: ResultPrinter) -> Self {
+    pub(super) fn new(
+        arguments: &'a Arguments,
+        request: &PublishRequest,
+        planning: Option<Planning>,
+        printer: ResultPrinter,
+    ) -> Self {
         let fun = request.fun.as_str().unwrap_or_default();
         let form = match fun {
             _ if arguments.progress => Form::Count,
@@ -62,11 +70,15 @@ impl<'a> ReturnDisplay<'a> {
             failed: Vec::new(),
             gathered: Map::new(),
             is_state: fun.starts_with("state."),
+            planning,
         }
     }
 
-    /// Records the number of minions that are expected to return.
-    pub(super) fn expect(&mut self, minions: usize) -> anyhow::Result<()> {
+    /// Records the job and the number of minions that are expected to return.
+    pub(super) fn expect(&mut self, jid: &Jid, minions: usize) -> anyhow::Result<()> {
+        if let Some(planning) = &mut self.planning {
+            planning.set_jid(jid);
+        }
         self.targeted = minions;
         if self.form == Form::Count { self.count() } else { Ok(()) }
     }
@@ -74,6 +86,10 @@ impl<'a> ReturnDisplay<'a> {
     /// Records a return.
     pub(super) fn returned(&mut self, one: &Return) -> anyhow::Result<()> {
         let id = one.id().to_string();
+        if let Some(planning) = &mut self.planning {
+            planning.returned(&id, one.value());
+            return Ok(());
+        }
         let mut has_failed = one.retcode() != 0;
         for error in one.return_errors() {
             print_plain_error(format_args!("{id}: the result is not stored: {error}"));
@@ -107,6 +123,10 @@ impl<'a> ReturnDisplay<'a> {
 
     /// Records a minion that did not return.
     pub(super) fn missing(&mut self, id: &str, jid: &Jid, published: &Published) -> anyhow::Result<()> {
+        if let Some(planning) = &mut self.planning {
+            planning.silent(id);
+            return Ok(());
+        }
         self.silent.push(id.to_owned());
         match self.form {
             Form::Each if self.arguments.hide_timeout => Ok(()),
@@ -120,6 +140,14 @@ impl<'a> ReturnDisplay<'a> {
         let ended = self.returned.len() + self.silent.len();
         let all = self.targeted;
         self.printer.progress(&format!("{} {ended} of {all} minions have returned", bar(ended as u64, all as u64)))
+    }
+
+    /// Returns the plan that the returns belong to, and the printer that shows it; this display if they belong to none.
+    pub(super) fn into_planning(mut self) -> Result<(Planning, ResultPrinter), Box<Self>> {
+        match self.planning.take() {
+            Some(planning) => Ok((planning, self.printer)),
+            None => Err(Box::new(self)),
+        }
     }
 
     /// Shows the remaining output, and returns the exit status.

@@ -7,7 +7,7 @@ fn shown<T>(words: &[&str], look: impl FnOnce(ReturnDisplay) -> T) -> T {
     let arguments: Arguments = clap::FromArgMatches::from_arg_matches(&matches).unwrap();
     let request = PublishRequest::new("*", "test.ping", "root");
     let printer = arguments.output.printer(&Map::new()).unwrap();
-    look(ReturnDisplay::new(&arguments, &request, printer))
+    look(ReturnDisplay::new(&arguments, &request, None, printer))
 }
 
 fn of(returned: &[&str], silent: &[&str], failed: &[&str], words: &[&str]) -> (String, String) {
