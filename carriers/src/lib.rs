@@ -8,6 +8,12 @@ use brine_function::Args;
 use brine_function::carriers::{Called, CalledAt, Carrier, Place, at, keyword, value};
 use brine_value::{Map, Value};
 
+/// The execution function that applies a plan: minions that do not know plans, such as those of Salt, answer that it is
+/// not available, and so run nothing.
+pub const APPLY_PLAN: &str = "state.apply_plan";
+/// The functions that can be planned.
+pub const PLANNED: [&str; 3] = ["state.apply", "state.sls", "state.highstate"];
+
 const SCHEDULE: Carrier = Carrier {
     function: keyword("function"),
     list: Some(keyword("job_args")),
@@ -75,7 +81,7 @@ const CARRIERS: &[Carrier] = &[
         own: &["return_try_exception"],
         ..Carrier::NONE
     },
-    Carrier { name: "state.apply_plan", function: at(0, "fun"), rest: Some(2), own: &["plan"], ..Carrier::NONE },
+    Carrier { name: APPLY_PLAN, function: at(0, "fun"), rest: Some(2), own: &["plan"], ..Carrier::NONE },
     Carrier { name: "snapper.run", function: at(0, "function"), rest: Some(1), ..Carrier::NONE },
     Carrier { name: "saltutil.mmodule", function: at(1, "fun"), rest: Some(2), own: &["saltenv"], ..Carrier::NONE },
     Carrier { name: "publish.publish", ..PUBLISH },

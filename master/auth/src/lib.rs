@@ -15,6 +15,8 @@ mod names;
 mod throttle;
 mod tokens;
 
+pub use brine_carriers::{APPLY_PLAN, PLANNED};
+
 pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING, ineffective, may_be_masters};
 pub use backends::CustomAuthModules;
 pub use blacklist::Blacklist;

@@ -19,7 +19,6 @@ use brine_config::MasterConfig;
 use brine_crypt::token;
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_job::plan::APPLY_PLAN;
 use brine_master_custom::HostFunctions;
 use brine_master_custom::Kind;
 use brine_master_facts::{Facts, Targets};
@@ -354,7 +353,7 @@ impl Access {
         let Ok(Targets { minions, .. }) = self.facts.possible_targets(request).await else { return true };
         let (facts, arguments) = (Arc::clone(&self.facts), request.arg.clone());
         let is_list = request.fun.as_list().is_some();
-        let is_approved = self.config.plan_approval;
+        let acl = if self.config.plan_approval { acl.with_approved_plans() } else { acl };
         let jid = request.jid.clone();
         let user = (!self.is_master(user)).then(|| user.to_owned());
         let permitted = self.storage.run(move |storage| {
@@ -363,10 +362,7 @@ impl Access {
                 _ if is_list => &[],
                 _ => arguments.as_slice(),
             };
-            // An approved plan needs no permission for the function that was planned: the master compares the job.
-            let approved = |function: &str| is_approved && function == APPLY_PLAN;
-            let named = functions.iter().enumerate();
-            let functions = named.map(|(at, one)| (one.as_str(), if approved(one) { &[] } else { of(at) })).collect();
+            let functions = functions.iter().enumerate().map(|(at, function)| (function.as_str(), of(at))).collect();
             // Only its own user may continue an existing job, as happens in batches.
             let is_own = |jid: &Jid| match storage.job_cache.get_load(jid) {
                 Ok(None) => true,

@@ -18,7 +18,7 @@ mod options;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use brine_carriers::{MAX_DEPTH, called};
+use brine_carriers::{APPLY_PLAN, MAX_DEPTH, called};
 use brine_function::Args;
 use brine_function::carriers::{Called, Place};
 use brine_target::Pcre;
@@ -62,6 +62,8 @@ static PROCESS_USER: LazyLock<Option<String>> =
 #[derive(Debug, Default)]
 pub struct Acl {
     entries: Vec<Entry>,
+    /// Whether the master publishes the job of a plan only if another user has approved the plan.
+    has_approved_plans: bool,
 }
 
 #[derive(Debug)]
@@ -175,7 +177,14 @@ impl CallKind {
 impl Acl {
     /// Parses entries. An entry in none of the supported forms permits nothing and is logged.
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
-        Acl { entries: entries.into_iter().filter_map(entry).collect() }
+        Acl { entries: entries.into_iter().filter_map(entry).collect(), has_approved_plans: false }
+    }
+
+    /// Returns the entries for a master that publishes approved plans alone: the function of plans then needs no permission
+    /// for the function that was planned.
+    #[must_use]
+    pub fn with_approved_plans(self) -> Self {
+        Acl { has_approved_plans: true, ..self }
     }
 
     /// Returns whether there are no entries.
@@ -270,13 +279,15 @@ impl Acl {
             }
             Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) | Entry::Options(_) => false,
         };
-        self.entries.iter().any(permits) && {
-            let all = called(function, args);
-            all.iter().all(|one| {
-                let minions = if one.place == Place::Same { minions } else { &[] };
-                self.permits_inner(one, minions, minions_of, depth + 1)
+        let is_approved = self.has_approved_plans && function == APPLY_PLAN;
+        self.entries.iter().any(permits)
+            && (is_approved || {
+                let all = called(function, args);
+                all.iter().all(|one| {
+                    let minions = if one.place == Place::Same { minions } else { &[] };
+                    self.permits_inner(one, minions, minions_of, depth + 1)
+                })
             })
-        }
     }
 
     /// Whether a user with these entries may call a function that the arguments of a permitted one name, with the

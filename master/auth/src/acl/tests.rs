@@ -271,3 +271,21 @@ fn events_are_permitted_by_tag() {
     }
     assert!(!events_only.permits_call(CallKind::Runner, "jobs.active", &[], &Map::new()));
 }
+
+#[test]
+fn a_plan_needs_a_permission_for_its_function_unless_plans_are_approved() {
+    let permits = |acl: &Acl| {
+        let arguments = [Value::from("state.apply"), map! {"digests" => map! {}}.into(), "web".into()];
+        acl.permits_job(&JobRequest { functions: vec![("state.apply_plan", &arguments)], minions: &[] }, |_| None)
+    };
+    for (entries, plain, approved) in [
+        (list!["state.apply_plan"], false, true),
+        (list!["state.apply_plan", "state.apply"], true, true),
+        // As in Salt, a pattern is the beginning of a name.
+        (list!["state.apply"], true, true),
+        (list!["state.apply$"], false, false),
+    ] {
+        assert_eq!(permits(&acl(entries.clone())), plain, "{entries}");
+        assert_eq!(permits(&acl(entries.clone()).with_approved_plans()), approved, "{entries}");
+    }
+}

@@ -1,9 +1,8 @@
 //! `plan_approval`: jobs that apply a plan are published only if they are the job of an approved one.
 
-use brine_carriers::all_called;
+use brine_carriers::{APPLY_PLAN, all_called};
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_job::plan::APPLY_PLAN;
 use brine_master_store::plans::{Application, PlanError};
 use brine_value::Value;
 use brine_wire::PublishRequest;

@@ -1,7 +1,8 @@
 //! `plan`: plans that need an approval, `plan_approval`. The master makes them from the returns of a dry run.
 
+use brine_auth::PLANNED;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_job::plan::{Groups, PLANNED, PLANNING, Plan};
+use brine_job::plan::{Groups, PLANNING, Plan};
 use brine_master_calls::REACTOR;
 use brine_master_store::plans::{KeptPlan, PlanError};
 use brine_value::{Value, map};

@@ -10,5 +10,5 @@ mod states;
 mod tests;
 
 pub use groups::Groups;
-pub use request::{APPLY_PLAN, InvalidPlan, PLANNED, Plan};
+pub use request::{InvalidPlan, Plan};
 pub use states::{BASIS, Outcome, PLANNING, PlannedStates, digest_of, digest_of_value, is_change};

@@ -1,12 +1,7 @@
-//! A kept plan, and the job that applies it.
+//! A kept plan, and the arguments of the job that applies it.
 
 use brine_value::{Map, Value, map};
 
-/// The function that applies a plan: minions that do not know plans, such as those of Salt, answer that it is not
-/// available, and so run nothing.
-pub const APPLY_PLAN: &str = "state.apply_plan";
-/// The functions that can be planned.
-pub const PLANNED: [&str; 3] = ["state.apply", "state.sls", "state.highstate"];
 /// The version of the form of a plan.
 const FORM: i64 = 1;
 
@@ -23,9 +18,6 @@ pub enum InvalidPlan {
         /// What it is.
         got: String,
     },
-    /// The function cannot be planned.
-    #[error("the plan is invalid: expected one of {names} as function, got {0}", names = PLANNED.join(", "))]
-    Function(String),
     /// A newer release wrote the plan.
     #[error("the plan has the form {0}, which this release does not know: apply it with the release that wrote it")]
     Form(i64),
@@ -64,10 +56,7 @@ impl Plan {
             Some(form) => return Err(InvalidPlan::Form(form)),
             None => return Err(wrong("plan", "a number")),
         }
-        let fun = map.get("fun").and_then(Value::as_str).ok_or_else(|| wrong("fun", "a function"))?;
-        if !PLANNED.contains(&fun) {
-            return Err(InvalidPlan::Function(fun.to_owned()));
-        }
+        map.get("fun").and_then(Value::as_str).ok_or_else(|| wrong("fun", "a function"))?;
         map.get("arg").and_then(Value::as_list).ok_or_else(|| wrong("arg", "a list"))?;
         map.get("jid").and_then(Value::as_str).ok_or_else(|| wrong("jid", "a job id"))?;
         let groups = map.get("groups").and_then(Value::as_list).ok_or_else(|| wrong("groups", "a list"))?;
@@ -129,7 +118,7 @@ impl Plan {
         ids
     }
 
-    /// Returns the arguments of [`APPLY_PLAN`]: the function, the digests, and the arguments of the function.
+    /// Returns the arguments of the function that applies a plan: the planned function, the digests, and the arguments of the function.
     pub fn apply_arg(&self) -> Vec<Value> {
         let mut planned = map! {"digests" => self.digests()};
         if let Some(id) = self.id() {

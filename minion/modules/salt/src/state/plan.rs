@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use brine_carriers::{APPLY_PLAN, PLANNED};
 use brine_context::Context;
 use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Functions, function, registry};
-use brine_job::plan::{APPLY_PLAN, BASIS, Outcome, PLANNED, digest_of_value, is_change};
+use brine_job::plan::{BASIS, Outcome, digest_of_value, is_change};
 use brine_sls::compile::Low;
 use brine_state::{Settings, StateRun};
 use brine_value::{Map, Value, map};
@@ -76,9 +77,11 @@ pub(super) fn dry_run(run: &StateRun, low: &Low) -> Result<Map, CallError> {
         if let Some(Value::Map(result)) = results.get_mut(chunk.tag().as_str())
             && is_change(result)
         {
-            let mut sources = Map::new();
-            files.add_all(&Value::Map(chunk.args.clone()), &chunk.saltenv, &mut sources);
-            let basis = map! {"args" => chunk.args.clone(), "files" => sources};
+            let (mut args, mut sources) = (chunk.args.clone(), Map::new());
+            // The place among all states, which others without changes move; the order of the changes counts already.
+            args.shift_remove("order");
+            files.add_all(&Value::Map(args.clone()), &chunk.saltenv, &mut sources);
+            let basis = map! {"args" => args, "files" => sources};
             result.insert(BASIS.into(), digest_of_value(&basis.into()).into());
         }
     }
