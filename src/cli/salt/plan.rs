@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use brine_auth::{APPLY_PLAN, PLANNED};
 use brine_config::VERSION;
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_job::plan::{APPLY_PLAN, Groups, PLANNED, PLANNING, Plan};
+use brine_job::plan::{Groups, PLANNING, Plan};
 use brine_system::files::{Attributes, Entry, Flush, Links};
 use brine_system::user_files;
 use brine_value::{Map, Value, json, map};
@@ -141,7 +142,16 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Plan> {
     file.read_to_string(&mut text).with_context(failed)?;
     let value = json::from_json(&text).with_context(failed)?;
     let map = value.as_map().cloned().with_context(|| format!("the plan {} is invalid", path.display()))?;
-    Ok(Plan::from_map(map)?)
+    let plan = Plan::from_map(map)?;
+    if !PLANNED.contains(&plan.fun()) {
+        anyhow::bail!(
+            "the plan {} is invalid: expected one of {}, got {}",
+            path.display(),
+            PLANNED.join(", "),
+            plan.fun()
+        );
+    }
+    Ok(plan)
 }
 
 /// Returns the job that applies a plan; `None` if nothing would change.

@@ -10,12 +10,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_auth::PLANNED;
 use brine_client::MasterClient;
 use brine_config::MasterConfig;
 use brine_context::Mask;
 use brine_event::Event;
 use brine_function::Args;
 use brine_ids::{Jid, MinionId};
+use brine_job::plan::{Groups, PLANNING};
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
@@ -152,12 +154,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         print_plain(format_args!("{line}\n{}\n", "-".repeat(line.len())));
     }
     let call = called(&arguments, &config, &jid, &rest);
+    let call = if arguments.plan { planned(call)? } else { call };
     let within = runtime.enter();
     // Before the caller, whose directories are removed at the end.
     let ended = terminated()?;
     let caller = Arc::new(caller(&arguments, &config, master_data, &options)?);
     let (user, at_once, mask) = (client::user(), arguments.at_once(&config), mask(&config)?);
-    let run = Run { config: &config, jid, call, caller, user, at_once, mask };
+    let run = Run { config: &config, jid, call, caller, user, at_once, mask, plans: arguments.plan };
     let printer = arguments.output.printer(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
     let status = runtime::block_on(&runtime, async {
@@ -230,6 +233,18 @@ fn called(arguments: &Arguments, config: &MasterConfig, jid: &Jid, rest: &[Strin
     }
 }
 
+/// Returns the dry run of a call that is planned.
+fn planned(call: Call) -> anyhow::Result<Call> {
+    match call {
+        Call::Function { fun, args, jid, opts } if PLANNED.contains(&fun.as_str()) => {
+            let mut args = Args::from_wire(&args);
+            args.keyword.extend(map! {"test" => true, PLANNING => true});
+            Ok(Call::Function { fun, args: args.to_wire(), jid, opts })
+        }
+        _ => anyhow::bail!("--plan plans {} alone", PLANNED.join(", ")),
+    }
+}
+
 /// Returns the grains of the minions that the running master knows.
 async fn cached(config: &MasterConfig) -> anyhow::Result<HashMap<String, Map>> {
     let client = client::MasterClient::new(config)?;
@@ -269,6 +284,8 @@ struct Run<'a> {
     /// The number of hosts that are called at the same time.
     at_once: usize,
     mask: Mask,
+    /// Whether the results are shown as a plan.
+    plans: bool,
 }
 
 impl Run<'_> {
@@ -314,11 +331,16 @@ impl Run<'_> {
         let mut failed = false;
         let mut gathered = Map::new();
         let mut hint = "nested".to_owned();
+        let mut groups = Groups::default();
         let all = self.each(hosts, key, |id, reply| {
             failed |= reply.retcode != 0;
             let Reply { value, retcode, out } = reply;
             if let Some(advice) = host_key_advice(&value) {
                 print_plain_error(format_args!("{id}: {advice}"));
+            }
+            if self.plans {
+                groups.add(id.as_str(), &shown(value), self.jid.as_str());
+                return Ok(());
             }
             if together {
                 if let Some(out) = out {
@@ -331,7 +353,10 @@ impl Run<'_> {
             printer.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))
         });
         all.await?;
-        if together {
+        if self.plans {
+            printer.show(&groups.to_value().into(), "plan")?;
+            failed |= groups.has_failures();
+        } else if together {
             printer.show(&gathered.into(), &hint)?;
         }
         Ok(if failed { ExitCode::from(ONE_FAILED) } else { ExitCode::SUCCESS })

@@ -53,6 +53,10 @@ pub(super) struct Arguments {
     /// Show all results together when all hosts are done
     #[arg(short = 's', long = "static")]
     pub fixed: bool,
+    /// Run state.apply, state.sls or state.highstate in test mode, and show hosts that would change in the same way as
+    /// one group
+    #[arg(long)]
+    pub plan: bool,
     /// Remove the program from the hosts afterwards
     #[arg(short, long)]
     pub wipe: bool,
