@@ -23,6 +23,8 @@ mod functions;
 mod links;
 #[path = "docs/reference.rs"]
 mod reference;
+#[path = "docs/schemas.rs"]
+mod schemas;
 
 use brine_function::Functions;
 
@@ -105,6 +107,7 @@ fn write_the_generated_pages() {
         _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(directory).unwrap();
     }
+    std::fs::create_dir_all(format!("{}/docs/reference/schemas", env!("CARGO_MANIFEST_DIR"))).unwrap();
     for (name, text) in reference::pages() {
         std::fs::write(format!("{}/{name}", env!("CARGO_MANIFEST_DIR")), text).unwrap();
     }

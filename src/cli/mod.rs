@@ -31,6 +31,7 @@ mod runtime;
 mod salt;
 mod salt_options;
 mod saltfile;
+pub mod schema;
 mod sdb;
 mod service_manager;
 mod ssh;
@@ -228,6 +229,14 @@ const COMMANDS: &[Tool] = &[
         usage: completion::USAGE,
         options: completion::options,
         run: completion::run,
+    },
+    Tool {
+        name: "brine schema",
+        command: "schema",
+        about: "print the JSON schema of a configuration, roster or rules file",
+        usage: schema::USAGE,
+        options: schema::options,
+        run: schema::run,
     },
     Tool {
         name: "brine man",

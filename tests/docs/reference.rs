@@ -24,6 +24,8 @@ pub fn pages() -> Vec<(String, String)> {
         ("docs/reference/command-line.md", super::command_line::page_of_tools()),
     ];
     pages.extend(others.map(|(path, text)| (path.to_owned(), text)));
+    let schema = |file| (format!("docs/reference/schemas/{file}.json"), brine::cli::schema::text(file).unwrap());
+    pages.extend(brine::cli::schema::FILES.map(schema));
     pages
 }
 

@@ -144,6 +144,11 @@ const FIELDS: &[&str] = &[
     "ssh_pre_flight_args",
 ];
 
+/// Returns the names of the fields of a host.
+pub fn fields() -> impl Iterator<Item = &'static str> {
+    FIELDS.iter().chain(UNUSED).copied()
+}
+
 fn is_known(field: &str) -> bool {
     // Those with underscores in front are data of custom rosters and templates.
     FIELDS.contains(&field) || UNUSED.contains(&field) || field.starts_with('_')
