@@ -20,6 +20,34 @@ fn an_unknown_name_suggests_the_nearest_returner() {
 }
 
 #[test]
+fn a_returner_that_is_not_built_names_its_package() {
+    let built = [
+        ("amqp", cfg!(feature = "amqp")),
+        ("kafka", cfg!(feature = "kafka")),
+        ("mongo", cfg!(feature = "mongo")),
+        ("mysql", cfg!(feature = "mysql")),
+        ("nats", cfg!(feature = "nats")),
+        ("pgjsonb", cfg!(feature = "postgres")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("postgres_local_cache", cfg!(feature = "postgres")),
+    ];
+    let parts: Vec<_> = brine_config::OPTIONAL_PARTS.iter().filter(|part| part.kind == "returner").collect();
+    assert!(parts.iter().map(|part| part.name).eq(built.iter().map(|(name, _)| *name)));
+    for (part, (name, is_built)) in parts.into_iter().zip(built) {
+        let expected = format!("returner '{name}' is not part of this build: {part}");
+        for error in [open(name, &Options::default()).err(), check(name, &Options::default()).err()] {
+            let is_missing = error.as_ref().is_some_and(|error| error.to_string() == expected);
+            assert_eq!(is_missing, !is_built, "{name}: {error:?}");
+        }
+    }
+    // All others are in each build.
+    for backend in BACKENDS.iter().filter(|backend| built.iter().all(|(name, _)| *name != backend.name)) {
+        let error = check(backend.name, &Options::default()).err();
+        assert!(!matches!(error, Some(ReturnerError::NotBuilt { .. })), "{}", backend.name);
+    }
+}
+
+#[test]
 fn disabled_returners_are_not_available() {
     let opts = map! {"disable_returners" => list!["local", "rawfile_json_return"]};
     let options = Options::new(&opts, None);

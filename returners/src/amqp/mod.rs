@@ -37,5 +37,5 @@ use client::open;
 
 #[cfg(not(feature = "amqp"))]
 fn open(_: &crate::Options) -> Result<Box<dyn crate::Returner>, crate::ReturnerError> {
-    Err(crate::ReturnerError::NotBuilt { name: NAME, feature: "messaging" })
+    Err(crate::ReturnerError::NotBuilt { name: NAME })
 }

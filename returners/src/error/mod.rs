@@ -22,12 +22,10 @@ pub enum ReturnerError {
         known: String,
     },
     /// The client of the returner's server was left out of this build.
-    #[error("returner '{name}' is not part of this build: build Brine with `--features {feature}`")]
+    #[error("returner '{name}' is not part of this build: {}", brine_config::remedy_of_missing("returner", .name))]
     NotBuilt {
         /// The requested name.
         name: &'static str,
-        /// The feature of Cargo that it is part of.
-        feature: &'static str,
     },
     /// The returner does not implement the operation.
     #[error("returner '{returner}' cannot {operation}: choose another returner")]

@@ -46,5 +46,5 @@ use client::open;
 
 #[cfg(not(feature = "kafka"))]
 fn open(_: &crate::Options) -> Result<Box<dyn crate::Returner>, crate::ReturnerError> {
-    Err(crate::ReturnerError::NotBuilt { name: NAME, feature: "messaging" })
+    Err(crate::ReturnerError::NotBuilt { name: NAME })
 }

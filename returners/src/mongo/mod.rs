@@ -48,5 +48,5 @@ use client::open;
 
 #[cfg(not(feature = "mongo"))]
 fn open(_: &crate::Options) -> Result<Box<dyn crate::Returner>, crate::ReturnerError> {
-    Err(crate::ReturnerError::NotBuilt { name: NAME, feature: "databases" })
+    Err(crate::ReturnerError::NotBuilt { name: NAME })
 }

@@ -39,5 +39,5 @@ use client::open;
 
 #[cfg(not(feature = "nats"))]
 fn open(_: &crate::Options) -> Result<Box<dyn crate::Returner>, crate::ReturnerError> {
-    Err(crate::ReturnerError::NotBuilt { name: NAME, feature: "messaging" })
+    Err(crate::ReturnerError::NotBuilt { name: NAME })
 }

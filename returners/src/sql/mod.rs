@@ -22,7 +22,7 @@ mod mysql {
     use crate::{Options, Returner, ReturnerError};
 
     pub(super) fn open(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "mysql", feature: "databases" })
+        Err(ReturnerError::NotBuilt { name: "mysql" })
     }
 }
 
@@ -31,15 +31,15 @@ mod postgres {
     use crate::{Options, Returner, ReturnerError};
 
     pub(super) fn open_text(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "postgres", feature: "databases" })
+        Err(ReturnerError::NotBuilt { name: "postgres" })
     }
 
     pub(super) fn open_jsonb(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "pgjsonb", feature: "databases" })
+        Err(ReturnerError::NotBuilt { name: "pgjsonb" })
     }
 
     pub(super) fn open_local_cache(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "postgres_local_cache", feature: "databases" })
+        Err(ReturnerError::NotBuilt { name: "postgres_local_cache" })
     }
 }
 

@@ -4,7 +4,8 @@
 //! the REST API, and `module_options.rs` those of modules. Each is declared once, with its type, default and
 //! documentation, and read as a field of the configuration or, from `opts`, by the function of its name in [`opts`].
 //! `load/` reads the files and drop-ins. `known.rs` lists Salt's other options, to distinguish options without effect
-//! from misspelt ones. `template_opts.rs` adds the defaults that templates see in `opts`. The pages
+//! from misspelt ones. `template_opts.rs` adds the defaults that templates see in `opts`. `optional_parts.rs` lists what
+//! a build can leave out. The pages
 //! docs/reference/master.md and minion.md are generated from here.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
@@ -16,6 +17,7 @@ mod master_paths;
 mod minion;
 mod module_options;
 mod number;
+mod optional_parts;
 mod options;
 mod rest;
 mod shared;
@@ -29,6 +31,7 @@ pub use master::{MasterConfig, job_lifetime};
 pub use minion::MinionConfig;
 pub use module_options::{ModuleOption, module_options};
 pub use number::Number;
+pub use optional_parts::{OPTIONAL_PARTS, OptionalPart, remedy_of_missing};
 pub use options::{ANY_ENVIRONMENT, BadOption, InvalidOption, OptionDoc, Roots, in_environment};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;

@@ -28,7 +28,7 @@ pub(crate) fn settings(config: &MasterConfig) -> Result<Option<Settings>, StartE
     if config.cluster.is_empty() {
         return Ok(None);
     }
-    let reason = "this build has no clusters: build with --features messaging".to_owned();
+    let reason = format!("this build has no clusters: {}", brine_config::remedy_of_missing("option", OPTION));
     Err(InvalidOption { option: OPTION, reason }.into())
 }
 
@@ -66,5 +66,19 @@ impl Membership {
     /// Starts the tasks of the membership.
     pub fn start(self, _: &mut Supervisor) {
         match self {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_clusters_names_the_package_that_has_them() {
+        let mut config = MasterConfig::default();
+        assert!(settings(&config).is_ok());
+        config.cluster.insert("name".into(), "c1".into());
+        let error = settings(&config).err().unwrap().to_string();
+        assert!(error.contains("this build has no clusters: install the package brine, or build with"), "{error}");
     }
 }

@@ -69,7 +69,8 @@ impl Pam {
             std::env::current_exe().map_err(|source| BackendError::File { path: "/proc/self/exe".into(), source })?;
         let helper = own.with_file_name(HELPER);
         if !helper.is_file() {
-            let reason = "the program is missing: install it beside brine (cargo build --features pam)".to_owned();
+            let remedy = brine_config::remedy_of_missing("option", "external_auth: pam");
+            let reason = format!("the program is missing beside brine: {remedy}");
             return Err(BackendError::Helper { program: helper, reason });
         }
         let is_sandboxed = options.get("sandbox").is_none_or(Value::is_truthy);

@@ -115,5 +115,8 @@ fn service_names_must_be_file_names() {
     }
     // There is no helper next to the test binary.
     let error = Pam::new(&Map::new()).err().unwrap().to_string();
-    assert!(error.contains("brine-pam failed: the program is missing"), "{error}");
+    assert!(
+        error.contains("brine-pam failed: the program is missing beside brine: install the package brine-pam"),
+        "{error}"
+    );
 }
