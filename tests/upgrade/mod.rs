@@ -2,6 +2,7 @@
 
 mod failures;
 mod minion;
+mod rights;
 
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;

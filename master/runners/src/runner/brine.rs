@@ -111,8 +111,7 @@ fn run_batch(
     report: &mut Report,
 ) -> Result<(), CallError> {
     // Before the job, so that no event is missed.
-    let mut events =
-        context.master.bus.subscribe(Filter::prefix("salt/minion/"), Start::Now).map_err(CallError::execution)?;
+    let mut events = context.master.bus.subscribe(told_events(), Start::Now).map_err(CallError::execution)?;
     let deadline = Instant::now() + limit;
     let ask = OrchestratedJob { request, timeout: None, batch: None, failhard: false, subset: None };
     let ran = context.wait(async { timeout_at(deadline, context.master.jobs.run_to_end(ask)).await });
@@ -199,17 +198,32 @@ async fn await_outcomes(
     }
 }
 
+/// Returns the filter of the events that tell outcomes: of minions of this master, and of those below syndics.
+fn told_events() -> Filter {
+    Filter::Prefixes(["salt/minion/", "syndic/"].map(Into::into).to_vec())
+}
+
+/// Returns a tag without the syndics that have passed it on.
+fn below_syndics(mut tag: &str) -> &str {
+    while let Some((_, rest)) = tag.strip_prefix("syndic/").and_then(|rest| rest.split_once('/')) {
+        tag = rest;
+    }
+    tag
+}
+
 /// Returns the minion of an event that tells the outcome of this job, and the reason if the upgrade has failed. A minion
-/// tells only its own.
+/// tells only its own; a syndic, whose id events of start then have, those of its minions.
 fn outcome(tag: &str, data: &Map, jid: &str) -> Option<(String, Option<String>)> {
-    let (id, kind) = tag.strip_prefix("salt/minion/")?.rsplit_once('/')?;
+    let own = below_syndics(tag);
+    let (id, kind) = own.strip_prefix("salt/minion/")?.rsplit_once('/')?;
     let outcome = match kind {
         "start" => data.get("upgrade")?,
         "upgrade" => data.get("data")?,
         _ => return None,
     };
     let field = |name: &str| outcome.get(name).and_then(Value::as_str);
-    if data.get("id").and_then(Value::as_str) != Some(id) || field("jid") != Some(jid) {
+    let is_its_own = own != tag || data.get("id").and_then(Value::as_str) == Some(id);
+    if !is_its_own || field("jid") != Some(jid) {
         return None;
     }
     let reason = (field("result") != Some("done")).then(|| field("reason").unwrap_or("unknown").to_owned());
@@ -251,6 +265,8 @@ mod tests {
         let start = |id: &str, result: &str, jid: &str| map! {"id" => id, "upgrade" => upgrade(result, jid)};
         let told = |tag: &str, data: &Map| outcome(tag, data, "7");
         assert_eq!(told("salt/minion/web1/start", &start("web1", "done", "7")), Some(("web1".into(), None)));
+        let passed_on = told("syndic/s1/syndic/s2/salt/minion/web1/start", &start("s1", "done", "7"));
+        assert_eq!(passed_on, Some(("web1".into(), None)));
         let failed = Some(("web1".into(), Some("it crashed".into())));
         assert_eq!(told("salt/minion/web1/start", &start("web1", "rolled_back", "7")), failed);
         let given_up = map! {"id" => "web1", "data" => upgrade("rolled_back", "7")};
@@ -259,6 +275,7 @@ mod tests {
             ("salt/minion/web1/start", start("web2", "done", "7")),
             ("salt/minion/web1/start", start("web1", "done", "8")),
             ("salt/minion/web1/other", start("web1", "done", "7")),
+            ("syndic/salt/minion/web1/start", start("web1", "done", "7")),
             ("salt/minion/web1/start", map! {"id" => "web1"}),
         ] {
             assert_eq!(told(tag, &data), None, "{tag} {data:?}");
