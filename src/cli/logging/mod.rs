@@ -1,8 +1,10 @@
-//! Logging in Salt's format: on stderr `[ERROR   ] message`, in files with time, source position and PID.
+//! Logging in Salt's format: on stderr `[ERROR   ] message`, in files with time, source position and PID. The journal of
+//! systemd gets fields instead.
 //!
 //! An event is always one line: control characters of messages and fields are escaped, and long values truncated.
 
 mod granular;
+mod journal;
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -21,6 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 pub use self::granular::GranularLevels;
+use self::journal::Journal;
 use super::log_file::LogFile;
 use super::log_format::{LineFormat, Record};
 use crate::escape;
@@ -54,21 +57,23 @@ pub fn level(word: &str) -> Result<LevelFilter, String> {
     })
 }
 
-/// Starts logging of the process to stderr, and to a file if one is given.
+/// Starts logging of the process to stderr or the journal, and to a file if one is given.
 pub fn start(console: (Targets, LineFormat), file: Option<(LogFile, Targets, LineFormat)>) -> anyhow::Result<()> {
     let (levels, format) = console;
-    let on_stderr = tracing_subscriber::fmt::layer()
-        .event_format(Lines(format))
-        .with_writer(io::stderr)
-        // A closed stderr must not cause a panic.
-        .log_internal_errors(false)
-        .with_ansi(false)
-        .with_filter(levels);
+    let (in_journal, on_stderr) = match Journal::of_stderr() {
+        Some(journal) => (Some(journal.with_filter(levels)), None),
+        None => {
+            let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_writer(io::stderr);
+            // A closed stderr must not cause a panic.
+            (None, Some(layer.log_internal_errors(false).with_ansi(false).with_filter(levels)))
+        }
+    };
     let in_file = file.map(|(file, levels, format)| {
         let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_ansi(false);
         layer.log_internal_errors(false).with_writer(Mutex::new(file)).with_filter(levels)
     });
-    tracing_subscriber::registry().with(on_stderr).with(in_file).try_init().context("logging is started already")
+    let layers = tracing_subscriber::registry().with(in_journal).with(on_stderr).with(in_file);
+    layers.try_init().context("logging is started already")
 }
 
 /// Formats events, one a line.
