@@ -48,7 +48,7 @@ pub fn chown(path: &Path, id: u32) {
     std::os::unix::fs::lchown(path, Some(id), Some(id)).unwrap();
 }
 
-fn signal(pid: u32, name: &str) {
+pub fn signal(pid: u32, name: &str) {
     assert!(std::process::Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
 }
 
@@ -246,11 +246,11 @@ fn touch(path: &Path, date: &str) {
     assert!(set.unwrap().success());
 }
 
-fn add(system: &System, text: &str) {
+pub fn add(system: &System, text: &str) {
     system.write("etc/master.d/broken.conf", text);
 }
 
-fn restore(system: &System) {
+pub fn restore(system: &System) {
     remove(system, "etc/master.d/broken.conf");
 }
 

@@ -33,6 +33,7 @@ mod damaged_publishes;
 mod delivery;
 mod doctor;
 mod doctor_disks;
+mod doctor_roles;
 mod doctor_safety;
 mod downgrade;
 mod drain;

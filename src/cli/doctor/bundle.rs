@@ -61,7 +61,9 @@ fn fill(file: std::fs::File, examined: &Examined) -> anyhow::Result<()> {
 /// Returns the mask of a configuration; with invalid names that of the default ones.
 fn mask_of(configured: &Configured) -> Mask {
     let (masked, unmasked) = match configured {
-        Configured::Master(config) => (&config.masked_names, &config.unmasked_names),
+        Configured::Master(config) | Configured::Api(config) | Configured::Syndic(config, _) => {
+            (&config.masked_names, &config.unmasked_names)
+        }
         Configured::Minion(config) => (&config.masked_names, &config.unmasked_names),
     };
     // A configuration may mask less than the default; what leaves the host has both.

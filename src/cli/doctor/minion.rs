@@ -31,7 +31,7 @@ fn of_try(tried: &Try, installation: &Installation, id: &str) -> Option<Finding>
     Some(match tried.answer {
         // The names are examined without a session.
         Answer::Accepted(_) | Answer::Unresolved => return None,
-        Answer::Unreachable => network::unreachable(&place, why),
+        Answer::Unreachable => network::unreachable(Role::Minion, &place, why),
         Answer::NoPublishPort => finding(&kinds::PUBLISH_UNREACHABLE, format!("the publish port of {host} does not answer"))
             .mended_by("# on the master: open publish_port (4505) to this host, as ret_port (4506) is"),
         Answer::Pending => finding(&kinds::MINION_KEY_PENDING, format!("the master {host} has not accepted this minion's key"))

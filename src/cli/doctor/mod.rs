@@ -1,4 +1,4 @@
-//! `brine doctor`: examines the master and the minion of this host, and mends what is safe to mend.
+//! `brine doctor`: examines the master, minion, REST API and syndic of this host, and mends what is safe to mend.
 
 mod bundle;
 mod master;
@@ -9,13 +9,14 @@ mod roles;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use brine_config::DEFAULT_DIRECTORY;
 use brine_doctor::finding::{has_errors, sorted};
 use brine_doctor::repair::trusted;
-use brine_doctor::{Daemon, Finding, Role};
+use brine_doctor::{Daemon, Finding, Role, not_ended};
 use brine_value::Map;
 use clap::{CommandFactory, Parser};
 
@@ -26,7 +27,11 @@ use crate::ui::{ColourChoice, Ui};
 
 pub const USAGE: &str = "brine doctor [options]";
 
-/// Find out what is wrong with the master or minion of this host, and what mends it
+/// The time to find the roles of this host, and that to examine them. More than those of all parts, which say more about
+/// what hangs.
+const DEADLINE: Duration = Duration::from_secs(12);
+
+/// Find out what is wrong with the master, minion, REST API or syndic of this host, and what mends it
 #[derive(Parser, Debug)]
 #[command(
     after_help = "The exit status is 1 if a finding is an error, else 0. Nothing is changed without --fix.\n\nExamples:\n  sudo brine doctor                     examine what this host has\n  sudo brine doctor --fix               mend modes, owners and what was left over\n  sudo brine doctor --bundle a.tar.gz   collect what a bug report needs, without secrets\n  brine doctor --minion -c ./etc        only the minion with ./etc/minion\n  brine doctor --json | jq '.findings[0].mend'\n  salt '*' brine.doctor                 ask all minions"
@@ -41,6 +46,12 @@ struct Arguments {
     /// Examine the minion, whether or not this host seems to have one
     #[arg(long)]
     minion: bool,
+    /// Examine the REST API, whether or not this host seems to have one
+    #[arg(long)]
+    api: bool,
+    /// Examine the syndic, whether or not this host seems to have one
+    #[arg(long)]
+    syndic: bool,
     /// Mend what is safe: modes and owners of directories and keys, missing directories, PID files and sockets left over
     #[arg(long)]
     fix: bool,
@@ -88,14 +99,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut wanted = Vec::new();
     wanted.extend(arguments.master.then_some(Role::Master));
     wanted.extend(arguments.minion.then_some(Role::Minion));
-    let mut examined = examine(&directory, &wanted)?;
+    wanted.extend(arguments.api.then_some(Role::Api));
+    wanted.extend(arguments.syndic.then_some(Role::Syndic));
+    let mut examined = examine(&directory, &wanted);
     let mut made = Vec::new();
     let choice = if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto };
     let mut ui = Ui::new(choice);
     if arguments.fix {
         made = mend(&examined, &directory, |line| if arguments.json { Ok(()) } else { ui.print(line) })?;
         if made.iter().any(|one| one.error.is_none()) {
-            examined = examine(&directory, &wanted)?;
+            examined = examine(&directory, &wanted);
         }
     }
     let written = match &arguments.bundle {
@@ -115,44 +128,86 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     Ok(if has_errors(&examined.findings) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Examines the roles of this host.
-fn examine(directory: &Path, wanted: &[Role]) -> anyhow::Result<Examined> {
+/// Examines the roles of this host. Whatever hangs, it returns within two deadlines.
+fn examine(directory: &Path, wanted: &[Role]) -> Examined {
     let start = Instant::now();
-    let host = Host::find(directory, wanted);
+    let (place, roles) = (directory.to_owned(), wanted.to_vec());
+    let host = brine_doctor::within(DEADLINE, move || Host::find(&place, &roles)).unwrap_or_else(|| Host {
+        findings: vec![not_ended(Role::Minion, "the configuration", DEADLINE)],
+        ..Host::default()
+    });
     let mut findings = host.findings.clone();
     let mut metrics = None;
-    // On two threads: the master waits for minions, and the minion for masters.
-    let roles: Vec<_> = std::thread::scope(|scope| {
-        let examinations: Vec<_> =
-            host.configured.iter().map(|configured| scope.spawn(|| examine_role(configured))).collect();
-        examinations.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
-    });
-    for role in roles {
-        let (found, of_master) = role.unwrap_or_else(|_| bail!("an examination failed: this is a defect of brine"))?;
+    // Each on threads of its own: the master waits for minions, and the minion for masters. Parts come as they end.
+    let (sender, receiver) = mpsc::channel();
+    let mut waiting = Vec::new();
+    for configured in &host.configured {
+        for part in [Part::Host, Part::Others] {
+            let (configured, sender) = (Arc::clone(configured), sender.clone());
+            let role = configured.role();
+            let examine = move || {
+                let found = examine_part(&configured, part);
+                _ = sender.send((role, part, found));
+            };
+            if std::thread::Builder::new().name(format!("doctor-{}", role.name())).spawn(examine).is_ok() {
+                waiting.push((role, part));
+            }
+        }
+    }
+    drop(sender);
+    let end = Instant::now() + DEADLINE;
+    while !waiting.is_empty() {
+        let wait = end.saturating_duration_since(Instant::now());
+        let Ok((role, part, (found, of_master))) = receiver.recv_timeout(wait) else { break };
+        waiting.retain(|one| *one != (role, part));
         findings.extend(found);
         metrics = of_master.or(metrics);
     }
-    Ok(Examined { host, findings: sorted(findings), metrics, time: start.elapsed() })
+    findings.extend(waiting.into_iter().map(|(role, part)| not_ended(role, part.name(), DEADLINE)));
+    Examined { host, findings: sorted(findings), metrics, time: start.elapsed() }
 }
 
-/// Examines one role, and returns the findings and the metrics of a running master.
-fn examine_role(configured: &Configured) -> anyhow::Result<(Vec<Finding>, Option<Map>)> {
+/// A part of the examination of a role.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// What this host tells.
+    Host,
+    /// What the running daemon and those it talks to tell.
+    Others,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Host => "this host",
+            Part::Others => "what others answer",
+        }
+    }
+}
+
+/// Examines a part of one role, and returns the findings and the metrics of a running master.
+fn examine_part(configured: &Arc<Configured>, part: Part) -> (Vec<Finding>, Option<Map>) {
     let installation = configured.installation();
     let role = installation.role;
     let daemon = Daemon::find(&installation);
-    let mut examinations = brine_doctor::examinations(&installation, &daemon, false);
-    examinations.push(configured.check_options(&installation));
-    // Local examinations run on threads of their own meanwhile.
-    let local = std::thread::spawn(move || brine_doctor::run(role, examinations));
-    let runtime = runtime::current_thread().context("starting the examination failed")?;
-    let (mut found, metrics) = runtime::block_on(&runtime, async {
-        match configured {
+    if part == Part::Host {
+        let mut examinations = brine_doctor::examinations(&installation, &daemon, false);
+        let file = installation.config_dir.join(role.config_file());
+        let configured = Arc::clone(configured);
+        examinations.push(("options", Box::new(move || configured.check_options(file))));
+        return (brine_doctor::run(role, examinations), None);
+    }
+    let Ok(runtime) = runtime::current_thread() else { return (vec![not_ended(role, part.name(), DEADLINE)], None) };
+    let found = runtime::block_on(&runtime, async {
+        match &**configured {
             Configured::Master(config) => Box::pin(master::examine(config, &installation, &daemon)).await,
             Configured::Minion(config) => (minion::examine(config, &installation, &daemon).await, None),
+            Configured::Api(_) | Configured::Syndic(..) => (Vec::new(), None),
         }
     });
-    found.extend(local.join().unwrap_or_default());
-    Ok((found, metrics))
+    // The lookup of a name may go on for longer than its answer is awaited.
+    runtime.shutdown_background();
+    found
 }
 
 /// Makes the mends of all findings, after `print` has listed them.

@@ -1,24 +1,31 @@
 //! The daemons that this host has: by the configuration, what runs, and the units.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use brine_agent::identity;
 use brine_bus::SocketNames;
-use brine_config::{Loaded, MasterConfig, MinionConfig, Warning};
+use brine_config::{ConfigError, Loaded, MasterConfig, MinionConfig, Warning};
 use brine_context::minion_id;
 use brine_doctor::finding::quoted;
-use brine_doctor::{Examination, Finding, Installation, Role, kinds, processes, unit};
+use brine_doctor::{ConfigFinding, Finding, Installation, Role, kinds, processes, unit};
+use brine_master_access::access::root_key_path;
+use brine_syndic::Settings;
 use brine_value::Map;
 
 /// A role with its configuration.
 pub(super) enum Configured {
     Master(Box<MasterConfig>),
     Minion(Box<MinionConfig>),
+    Api(Box<MasterConfig>),
+    /// The minion's configuration has the id.
+    Syndic(Box<MasterConfig>, Box<MinionConfig>),
 }
 
 /// The roles of this host.
+#[derive(Default)]
 pub(super) struct Host {
-    pub configured: Vec<Configured>,
+    pub configured: Vec<Arc<Configured>>,
     /// The files of the configurations.
     pub files: Vec<PathBuf>,
     /// What was found while their configurations were read.
@@ -28,9 +35,15 @@ pub(super) struct Host {
 impl Host {
     /// Finds the roles, or takes those that are wanted, and reads their configurations.
     pub fn find(directory: &Path, wanted: &[Role]) -> Self {
-        let mut host = Host { configured: Vec::new(), files: Vec::new(), findings: Vec::new() };
+        let mut host = Host::default();
+        let master = MasterConfig::load(directory, &Map::new());
+        let of_master = master.as_ref().ok().map(|loaded| &loaded.config);
         let roles: Vec<Role> = match wanted {
-            [] => [Role::Master, Role::Minion].into_iter().filter(|role| is_here(directory, *role)).collect(),
+            // At the same time: each asks the service manager.
+            [] => std::thread::scope(|scope| {
+                let asked = Role::ALL.map(|role| (role, scope.spawn(move || is_here(directory, role, of_master))));
+                asked.into_iter().filter_map(|(role, asked)| asked.join().unwrap_or(false).then_some(role)).collect()
+            }),
             wanted => wanted.to_vec(),
         };
         if roles.is_empty() {
@@ -44,23 +57,50 @@ impl Host {
                     ),
             );
         }
-        for role in roles {
-            match role {
-                Role::Master => host.add_master(directory),
-                Role::Minion => host.add_minion(directory),
-            }
+        if roles.contains(&Role::Minion) {
+            host.add_minion(directory);
         }
+        if roles.iter().any(|role| *role != Role::Minion) {
+            host.add_master(directory, master, &roles);
+        }
+        host.configured.sort_by_key(|one| one.role());
         host
     }
 
-    fn add_master(&mut self, directory: &Path) {
-        match MasterConfig::load(directory, &Map::new()) {
-            Ok(Loaded { config, warnings, files }) => {
-                self.files.extend(files);
-                self.findings.extend(of_warnings(Role::Master, directory, &warnings));
-                self.configured.push(Configured::Master(Box::new(config)));
+    /// Adds the roles that have the configuration of the master.
+    fn add_master(&mut self, directory: &Path, loaded: Result<Loaded<MasterConfig>, ConfigError>, roles: &[Role]) {
+        let of_master: Vec<Role> = roles.iter().copied().filter(|role| *role != Role::Minion).collect();
+        let Loaded { config, warnings, files } = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                // The same file for all of them.
+                self.findings.extend(of_master.first().map(|role| invalid(*role, directory, &error)));
+                return;
             }
-            Err(error) => self.findings.push(invalid(Role::Master, directory, &error)),
+        };
+        self.files.extend(files);
+        for role in of_master {
+            match role {
+                Role::Master => {
+                    self.findings.extend(of_warnings(Role::Master, directory, &warnings));
+                    self.configured.push(Arc::new(Configured::Master(Box::new(config.clone()))));
+                }
+                Role::Api => self.configured.push(Arc::new(Configured::Api(Box::new(config.clone())))),
+                Role::Syndic => {
+                    let minion = MinionConfig::load(directory, &Map::new()).map(|loaded| loaded.config);
+                    let identified = minion.map_err(|error| error.to_string()).and_then(|mut minion| {
+                        identity::identify(&mut minion).map(|_| minion).map_err(|error| error.to_string())
+                    });
+                    match identified {
+                        Ok(minion) => {
+                            let syndic = Configured::Syndic(Box::new(config.clone()), Box::new(minion));
+                            self.configured.push(Arc::new(syndic));
+                        }
+                        Err(error) => self.findings.push(invalid(Role::Syndic, directory, &error)),
+                    }
+                }
+                Role::Minion => {}
+            }
         }
     }
 
@@ -75,7 +115,7 @@ impl Host {
                 {
                     self.findings.push(invalid(Role::Minion, directory, &error));
                 }
-                self.configured.push(Configured::Minion(Box::new(config)));
+                self.configured.push(Arc::new(Configured::Minion(Box::new(config))));
             }
             Err(error) => self.findings.push(invalid(Role::Minion, directory, &error)),
         }
@@ -83,21 +123,35 @@ impl Host {
 }
 
 /// Whether this host has a daemon with this configuration, or should have one.
-fn is_here(directory: &Path, role: Role) -> bool {
+fn is_here(directory: &Path, role: Role, of_master: Option<&MasterConfig>) -> bool {
     let name = role.name();
     let trusted = [0, nix::unistd::geteuid().as_raw()];
-    let drop_ins = std::fs::read_dir(directory.join(format!("{name}.d")));
-    directory.join(name).exists()
-        || drop_ins.is_ok_and(|entries| {
-            entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "conf"))
-        })
+    let has_file = || {
+        let drop_ins = std::fs::read_dir(directory.join(format!("{name}.d")));
+        directory.join(name).exists()
+            || drop_ins.is_ok_and(|entries| {
+                entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "conf"))
+            })
+    };
+    let is_configured = match role {
+        Role::Master | Role::Minion => has_file(),
+        Role::Api => {
+            of_master.is_some_and(|config| !config.rest_cherrypy.is_empty() || !config.rest_tornado.is_empty())
+        }
+        // Salt's default value is a placeholder.
+        Role::Syndic => of_master
+            .is_some_and(|config| !config.syndic_master.is_empty() && config.syndic_master != ["masterofmasters"]),
+    };
+    // The unit of a syndic waits, enabled, until the master above it is named.
+    let is_due = |unit: unit::Unit| unit.is_enabled && role != Role::Syndic || unit.is_active || unit.failure.is_some();
+    is_configured
         || !processes::daemons(&format!("salt-{name}"), directory, |uid| trusted.contains(&uid)).is_empty()
-        || unit::find(name, directory).is_some_and(|unit| unit.is_enabled || unit.is_active || unit.failure.is_some())
+        || unit::find(name, directory).is_some_and(is_due)
 }
 
 fn invalid(role: Role, directory: &Path, error: &dyn std::fmt::Display) -> Finding {
-    let file = directory.join(role.name());
-    Finding::new(&kinds::CONFIG_INVALID, role, format!("the configuration of the {} cannot be read", role.name()))
+    let file = directory.join(role.config_file());
+    Finding::new(&kinds::CONFIG_INVALID, role, format!("the configuration of the {} cannot be read", role.noun()))
         .at(file.display())
         .because(error.to_string().replace('\n', " | "))
         .mended_by(format!("${{EDITOR:-vi}} {}", quoted(&file)))
@@ -121,13 +175,15 @@ impl Configured {
         match self {
             Configured::Master(_) => Role::Master,
             Configured::Minion(_) => Role::Minion,
+            Configured::Api(_) => Role::Api,
+            Configured::Syndic(..) => Role::Syndic,
         }
     }
 
     /// Returns the options of the configuration.
     pub fn opts(&self) -> &Map {
         match self {
-            Configured::Master(config) => &config.opts,
+            Configured::Master(config) | Configured::Api(config) | Configured::Syndic(config, _) => &config.opts,
             Configured::Minion(config) => &config.opts,
         }
     }
@@ -141,26 +197,23 @@ impl Configured {
                 let sockets = sockets.map_or_else(|_| Vec::new(), |names| vec![names.pull, names.publish]);
                 Installation::minion(config, &sockets)
             }
+            Configured::Api(config) => Installation::api(config),
+            Configured::Syndic(config, minion) => Installation::syndic(config, minion.master_port),
         }
     }
 
-    /// Returns the examination of the options, as `--check` does it.
-    pub fn check_options(&self, installation: &Installation) -> Examination {
-        let file = installation.config_dir.join(self.role().name());
-        match self {
-            Configured::Master(config) => {
-                let config = config.clone();
-                let examine = move || {
-                    let found = brine_master::check_options(&config, brine_master_runners::MODULES);
-                    brine_doctor::of_options(Role::Master, file, found)
-                };
-                ("options", Box::new(examine))
+    /// Returns what is wrong with the options, as `--check` says it.
+    pub fn check_options(&self, file: PathBuf) -> Vec<Finding> {
+        let found = match self {
+            Configured::Master(config) => brine_master::check_options(config, brine_master_runners::MODULES),
+            Configured::Minion(config) => brine_agent::check_options(config),
+            Configured::Api(config) => brine_api::check(config),
+            Configured::Syndic(config, minion) => {
+                let key_file = root_key_path(&config.cachedir, config.user.as_deref());
+                let settings = Settings::new((**config).clone(), (**minion).clone(), key_file);
+                settings.err().map(ConfigFinding::refused).into_iter().collect()
             }
-            Configured::Minion(config) => {
-                let config = config.clone();
-                let examine = move || brine_doctor::of_options(Role::Minion, file, brine_agent::check_options(&config));
-                ("options", Box::new(examine))
-            }
-        }
+        };
+        brine_doctor::of_options(self.role(), file, found)
     }
 }

@@ -164,7 +164,7 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     found.extend(daemon.unit.as_ref().map(|unit| of_unit(role, unit, daemon, installation)).unwrap_or_default());
     match &daemon.process {
         Some(process) if "Tt".contains(process.state) => found.push(
-            Finding::new(&kinds::DAEMON_STOPPED, role, format!("the {} is stopped and does nothing", role.name()))
+            Finding::new(&kinds::DAEMON_STOPPED, role, format!("the {} is stopped and does nothing", role.noun()))
                 .at(format!("process {}", process.pid))
                 .because("it received SIGSTOP, or a debugger holds it")
                 .mended_by(format!("kill -CONT {}", process.pid)),
@@ -175,7 +175,7 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
             let last = logs::last_error(&installation.log_file);
             let last = last.map_or_else(String::new, |last| format!("; its last error: {last}"));
             found.push(
-                Finding::new(&kinds::DAEMON_DOWN, role, format!("the {} does not run", role.name()))
+                Finding::new(&kinds::DAEMON_DOWN, role, format!("the {} does not run", role.noun()))
                     .at(installation.pidfile.display())
                     .because(format!(
                         "no process is a {} with the configuration {}{last}",
@@ -193,7 +193,7 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
             "the daemon was killed, or the host went down"
         };
         found.push(
-            Finding::new(&kinds::PID_STALE, role, format!("process {pid} is not the {}", role.name()))
+            Finding::new(&kinds::PID_STALE, role, format!("process {pid} is not the {}", role.noun()))
                 .at(installation.pidfile.display())
                 .because(why)
                 .repaired_by(Repair::PidFile(installation.pidfile.clone())),
@@ -241,7 +241,7 @@ fn descriptors(installation: &Installation, daemon: &Daemon, process: &Process) 
     let (Some(soft), open) = process.descriptors() else { return None };
     let minions = match installation.role {
         Role::Master => std::fs::read_dir(installation.pki_dir.join("minions")).map_or(0, |keys| keys.count() as u64),
-        Role::Minion => 0,
+        Role::Minion | Role::Api | Role::Syndic => 0,
     };
     let (kind, what) = judge(soft, open, minions)?;
     let wanted = (4 * minions + OWN_DESCRIPTORS).max(100_000);

@@ -14,14 +14,39 @@ pub enum Role {
     Master,
     /// The minion.
     Minion,
+    /// The REST API.
+    Api,
+    /// The syndic.
+    Syndic,
 }
 
 impl Role {
-    /// Returns the name: `master` or `minion`.
+    /// All roles.
+    pub const ALL: [Role; 4] = [Role::Master, Role::Minion, Role::Api, Role::Syndic];
+
+    /// Returns the name: `master`, `minion`, `api` or `syndic`.
     pub fn name(self) -> &'static str {
         match self {
             Role::Master => "master",
             Role::Minion => "minion",
+            Role::Api => "api",
+            Role::Syndic => "syndic",
+        }
+    }
+
+    /// Returns what people call the daemon.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Role::Api => "REST API",
+            other => other.name(),
+        }
+    }
+
+    /// Returns the name of the file of its configuration.
+    pub fn config_file(self) -> &'static str {
+        match self {
+            Role::Minion => "minion",
+            Role::Master | Role::Api | Role::Syndic => "master",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The files, ports and names of an installed master or minion, as its configuration has them.
+//! The files, ports and names of an installed daemon, as its configuration has them.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub struct CertificateFiles {
     pub is_generated: bool,
 }
 
-/// An installed master or minion.
+/// An installed daemon.
 #[derive(Debug, Clone)]
 pub struct Installation {
     /// The daemon.
@@ -181,6 +181,39 @@ impl Installation {
             certificate: None,
             pki_dir,
             cachedir,
+        }
+    }
+
+    /// Returns the installation of the REST API of a master.
+    pub fn api(config: &MasterConfig) -> Self {
+        let options = RestConfig::new(config).map(|(options, _)| options).unwrap_or_default();
+        let port = Port { option: "rest_cherrypy.port", host: options.host, port: options.port };
+        Installation { ports: vec![port], ..Self::beside(config, Role::Api, &config.api_pidfile, &config.api_logfile) }
+    }
+
+    /// Returns the installation of the syndic of a master; `port` is that of the masters above, unless an option has one.
+    pub fn syndic(config: &MasterConfig, port: u16) -> Self {
+        let mut above =
+            MinionConfig { master_port: config.syndic_master_port.unwrap_or(port), ..MinionConfig::default() };
+        above.set_masters(config.syndic_master.clone());
+        let own = Self::beside(config, Role::Syndic, &config.syndic_pidfile, &config.syndic_log_file);
+        let user = config.syndic_user.clone().filter(|user| !user.is_empty()).or_else(|| own.user.clone());
+        Installation { masters: above.masters(), user, ..own }
+    }
+
+    /// Returns the installation of a daemon that works for the master on its host, and whose directories are the master's.
+    fn beside(config: &MasterConfig, role: Role, pidfile: &Path, log_file: &Path) -> Self {
+        Installation {
+            role,
+            pidfile: absolute(pidfile),
+            log_file: log_file.to_owned(),
+            directories: Vec::new(),
+            keys: Vec::new(),
+            ports: Vec::new(),
+            sockets: Vec::new(),
+            store: None,
+            certificate: None,
+            ..Self::master(config)
         }
     }
 

@@ -51,7 +51,7 @@ pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     };
     let other_side = match role {
         Role::Master => "restore it from a backup; a new key has to be trusted by every minion",
-        Role::Minion => "the next start makes a new key, which the master has to accept",
+        Role::Minion | Role::Api | Role::Syndic => "the next start makes a new key, which the master has to accept",
     };
     let aside = |path: &Path| {
         format!("mv {0} {0}.old && {1}   # {other_side}", quoted(path), daemon.start_command(installation))
@@ -72,7 +72,7 @@ pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
                     let mut keys = fs::read_dir(installation.pki_dir.join("minions")).into_iter().flatten();
                     keys.next().is_some()
                 }
-                Role::Minion => installation.pki_dir.join("minion_master.pub").exists(),
+                Role::Minion | Role::Api | Role::Syndic => installation.pki_dir.join("minion_master.pub").exists(),
             };
             if is_known {
                 let why = "it is missing, and the other side knows it".to_owned();

@@ -105,7 +105,7 @@ kinds! {
     CONFIG_REFUSED "config-refused" Error: "The daemon does not start with this configuration.", "correct the option", hides ["config-broken", "daemon-down"];
     CERTIFICATE_UNREADABLE "certificate-unreadable" Error: "The certificate of the REST API, or its key, is missing or damaged, or they do not belong together.", "correct `ssl_crt` and `ssl_key`";
     CERTIFICATE_EXPIRED "certificate-expired" Error: "The certificate of the REST API has expired, or is not valid yet.", "renew the certificate; a generated one is made anew once its files are removed", hides ["certificate-names"];
-    PORT_TAKEN "port-taken" Error: "Another process holds a port of the master.", "stop that process, or set `publish_port` and `ret_port`", hides ["port-closed", "port-blocked", "daemon-down", "unit-failed"];
+    PORT_TAKEN "port-taken" Error: "Another process holds a port of the master or of the REST API.", "stop that process, or set the option of the port", hides ["port-closed", "port-blocked", "daemon-down", "unit-failed"];
     UNIT_MASKED "unit-masked" Error: "The unit of the daemon is masked, so that nothing can start it.", "`systemctl unmask`", hides ["daemon-down", "unit-disabled"];
     UNIT_FAILED "unit-failed" Error: "The unit of the daemon has failed, or restarts again and again.", "correct what the log says, then `systemctl restart`", hides ["daemon-down"];
     DAEMON_DOWN "daemon-down" Error: "The daemon does not run.", "start it", hides OF_DAEMON;
@@ -113,9 +113,9 @@ kinds! {
     DESCRIPTORS_EXHAUSTED "descriptors-exhausted" Error: "The daemon has nearly as many open files as its limit allows.", "raise `LimitNOFILE` of the unit, or `ulimit -n`", hides ["descriptors-low", "daemon-hung", "port-blocked", "minion-away", "minion-silent"];
     DAEMON_HUNG "daemon-hung" Error: "The daemon runs and does not answer.", "restart it", hides ["port-blocked", "dead-letters", "reactor-behind"];
     PORT_CLOSED "port-closed" Error: "The daemon runs and does not listen on a port of its configuration: it was started with another one.", "restart it", hides ["port-blocked", "daemon-hung"];
-    PORT_BLOCKED "port-blocked" Error: "A port of this master cannot be reached from its own host: a firewall, or an address that is not there.", "open the port";
+    PORT_BLOCKED "port-blocked" Error: "A port of the master or of the REST API cannot be reached from its own host: a firewall, or an address that is not there.", "open the port";
     STORE_FAILED "store-failed" Error: "The store of the master refuses writes because the disk failed.", "see the master's log, free space, restart the master";
-    NAME_UNRESOLVED "name-unresolved" Error: "The name of a master has no address.", "correct the option `master`, or the name server", hides ["master-unreachable"];
+    NAME_UNRESOLVED "name-unresolved" Error: "The name of a master has no address.", "correct the option `master` or `syndic_master`, or the name server", hides ["master-unreachable"];
     MASTER_UNREACHABLE "master-unreachable" Error: "A master does not answer at its request port (4506).", "start the master, or open the port", hides ["minion-not-connected"];
     PUBLISH_UNREACHABLE "publish-unreachable" Error: "A master does not answer at its publish port (4505), so that jobs do not arrive.", "open the port", hides ["minion-not-connected"];
     MASTER_KEY_CHANGED "master-key-changed" Error: "The key of a master is not the one that this minion trusts.", "compare the fingerprints, then remove the old key", hides ["minion-not-connected"];

@@ -1,4 +1,4 @@
-//! Examines an installed master or minion, for `brine doctor` and the execution function `brine.doctor`: directories,
+//! Examines an installed master, minion, REST API or syndic, for `brine doctor` and the execution function `brine.doctor`: directories,
 //! keys, ports, disks, the unit, the store, certificates. Everything is read from this host; who asks a running master, or
 //! the masters of a minion, adds the findings.
 //!
@@ -73,16 +73,28 @@ fn run_within(deadline: Duration, role: Role, examinations: Vec<Examination>) ->
         waiting.retain(|one| *one != name);
         found.extend(findings);
     }
-    found.extend(waiting.into_iter().map(|name| {
-        Finding::new(&kinds::NOT_SEEN, role, format!("the examination of {name} has not ended"))
-            .at(name)
-            .because(format!(
-                "it took more than {} s, or failed: a file system or name server does not answer",
-                DEADLINE.as_secs()
-            ))
-            .mended_by("dmesg | tail; mount; cat /etc/resolv.conf")
-    }));
+    found.extend(waiting.into_iter().map(|name| not_ended(role, name, deadline)));
     found
+}
+
+/// Returns the finding about an examination that has not ended within its time.
+pub fn not_ended(role: Role, name: &str, deadline: Duration) -> Finding {
+    Finding::new(&kinds::NOT_SEEN, role, format!("the examination of {name} has not ended"))
+        .at(name)
+        .because(format!(
+            "it took more than {} s, or failed: a file system or name server does not answer",
+            deadline.as_secs()
+        ))
+        .mended_by("dmesg | tail; mount; cat /etc/resolv.conf")
+}
+
+/// Calls a function on a thread of its own; `None` if it has not returned within the deadline, or failed. It then goes on
+/// until it ends, or the process does.
+pub fn within<T: Send + 'static>(deadline: Duration, call: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, receiver) = mpsc::channel();
+    let started = std::thread::Builder::new().name("doctor".to_owned()).spawn(move || _ = sender.send(call()));
+    started.ok()?;
+    receiver.recv_timeout(deadline).ok()
 }
 
 /// Returns the examinations of an installation on this host. With `connect`, the masters of a minion are connected to.
@@ -102,10 +114,14 @@ pub fn examinations(installation: &Installation, daemon: &Daemon, connect: bool)
     let mut all = vec![
         examine!("the daemon", |installation, daemon| daemon::examine(&installation, &daemon)),
         examine!("sockets", |installation, daemon| daemon::sockets(&installation, &daemon)),
-        examine!("directories", |installation, daemon| places::examine(&installation, &daemon)),
-        examine!("keys", |installation, daemon| keys::own(&installation, &daemon)),
-        examine!("disks", |installation, daemon| disks::examine(&installation)),
     ];
+    if matches!(installation.role, Role::Master | Role::Minion) {
+        all.extend([
+            examine!("directories", |installation, daemon| places::examine(&installation, &daemon)),
+            examine!("keys", |installation, daemon| keys::own(&installation, &daemon)),
+            examine!("disks", |installation, daemon| disks::examine(&installation)),
+        ]);
+    }
     match installation.role {
         Role::Master => all.extend([
             examine!("ports", |installation, daemon| network::ports(&installation, &daemon)),
@@ -117,14 +133,28 @@ pub fn examinations(installation: &Installation, daemon: &Daemon, connect: bool)
             examine!("masters", |installation, daemon| network::masters(&installation, connect)),
             examine!("returns", |installation, daemon| minion::examine(&installation)),
         ]),
+        // Their directories, keys and disks are the master's.
+        Role::Api => all.extend([
+            examine!("ports", |installation, daemon| network::ports(&installation, &daemon)),
+            examine!("the log", |installation, daemon| places::log(&installation, &daemon).into_iter().collect()),
+        ]),
+        Role::Syndic => all.extend([
+            examine!("masters", |installation, daemon| network::masters(&installation, true)),
+            examine!("the log", |installation, daemon| places::log(&installation, &daemon).into_iter().collect()),
+        ]),
     }
     all
 }
 
 /// Examines an installation on this host alone, in a few seconds at most.
 pub fn examine(installation: &Installation, connect: bool) -> Vec<Finding> {
-    let daemon = Daemon::find(installation);
-    run(installation.role, examinations(installation, &daemon, connect))
+    let role = installation.role;
+    let wanted = installation.clone();
+    // User databases and directories may be on servers that do not answer.
+    let Some(daemon) = within(DEADLINE, move || Daemon::find(&wanted)) else {
+        return vec![not_ended(role, "the daemon", DEADLINE)];
+    };
+    run(role, examinations(installation, &daemon, connect))
 }
 
 /// Returns the findings about options as `--check` has them.
@@ -160,6 +190,13 @@ mod tests {
         let found = run_within(Duration::from_millis(500), Role::Master, examinations);
         let names: Vec<(&str, &str)> = found.iter().map(|one| (one.kind.name, one.place.as_str())).collect();
         assert_eq!(names, [("config-warning", ""), ("not-seen", "hangs"), ("not-seen", "panics")]);
+    }
+
+    #[test]
+    fn a_call_that_hangs_or_panics_has_no_result() {
+        assert_eq!(within(Duration::from_secs(60), || 5), Some(5));
+        assert_eq!(within(Duration::from_millis(100), || hang().len()), None);
+        assert_eq!(within(Duration::from_secs(60), || -> u8 { panic!("a defect") }), None);
     }
 
     fn hang() -> Vec<Finding> {

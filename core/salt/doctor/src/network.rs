@@ -1,5 +1,6 @@
-//! The ports of a master and who holds them; the names and ports of a minion's masters.
+//! The ports of a master or its REST API, and who holds them; the names and ports of the masters of a minion or syndic.
 
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use crate::processes::{self, Listening};
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// The timeout of names and the connections to their addresses.
 const NAME_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time that the REST API has for the first byte of an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 2;
 /// The maximum number of masters that are tried.
@@ -42,7 +45,7 @@ pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
                     Finding::new(
                         &kinds::PORT_CLOSED,
                         role,
-                        format!("the master does not listen on port {}", port.port),
+                        format!("the {} does not listen on port {}", role.noun(), port.port),
                     )
                     .at(place)
                     .because(format!(
@@ -64,7 +67,7 @@ pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
             (_, None) => false,
         };
         if is_own {
-            found.extend(blocked(installation, port, &place));
+            found.extend(blocked(installation, daemon, port, &place));
             continue;
         }
         let (who, mend) = match &holder {
@@ -87,39 +90,59 @@ pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     found
 }
 
-/// Connects to a port of this master, as a minion would from this host.
-fn blocked(installation: &Installation, port: &Port, place: &str) -> Option<Finding> {
+/// Connects to a port of this daemon, as a client would from this host.
+fn blocked(installation: &Installation, daemon: &Daemon, port: &Port, place: &str) -> Option<Finding> {
+    let role = installation.role;
     let host = match port.host.as_str() {
         "0.0.0.0" => "127.0.0.1",
         "::" => "::1",
         host => host,
     };
     let address = (host, port.port).to_socket_addrs().ok()?.next()?;
-    let error = TcpStream::connect_timeout(&address, TIMEOUT).err()?;
-    Some(
-        Finding::new(
-            &kinds::PORT_BLOCKED,
-            installation.role,
-            format!("port {} cannot be reached from this host", port.port),
-        )
-        .at(place)
-        .because(format!("the master listens there, and connecting fails: {error}"))
-        .mended_by(format!(
-            "nft list ruleset; iptables -S   # look for a rule about port {}, also for minions",
-            port.port
-        )),
-    )
+    match TcpStream::connect_timeout(&address, TIMEOUT) {
+        Err(error) => Some(
+            Finding::new(&kinds::PORT_BLOCKED, role, format!("port {} cannot be reached from this host", port.port))
+                .at(place)
+                .because(format!("the {} listens there, and connecting fails: {error}", role.noun()))
+                .mended_by(format!(
+                    "nft list ruleset; iptables -S   # look for a rule about port {}, also for minions",
+                    port.port
+                )),
+        ),
+        // A master is asked by its own protocol.
+        Ok(stream) if role == Role::Api && is_silent(&stream, ANSWER_TIMEOUT) => Some(
+            Finding::new(
+                &kinds::DAEMON_HUNG,
+                role,
+                format!("the {} accepts connections and does not answer", role.noun()),
+            )
+            .at(place)
+            .because(format!("no byte came within {} s after a request", ANSWER_TIMEOUT.as_secs()))
+            .mended_by(daemon.restart_command(installation)),
+        ),
+        Ok(_) => None,
+    }
 }
 
-/// Examines whether the names of a minion's masters have addresses, and with `connect` whether their request port
+/// Whether a server of HTTP says nothing to a request. One with TLS closes the connection, which is an answer as well.
+fn is_silent(mut stream: &TcpStream, limit: Duration) -> bool {
+    let is_set = [stream.set_read_timeout(Some(limit)), stream.set_write_timeout(Some(limit))];
+    if is_set.iter().any(Result::is_err) || stream.write_all(b"GET / HTTP/1.0\r\n\r\n").is_err() {
+        return false;
+    }
+    stream.read(&mut [0]).is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+}
+
+/// Examines whether the names of the masters of a minion or syndic have addresses, and with `connect` whether their request port
 /// answers.
 pub fn masters(installation: &Installation, connect: bool) -> Vec<Finding> {
     let (sender, receiver) = mpsc::channel();
     let mut waiting: Vec<(String, u16)> = installation.masters.iter().take(MAX_MASTERS).cloned().collect();
+    let role = installation.role;
     for master in waiting.clone() {
         let sender = sender.clone();
         std::thread::spawn(move || {
-            let found = try_master(&master.0, master.1, connect);
+            let found = try_master(role, &master.0, master.1, connect);
             _ = sender.send((master, found));
         });
     }
@@ -131,17 +154,17 @@ pub fn masters(installation: &Installation, connect: bool) -> Vec<Finding> {
         found.extend(one);
     }
     let why = format!("the name servers have not answered within {} s", NAME_TIMEOUT.as_secs());
-    found.extend(waiting.iter().map(|(host, _)| unresolved(host).because(&why)));
+    found.extend(waiting.iter().map(|(host, _)| unresolved(role, host).because(&why)));
     found
 }
 
-fn try_master(host: &str, port: u16, connect: bool) -> Option<Finding> {
+fn try_master(role: Role, host: &str, port: u16, connect: bool) -> Option<Finding> {
     let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
-        Err(error) => return Some(unresolved(host).because(error)),
+        Err(error) => return Some(unresolved(role, host).because(error)),
     };
     if addresses.is_empty() {
-        return Some(unresolved(host).because("the name has no address"));
+        return Some(unresolved(role, host).because("the name has no address"));
     }
     if !connect {
         return None;
@@ -154,23 +177,33 @@ fn try_master(host: &str, port: u16, connect: bool) -> Option<Finding> {
             Err(error) => last = Some(error),
         }
     }
-    Some(unreachable(&format!("{host}:{port}"), &last.map_or_else(String::new, |error| error.to_string())))
+    Some(unreachable(role, &format!("{host}:{port}"), &last.map_or_else(String::new, |error| error.to_string())))
 }
 
-fn unresolved(host: &str) -> Finding {
-    Finding::new(&kinds::NAME_UNRESOLVED, Role::Minion, format!("the name '{host}' of the master has no address"))
-        .at("option 'master'")
-        .mended_by(format!("getent hosts {}   # correct 'master', the name server or /etc/hosts", word(host)))
+/// Returns the options that name the masters of a role, and their port.
+fn options_of(role: Role) -> (&'static str, &'static str) {
+    match role {
+        Role::Syndic => ("syndic_master", "syndic_master_port"),
+        Role::Minion | Role::Master | Role::Api => ("master", "master_port"),
+    }
+}
+
+fn unresolved(role: Role, host: &str) -> Finding {
+    let (option, _) = options_of(role);
+    Finding::new(&kinds::NAME_UNRESOLVED, role, format!("the name '{host}' of the master has no address"))
+        .at(format!("option '{option}'"))
+        .mended_by(format!("getent hosts {}   # correct '{option}', the name server or /etc/hosts", word(host)))
 }
 
 /// Returns the finding about a master whose request port does not answer.
-pub fn unreachable(place: &str, why: &str) -> Finding {
+pub fn unreachable(role: Role, place: &str, why: &str) -> Finding {
     let (host, port) = place.rsplit_once(':').unwrap_or((place, "4506"));
-    Finding::new(&kinds::MASTER_UNREACHABLE, Role::Minion, format!("the master {place} does not answer"))
+    let (option, port_option) = options_of(role);
+    Finding::new(&kinds::MASTER_UNREACHABLE, role, format!("the master {place} does not answer"))
         .at(place)
         .because(why)
         .mended_by(format!(
-            "ssh {} brine doctor   # is the master up, and its port {port} open to this host? compare 'master' and 'master_port'",
+            "ssh {} brine doctor   # is the master up, and its port {port} open to this host? compare '{option}' and '{port_option}'",
             word(host)
         ))
 }
@@ -206,5 +239,36 @@ mod tests {
         };
         let found = masters(&Installation::minion(&config, &[]), true);
         assert_eq!(found[0].kind.name, "name-unresolved");
+    }
+
+    #[test]
+    fn the_masters_above_a_syndic_are_tried() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let config = brine_config::MasterConfig {
+            syndic_master: vec!["no-such-host.invalid".into(), "127.0.0.1".into()],
+            ..brine_config::MasterConfig::default()
+        };
+        let found = masters(&Installation::syndic(&config, closed), true);
+        let mut names: Vec<_> = found.iter().map(|one| (one.kind.name, one.role.name())).collect();
+        names.sort_unstable();
+        assert_eq!(names, [("master-unreachable", "syndic"), ("name-unresolved", "syndic")]);
+        assert!(found.iter().all(|one| one.mend.contains("'syndic_master'")), "{found:?}");
+    }
+
+    #[test]
+    fn an_api_that_says_nothing_is_found_in_time() {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || TcpStream::connect(server.local_addr().unwrap()).unwrap();
+        let limit = Duration::from_millis(200);
+        // Its backlog accepts connections, and nobody answers.
+        assert!(is_silent(&connect(), limit));
+        let answering = connect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                drop(server.accept().unwrap());
+                drop(server.accept().unwrap());
+            });
+            assert!(!is_silent(&answering, Duration::from_secs(60)), "a closed connection is an answer");
+        });
     }
 }

@@ -64,7 +64,7 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
             _ => {}
         }
     }
-    found.extend(of_log(installation, daemon));
+    found.extend(log(installation, daemon));
     found
 }
 
@@ -203,7 +203,8 @@ fn of_key(role: Role, path: &Path, is_private: bool, status: &Metadata, daemon: 
     found
 }
 
-fn of_log(installation: &Installation, daemon: &Daemon) -> Option<Finding> {
+/// Examines the owner of the log.
+pub fn log(installation: &Installation, daemon: &Daemon) -> Option<Finding> {
     let path = &installation.log_file;
     let status = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     // Root writes every log.
