@@ -5,6 +5,8 @@
 
 #[path = "packages/machine.rs"]
 mod machine;
+#[path = "packages/pages.rs"]
+mod pages;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

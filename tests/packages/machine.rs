@@ -73,12 +73,18 @@ impl Machine {
 
     fn command(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
+        let words = self.enter();
+        command.args(words.split(' ').skip(1)).args(["sh", "-c", script]).stdin(Stdio::null());
         command
-            .args(["--target", &self.leader, "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"])
-            .args(["env", "--ignore-environment", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"])
-            .args(["DEBIAN_FRONTEND=noninteractive", "sh", "-c", script])
-            .stdin(Stdio::null());
-        command
+    }
+
+    /// The words of a command that runs what follows them as the machine's root.
+    pub fn enter(&self) -> String {
+        format!(
+            "nsenter --target {} --mount --uts --ipc --net --pid --root --wd env --ignore-environment \
+             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive",
+            self.leader
+        )
     }
 
     /// Runs a script as the machine's root.
