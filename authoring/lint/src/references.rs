@@ -58,8 +58,8 @@ impl Check<'_> {
     /// Reports an SLS file that nothing can refer to.
     fn file_name(&mut self) {
         let name = self.file.path.rsplit('/').next().unwrap_or_default();
-        let is_named = matches!(self.file.kind, FileKind::State | FileKind::Pillar) && name.ends_with(".sls");
-        if is_named && name.trim_end_matches(".sls").contains('.') && !name.starts_with("pillar.example") {
+        let stem = name.strip_suffix(".sls").filter(|_| matches!(self.file.kind, FileKind::State | FileKind::Pillar));
+        if stem.is_some_and(|stem| stem.contains('.')) && !name.starts_with("pillar.example") {
             self.report("B313", 0..0, format!("nothing can refer to '{name}': a dot stands for a directory"));
         }
     }
@@ -257,14 +257,12 @@ impl Check<'_> {
                         let Some(name) = item.text().filter(|name| !is_dynamic(name) && !item.is_nil()) else {
                             continue;
                         };
-                        let found = match is_pillar {
-                            true => self.index.pillar_files(name),
-                            false => self.index.sls_files(name),
-                        };
+                        let found = if is_pillar { self.index.pillar_files(name) } else { self.index.sls_files(name) };
                         if found == Found::Nothing && !is_pattern(name) {
-                            let names: Vec<&str> = match is_pillar {
-                                true => self.index.pillar_names().collect(),
-                                false => self.index.sls_names().collect(),
+                            let names: Vec<&str> = if is_pillar {
+                                self.index.pillar_names().collect()
+                            } else {
+                                self.index.sls_names().collect()
                             };
                             let near = nearest(name, names).map(|near| format!(": did you mean '{near}'?"));
                             let message = format!("there is no SLS '{name}'{}", near.unwrap_or_default());

@@ -25,7 +25,7 @@ const fn rule(code: &'static str, severity: Severity, title: &'static str, about
 }
 
 impl Rule {
-    const fn as_in_salt_lint(mut self, numbers: &'static [u16]) -> Self {
+    const fn covers(mut self, numbers: &'static [u16]) -> Self {
         self.salt_lint = numbers;
         self
     }
@@ -141,14 +141,14 @@ pub const RULES: &[Rule] = &[
         "The method `get` of a mapping takes `a:b` as one key; the function `pillar.get` of `salt` follows the path. The same \
          applies to `grains.get`.",
     )
-    .as_in_salt_lint(&[211]),
+    .covers(&[211]),
     rule(
         "B313",
         Warning,
         "The name of an SLS file has a dot",
         "A dot in the name of an SLS stands for a directory, so that nothing can refer to the file.",
     )
-    .as_in_salt_lint(&[214]),
+    .covers(&[214]),
     rule(
         "B401",
         Warning,
@@ -165,7 +165,7 @@ pub const RULES: &[Rule] = &[
         "A mapping that is not indented",
         "What follows `- context:` or `- defaults:` must be indented by four spaces: at two, its keys are arguments of the state.",
     )
-    .as_in_salt_lint(&[219]),
+    .covers(&[219]),
     rule(
         "B501",
         Warning,
@@ -192,20 +192,20 @@ pub const RULES: &[Rule] = &[
         "A sender may write YAML into the reactor file. Write `| json` or `| yaml_encode` after the expression.",
     ),
     rule("B505", Warning, "Deprecated form", "Salt keeps it for old files; another form has taken its place.")
-        .as_in_salt_lint(&[213, 901]),
-    rule("B601", Style, "Whitespace at the end of a line", "It shows in every diff.").as_in_salt_lint(&[201]),
+        .covers(&[213, 901]),
+    rule("B601", Style, "Whitespace at the end of a line", "It shows in every diff.").covers(&[201]),
     rule("B602", Style, "A tab", "YAML is indented with spaces; a tab in the indentation is an error.")
-        .as_in_salt_lint(&[203]),
-    rule("B603", Style, "A line of more than 160 characters", "Long lines are hard to review.").as_in_salt_lint(&[204]),
+        .covers(&[203]),
+    rule("B603", Style, "A line of more than 160 characters", "Long lines are hard to review.").covers(&[204]),
     rule("B604", Style, "No spaces inside of Jinja's braces", "Write `{{ name }}`, `{% if x %}` and `{# text #}`.")
-        .as_in_salt_lint(&[202, 206, 209]),
+        .covers(&[202, 206, 209]),
     rule(
         "B605",
         Style,
         "A file mode that is a number",
         "YAML may read it as octal or decimal: quote it, as in `'0644'`.",
     )
-    .as_in_salt_lint(&[207, 208, 210]),
+    .covers(&[207, 208, 210]),
     rule("B606", Style, "No line end at the end of the file", "Tools that join files would join the lines."),
     rule(
         "B607",
@@ -213,7 +213,7 @@ pub const RULES: &[Rule] = &[
         "A space that is no blank",
         "A no-break space or one of another width looks like a blank, but YAML and Jinja take it as a letter.",
     )
-    .as_in_salt_lint(&[212]),
+    .covers(&[212]),
 ];
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ impl Index {
             .collect();
         let is_open = file.text.contains("setattr(") || file.text.contains("globals()");
         let constant = file.text.lines().find_map(|line| line.strip_prefix("__virtualname__ ="));
-        let constant = constant.filter(|value| !value.contains(['\'', '"'])).is_some();
+        let constant = constant.as_ref().is_some_and(|value| !value.contains(['\'', '"']));
         for module in std::iter::once(stem).chain(virtual_names.iter().map(String::as_str)) {
             if is_open || constant {
                 functions.add_open(module);
@@ -404,15 +404,12 @@ fn found_in(by_name: &HashMap<String, Vec<String>>, written: &str) -> Found {
         let fitting = by_name.iter().filter(|(name, _)| fnmatch(written, name));
         fitting.flat_map(|(_, paths)| paths.iter().cloned()).collect()
     } else {
-        match by_name.get(written) {
-            Some(paths) => paths.clone(),
+        by_name.get(written).cloned().unwrap_or_else(|| {
             // The root may be a directory of the tree that is not known as one.
-            None => {
-                let end = format!(".{written}");
-                let inside = by_name.iter().filter(|(name, _)| name.ends_with(&end));
-                inside.flat_map(|(_, paths)| paths.iter().cloned()).collect()
-            }
-        }
+            let end = format!(".{written}");
+            let inside = by_name.iter().filter(|(name, _)| name.ends_with(&end));
+            inside.flat_map(|(_, paths)| paths.iter().cloned()).collect()
+        })
     };
     if paths.is_empty() { Found::Nothing } else { Found::Paths(paths) }
 }

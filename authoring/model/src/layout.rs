@@ -1,6 +1,7 @@
 //! Which directories of a tree are roots, and the kind of each file.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +67,7 @@ impl Layout {
     /// ```
     pub fn detect<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let (mut states, mut pillars) = (BTreeSet::new(), BTreeSet::new());
-        for path in paths.into_iter().filter(|path| path.ends_with(".sls")) {
+        for path in paths.into_iter().filter(|path| Path::new(path).extension().is_some_and(|end| end == "sls")) {
             let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
             let mut at = 0;
             let pillar = directory.split('/').find_map(|part| {

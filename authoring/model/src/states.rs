@@ -331,16 +331,15 @@ impl File {
         }
         match (function, &functions[..]) {
             (None, [(only, span), ..]) => {
-                state.function = only.clone();
+                state.function.clone_from(only);
                 state.span = span.clone();
             }
             (Some(_), [(extra, span), ..]) => {
                 let shown = self.shown(extra);
-                let message = match extra.contains([' ', '=']) {
-                    true => format!("'{shown}' is invalid: expected an argument with a colon after its name"),
-                    false => {
-                        format!("'{extra}' is a second function of '{name}': an argument has a colon after its name")
-                    }
+                let message = if extra.contains([' ', '=']) {
+                    format!("'{shown}' is invalid: expected an argument with a colon after its name")
+                } else {
+                    format!("'{extra}' is a second function of '{name}': an argument has a colon after its name")
                 };
                 self.problem(ProblemKind::Structure, span.clone(), message);
             }
@@ -383,7 +382,7 @@ impl File {
         let Some(items) = value.list() else {
             let after = self.text.get(value.span.end..).unwrap_or_default();
             // Items may stand in a branch that is not taken.
-            let may_follow = value.is_nil() && after.trim_start_matches(':').trim_start().starts_with("{");
+            let may_follow = value.is_nil() && after.trim_start_matches(':').trim_start().starts_with('{');
             if !may_follow {
                 let line_end = after.find('\n').map_or(self.text.len(), |end| value.span.end + end);
                 let start = self.text[..line_end].rfind(keyword).unwrap_or(value.span.start);

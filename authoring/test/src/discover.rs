@@ -112,7 +112,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        let found = find(&[tree.clone()], None).unwrap();
+        let found = find(std::slice::from_ref(&tree), None).unwrap();
         let shown: Vec<(String, String, bool)> = found
             .iter()
             .map(|one| {

@@ -72,7 +72,7 @@ fn outcome(library: &Arc<Library>, tests: &Tests, index: usize, root: &Path, giv
     if let Some(reason) = refused.get(before) {
         return Ok(Outcome::Skipped(format!("cannot run without a host: {reason}")));
     }
-    let status = |result: &Value| result.get("status").map(ToString::to_string).unwrap_or_else(|| result.to_string());
+    let status = |result: &Value| result.get("status").map_or_else(|| result.to_string(), ToString::to_string);
     let all = status(&result);
     if all.starts_with("Pass") {
         return Ok(Outcome::Passed);

@@ -94,8 +94,8 @@ struct Loaded {
 }
 
 enum Content {
-    Own(TestFile),
-    Saltcheck(Tests, Given),
+    Own(Box<TestFile>),
+    Saltcheck(Tests, Box<Given>),
 }
 
 impl Loaded {
@@ -135,13 +135,13 @@ impl Session {
             let given = Given::default();
             let tests = Tests::read(&self.library, &found.path, &found.root, &given);
             let tests = tests.map_err(|error| vec![format!("{shown}: {error}")])?;
-            return Ok((Content::Saltcheck(tests, given), Map::new()));
+            return Ok((Content::Saltcheck(tests, Box::new(given)), Map::new()));
         }
         let file = TestFile::read(&found.path).map_err(|errors| {
             errors.iter().map(|error| format!("{shown}:{}: {}", error.line, error.message)).collect::<Vec<_>>()
         })?;
         let stored = snapshot::read(&found.path).map_err(|error| vec![error])?;
-        Ok((Content::Own(file), stored))
+        Ok((Content::Own(Box::new(file)), stored))
     }
 
     /// Returns the names of the tests, each with its file.

@@ -55,7 +55,7 @@ tests:
 
 /// Runs one test of the tree, and returns its failures.
 fn failures(body: &str) -> Vec<String> {
-    let indented: String = body.lines().map(|line| format!("    {line}\n")).collect();
+    let indented = body.lines().map(|line| ["    ", line, "\n"].concat()).collect::<String>();
     let text = format!("{DEFAULTS}  a test:\n{indented}");
     let files = [
         ("top.sls", "base:\n  'web*':\n    - web\n"),
@@ -76,7 +76,7 @@ fn failures(body: &str) -> Vec<String> {
         Outcome::Skipped(reason) => vec![format!("skipped: {reason}")],
         Outcome::Failed(failed) => failed
             .iter()
-            .map(|failed| [&[failed.message.clone()], &failed.difference[..]].concat().join("\n"))
+            .map(|failed| [std::slice::from_ref(&failed.message), &failed.difference[..]].concat().join("\n"))
             .collect(),
     }
 }

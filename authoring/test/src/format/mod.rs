@@ -159,12 +159,11 @@ fn test(name: String, node: &Node<'_>, defaults: Option<&Node<'_>>) -> Option<Te
         None => "skip".to_owned(),
     });
     let subject = subjects.pop();
-    let expect = match node.child("expect") {
-        Some(expect) => Expect::read(&expect, subject.as_ref()),
-        None => {
-            node.error("the key 'expect' is missing: it says what the test expects, such as `contains` or `snapshot`");
-            Expect::default()
-        }
+    let expect = if let Some(expect) = node.child("expect") {
+        Expect::read(&expect, subject.as_ref())
+    } else {
+        node.error("the key 'expect' is missing: it says what the test expects, such as `contains` or `snapshot`");
+        Expect::default()
     };
     Some(Test { name, line: node.line(), subject, given, expect, skip })
 }

@@ -147,12 +147,11 @@ impl<'f> Node<'f> {
 
     /// Returns a boolean.
     pub fn flag(&self) -> bool {
-        match self.value {
-            Value::Bool(flag) => *flag,
-            _ => {
-                self.wrong("True or False");
-                false
-            }
+        if let Value::Bool(flag) = self.value {
+            *flag
+        } else {
+            self.wrong("True or False");
+            false
         }
     }
 

@@ -78,7 +78,7 @@ impl World {
             return self.library.states.call(context, function, args);
         };
         let sources = args.keyword.get("source").cloned().unwrap_or_default();
-        if let Some(remote) = self.sources(&sources).into_iter().find(|source| is_remote(source)) {
+        if let Some(remote) = sources_of(&sources).into_iter().find(|source| is_remote(source)) {
             let message = format!(
                 "{function}: the source {remote} cannot be read by a test: only salt:// and files of the test can"
             );
@@ -105,15 +105,6 @@ impl World {
         })
     }
 
-    fn sources(&self, source: &Value) -> Vec<String> {
-        match source {
-            Value::Str(source) => vec![source.clone()],
-            Value::List(sources) => sources.iter().flat_map(|source| self.sources(source)).collect(),
-            Value::Map(map) => map.keys().map(ToString::to_string).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// Returns sources with the places of paths of the host.
     fn placed(&self, source: Value) -> Value {
         match source {
@@ -125,6 +116,15 @@ impl World {
             Value::List(sources) => sources.into_iter().map(|source| self.placed(source)).collect(),
             other => other,
         }
+    }
+}
+
+fn sources_of(source: &Value) -> Vec<String> {
+    match source {
+        Value::Str(source) => vec![source.clone()],
+        Value::List(sources) => sources.iter().flat_map(sources_of).collect(),
+        Value::Map(map) => map.keys().map(ToString::to_string).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -65,9 +65,10 @@ pub fn text(report: &Report, colours: Colours, escape: impl Fn(&str) -> String) 
     }
     let (passed, failed, skipped) = report.counts();
     let more = [(failed, "failed"), (skipped, "skipped"), (report.broken.len(), "broken files")];
-    let more: String =
-        more.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}")).collect();
-    let counts = format!("{passed} passed{more}");
+    let mut counts = format!("{passed} passed");
+    for (count, what) in more.iter().filter(|(count, _)| *count > 0) {
+        _ = write!(counts, ", {count} {what}");
+    }
     let counts = colours.paint(if report.status() == 0 { "32" } else { "31" }, &counts);
     _ = writeln!(out, "{counts} in {:.3} s", report.time.as_secs_f64());
     out

@@ -90,7 +90,7 @@ fn examine(library: &Arc<Library>, test: &Test, place: &Place<'_>) -> Result<(Ve
     let mut compiled = Compiled::default();
     let run = match host::pillar(&world.context, &test.given) {
         Ok(pillar) => {
-            compiled.pillar = (*pillar).clone();
+            compiled.pillar.clone_from(&pillar);
             let options = Options { saltenv: test.given.saltenv.clone(), test: Some(true), ..Options::default() };
             *world.context.minion.pillar.write() = Arc::clone(&pillar);
             Some(StateRun::with_pillar(&world.context, options, pillar))
@@ -103,7 +103,7 @@ fn examine(library: &Arc<Library>, test: &Test, place: &Place<'_>) -> Result<(Ve
     if let Some(run) = &run {
         match &subject {
             Subject::Sls(names) | Subject::Orchestrate(names) => {
-                states::compile(run, &mut compiled, Some(names.clone()))
+                states::compile(run, &mut compiled, Some(names.clone()));
             }
             Subject::Highstate => states::compile(run, &mut compiled, None),
             Subject::Event { tag, data } => events::plan(&world, &test.given, &mut compiled, tag, data),

@@ -10,15 +10,14 @@ use crate::format::Expect;
 
 /// Compiles SLS files, or the highstate.
 pub(super) fn compile(run: &StateRun, compiled: &mut Compiled, names: Option<Vec<String>>) {
-    let high = match names {
-        Some(names) => run.sls(names),
-        None => {
-            let top = run.top();
-            match (top.errors.is_empty(), top.nothing) {
-                (false, _) => Err(top.errors),
-                (true, Some(nothing)) => Err(vec![nothing]),
-                (true, None) => run.high(&top.matches),
-            }
+    let high = if let Some(names) = names {
+        run.sls(names)
+    } else {
+        let top = run.top();
+        match (top.errors.is_empty(), top.nothing) {
+            (false, _) => Err(top.errors),
+            (true, Some(nothing)) => Err(vec![nothing]),
+            (true, None) => run.high(&top.matches),
         }
     };
     match high.and_then(|high| run.compile(high)) {
