@@ -1,5 +1,7 @@
 //! `salt ... --plan` and `salt --apply`, and plans that need an approval.
 
+use std::os::unix::fs::PermissionsExt;
+
 use std::process::Output;
 
 use brine_value::{Value, json};
@@ -63,11 +65,7 @@ async fn a_plan_groups_minions_and_is_applied_exactly() {
     let changed = system.write("srv/salt/web.sls", &SLS.replace("'one'", "'two'"));
     assert!(!salt(&system, &["--apply", &path]).await.status.success());
     assert!(file(&system).is_empty());
-    std::fs::write(
-        &changed,
-        SLS.replace("ROOT", &system.path("").display().to_string().trim_end_matches('/').to_owned()),
-    )
-    .unwrap();
+    std::fs::write(&changed, SLS.replace("ROOT", system.path("").display().to_string().trim_end_matches('/'))).unwrap();
 
     // In batches, too.
     let applied = salt(&system, &["--apply", &path, "-b", "1", "--out=txt"]).await;
@@ -79,7 +77,6 @@ async fn a_plan_groups_minions_and_is_applied_exactly() {
     assert!(planned.contains("3 minions: 1 state: db1, web1, web2"), "{planned}");
 
     // A file that others can change is refused.
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
     let refused = salt(&system, &["--apply", &path]).await;
     assert!(stderr(&refused).contains("other users can change it"), "{}", stderr(&refused));

@@ -477,7 +477,7 @@ fn the_name_of_the_binary_selects_the_tool() {
     assert_snapshot!(run(&mut Command::new(brine), "nope", ""), @r"
     ! Usage: brine <tool> [options]
     ! 
-    ! brine: error: no such tool: nope; choose one of salt, api, call, cp, key, master, minion, ssh, syndic, run, up, swarm, backup, restore, doctor, link, completion, man
+    ! brine: error: no such tool: nope; choose one of salt, api, call, cp, key, master, minion, ssh, syndic, run, up, swarm, backup, restore, doctor, test, check, link, completion, schema, man
     -> 64
     ");
     assert!(run(&mut Command::new(brine), "", "").starts_with("Usage: brine <tool> [options]\n"));

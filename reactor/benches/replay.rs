@@ -68,6 +68,7 @@ fn events(matching_every: u64) -> Vec<Event> {
 
 fn configured(directory: &Path, name: &str, text: &str) -> Configured {
     let path = directory.join(name);
+    #[expect(clippy::disallowed_methods, reason = "a file of the bench in its own directory")]
     std::fs::write(&path, text).unwrap();
     Configured {
         entries: Some(list![map! {"deploy/*" => path.display().to_string()}]),

@@ -30,7 +30,7 @@ async fn replayed(running: &Running, before: &Configured, after: &Configured, ev
 }
 
 fn number(report: &Value, path: &[&str]) -> i64 {
-    path.iter().fold(Some(report), |value, key| value?.get(key)).and_then(Value::as_i64).unwrap_or(-1)
+    path.iter().try_fold(report, |value, key| value.get(key)).and_then(Value::as_i64).unwrap_or(-1)
 }
 
 #[tokio::test]

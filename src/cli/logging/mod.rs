@@ -60,13 +60,12 @@ pub fn level(word: &str) -> Result<LevelFilter, String> {
 /// Starts logging of the process to stderr or the journal, and to a file if one is given.
 pub fn start(console: (Targets, LineFormat), file: Option<(LogFile, Targets, LineFormat)>) -> anyhow::Result<()> {
     let (levels, format) = console;
-    let (in_journal, on_stderr) = match Journal::of_stderr() {
-        Some(journal) => (Some(journal.with_filter(levels)), None),
-        None => {
-            let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_writer(io::stderr);
-            // A closed stderr must not cause a panic.
-            (None, Some(layer.log_internal_errors(false).with_ansi(false).with_filter(levels)))
-        }
+    let (in_journal, on_stderr) = if let Some(journal) = Journal::of_stderr() {
+        (Some(journal.with_filter(levels)), None)
+    } else {
+        let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_writer(io::stderr);
+        // A closed stderr must not cause a panic.
+        (None, Some(layer.log_internal_errors(false).with_ansi(false).with_filter(levels)))
     };
     let in_file = file.map(|(file, levels, format)| {
         let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_ansi(false);

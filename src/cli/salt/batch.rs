@@ -48,7 +48,9 @@ pub(super) async fn run(
     let jid = state.jid().clone();
     if let Some(planning) = &mut output.planning {
         planning.set_jid(&jid);
-        down.iter().for_each(|id| planning.silent(id));
+        for id in &down {
+            planning.silent(id);
+        }
     }
     let mut link = job.client.link(&[&state.tag("stop")]).await?;
     state.publish_stage(job.client, Stage::New).await;

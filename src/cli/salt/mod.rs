@@ -92,13 +92,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let printer = arguments.output.printer(&opts)?;
     let mut request = match &arguments.apply {
-        Some(path) => match plan::request(&plan::read(path)?) {
-            Some(request) => request,
-            None => {
+        Some(path) => {
+            let Some(request) = plan::request(&plan::read(path)?) else {
                 print_plain_error("the plan changes nothing: no job is published");
                 return Ok(ExitCode::SUCCESS);
-            }
-        },
+            };
+            request
+        }
         None => match request(&arguments) {
             Ok(request) => request,
             Err(message) => {

@@ -71,6 +71,9 @@ pub enum PlanError {
     },
 }
 
+/// The id of a plan, and the plan or what is wrong with it.
+pub type Listed = (String, Result<KeptPlan, PlanError>);
+
 /// A kept plan.
 #[derive(Debug, Clone)]
 pub struct KeptPlan {
@@ -194,7 +197,7 @@ impl Plans {
     ///
     /// # Errors
     /// The store failed.
-    pub fn list(&self) -> Result<Vec<(String, Result<KeptPlan, PlanError>)>, PlanError> {
+    pub fn list(&self) -> Result<Vec<Listed>, PlanError> {
         let records = self.store.scan(TABLE, b"", usize::MAX)?;
         let one = |(key, packed): (Vec<u8>, Vec<u8>)| {
             let id = String::from_utf8_lossy(&key).into_owned();

@@ -159,7 +159,7 @@ struct Reader<'d> {
     guarded: HashSet<String>,
 }
 
-impl<'d> Reader<'d> {
+impl Reader<'_> {
     fn add(&mut self, span: Span, kind: Kind) {
         self.facts.push(Fact { span: span.start..span.end, kind });
     }
@@ -177,10 +177,9 @@ impl<'d> Reader<'d> {
         let end = texts.iter().skip(begin).position(|(_, _, text)| to.contains(text));
         let end = end.map_or(texts.len(), |end| begin + end);
         let is_dotted = |at: usize| texts.get(at).is_some_and(|(_, _, text)| *text == ".");
-        for at in begin..end {
-            let (kind, span, _) = texts[at];
-            if kind == TokenKind::Name && !is_dotted(at + 1) && !(at > 0 && is_dotted(at - 1)) {
-                self.assign(span);
+        for (at, (kind, span, _)) in texts.iter().enumerate().take(end).skip(begin) {
+            if *kind == TokenKind::Name && !is_dotted(at + 1) && !(at > 0 && is_dotted(at - 1)) {
+                self.assign(*span);
             }
         }
     }
@@ -198,7 +197,9 @@ impl<'d> Reader<'d> {
             Statement::For { items, condition, .. } => {
                 self.assign_between(tag, "for", &["in"]);
                 self.expression(items);
-                condition.iter().for_each(|condition| self.expression(condition));
+                if let Some(condition) = condition {
+                    self.expression(condition);
+                }
             }
             Statement::Do(value) => self.expression(value),
             Statement::Load { name, .. } => self.assign(*name),
@@ -216,7 +217,9 @@ impl<'d> Reader<'d> {
                 };
                 let imported = if by == Inclusion::From { self.imported(tag) } else { Vec::new() };
                 self.template(tag, file, by, imported);
-                names.iter().for_each(|name| self.assign(*name));
+                for name in names {
+                    self.assign(*name);
+                }
                 if by == Inclusion::Import {
                     self.assign_between(tag, "as", &["with", "without"]);
                 }
@@ -226,11 +229,15 @@ impl<'d> Reader<'d> {
                 self.add(declared.name, Kind::Macro { name: declared.name.of(self.source).to_owned(), parameters });
                 for parameter in &declared.parameters {
                     self.assign(parameter.name);
-                    parameter.default.iter().for_each(|default| self.expression(default));
+                    if let Some(default) = &parameter.default {
+                        self.expression(default);
+                    }
                 }
             }
             Statement::Call { parameters, called } => {
-                parameters.iter().for_each(|parameter| self.assign(parameter.name));
+                for parameter in parameters {
+                    self.assign(parameter.name);
+                }
                 self.expression(called);
             }
             Statement::Filter { parts, .. } => self.expressions(parts),
@@ -239,7 +246,9 @@ impl<'d> Reader<'d> {
                     let pairs = tag.tokens.windows(2);
                     let named = pairs.filter(|pair| pair[1].span.of(self.source) == "=").map(|pair| pair[0].span);
                     let named: Vec<Span> = named.collect();
-                    named.into_iter().for_each(|name| self.assign(name));
+                    for name in named {
+                        self.assign(name);
+                    }
                 }
                 self.expressions(parts);
             }
@@ -267,7 +276,9 @@ impl<'d> Reader<'d> {
     }
 
     fn expressions(&mut self, parts: &[Expr]) {
-        parts.iter().for_each(|part| self.expression(part));
+        for part in parts {
+            self.expression(part);
+        }
     }
 
     fn literal(&self, expression: &Expr) -> Option<String> {

@@ -165,7 +165,8 @@ impl View {
 
     fn read_blocks(&mut self) {
         // The open blocks: the tag, and for a condition its number and the start of the branch.
-        let mut open: Vec<(usize, Option<(usize, usize, usize)>)> = Vec::new();
+        type OpenBlock = (usize, Option<(usize, usize, usize)>);
+        let mut open: Vec<OpenBlock> = Vec::new();
         let mut conditions = 0;
         let mut counts: Vec<usize> = Vec::new();
         for (number, tag) in self.document.tags.iter().enumerate() {
