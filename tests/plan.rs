@@ -1,7 +1,6 @@
 //! `salt ... --plan` and `salt --apply`, and plans that need an approval.
 
 use std::os::unix::fs::PermissionsExt;
-
 use std::process::Output;
 
 use brine_value::{Value, json};
