@@ -4,29 +4,7 @@ use std::ops::Range;
 
 use brine_authoring_model::Place;
 
-use crate::rules::{RULES, Rule};
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// A matter of style.
-    Style,
-    /// Something that works, but probably not as meant, or that is dangerous.
-    Warning,
-    /// Something that fails.
-    Error,
-}
-
-impl Severity {
-    /// Returns the word in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Style => "style",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
-    }
-}
+use crate::rules::{RULES, Rule, Severity};
 
 /// A change of a file that mends a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -36,8 +36,9 @@ use std::sync::{Mutex, PoisonError};
 
 use brine_authoring_model::{Catalogue, File, Index, Tree};
 
-pub use finding::{Finding, Fix, Severity};
+pub use finding::{Finding, Fix};
 pub use options::Options;
+pub use rules::Severity;
 
 /// What the checks of a file need.
 struct Check<'a> {

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use brine_authoring_model::Tree;
 use serde_json::{Value, json};
 
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 use crate::rules::RULES;
+use crate::rules::Severity;
 
 /// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

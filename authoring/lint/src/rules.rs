@@ -1,7 +1,28 @@
 //! The table of all codes. The reference page is made of it.
 
-use crate::finding::Severity;
 use Severity::{Error, Style, Warning};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A matter of style.
+    Style,
+    /// Something that works, but probably not as meant, or that is dangerous.
+    Warning,
+    /// Something that fails.
+    Error,
+}
+
+impl Severity {
+    /// Returns the word in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Style => "style",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
 
 /// A kind of finding.
 #[derive(Debug)]

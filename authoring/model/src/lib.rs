@@ -5,14 +5,12 @@
 //! |---|---|
 //! | [`catalogue`] | the names that are known: functions with their arguments, grains |
 //! | [`layout`] | which directories are roots, and the kind of each file |
-//! | [`file`] | one file: its text, its template, its data for each choice of branches |
-//! | [`states`] | states, arguments and requisites in the data of an SLS |
-//! | [`tree`] | all files; incremental by file |
-//! | [`index`] | what the files define, and what is in one run |
+//! | [`states`] | states, arguments and requisites |
+//! | [`file`] | one file: its text, its template, its data for each choice of branches, and the states in it |
+//! | [`tree`] | all files; incremental by file; [`index`]: what they define, and what is in one run |
 
 pub mod catalogue;
 pub mod file;
-pub mod index;
 pub mod layout;
 pub mod lines;
 pub mod states;
@@ -20,8 +18,8 @@ pub mod tree;
 
 pub use catalogue::{Catalogue, Signature};
 pub use file::{File, Problem, ProblemKind};
-pub use index::{Index, Place};
 pub use layout::{FileKind, Layout};
 pub use lines::{Lines, Position};
 pub use states::{Argument, Include, Requisite, State};
 pub use tree::Tree;
+pub use tree::index::{self, Index, Place};

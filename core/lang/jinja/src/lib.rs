@@ -15,6 +15,7 @@
 //! | `limits` | steps, memory, output and time of a render |
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
 //! | `messages` | the beginnings of complete messages, which errors keep |
+//! | [`view`] | templates as authors' tools see them: names, branches and skeletons, without a render |
 //! | `lines` | the map from lines of rendered text to lines of the template |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
@@ -46,6 +47,7 @@ mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
+pub mod view;
 
 pub use behaviour::{Behaviour, MayBeUndefined, Origin, Role};
 pub use cache::{Blocks, ImportCache};
@@ -56,5 +58,4 @@ pub use guard::Variables;
 pub use host::{CustomCall, Files, Functions, Host, HostedFile, InThread};
 pub use limits::{Cancel, LimitExceeded, Limits};
 pub use lines::SourceLines;
-pub use syntax::view;
 pub use template::{GuardedError, Template};

@@ -9,16 +9,16 @@ use super::tokens::{Ending, Span, Token, tokenize};
 /// A template, tokenized and parsed once. Rewriting, guarding and error messages read its nodes.
 #[derive(Debug)]
 pub(crate) struct Document {
-    pub(super) source: Arc<str>,
+    pub(crate) source: Arc<str>,
     /// The options line, which the engine does not see.
-    pub(super) options: Option<Span>,
-    pub(super) tags: Vec<Tag>,
+    pub(crate) options: Option<Span>,
+    pub(crate) tags: Vec<Tag>,
     /// The first error that Jinja reports. The engine may accept the template nevertheless.
     error: Option<SyntaxError>,
     /// Whether the error is an unknown filter or test, which the engine would accept.
-    pub(super) has_unknown_name: bool,
+    pub(crate) has_unknown_name: bool,
     /// The filters and tests, for tools.
-    pub(super) used: Vec<Used>,
+    pub(crate) used: Vec<Used>,
 }
 
 /// Returns whether there is a filter or a test of this name.
@@ -85,7 +85,7 @@ impl Document {
 
     /// Returns Jinja's message for a template that cannot be parsed, and its position. An unknown filter or test is no
     /// such error here.
-    pub(super) fn syntax_error(&self) -> Option<(&str, usize)> {
+    pub(crate) fn syntax_error(&self) -> Option<(&str, usize)> {
         let error = self.error.as_ref().filter(|_| !self.has_unknown_name)?;
         Some((&error.message, error.at))
     }
@@ -165,7 +165,7 @@ impl Document {
         found
     }
 
-    pub(super) fn prints(&self, tag: &Tag) -> bool {
+    pub(crate) fn prints(&self, tag: &Tag) -> bool {
         match &tag.body {
             Body::Print(_) => true,
             Body::Block(_) => self.word(tag) == "filter",
@@ -174,7 +174,7 @@ impl Document {
     }
 
     /// Returns the first word of a tag.
-    pub(super) fn word(&self, tag: &Tag) -> &str {
+    pub(crate) fn word(&self, tag: &Tag) -> &str {
         tag.tokens.first().map_or("", |token| token.span.of(&self.source))
     }
 

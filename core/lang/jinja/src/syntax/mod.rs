@@ -45,13 +45,12 @@
 
 mod document;
 mod emit;
-mod nodes;
-mod parser;
+pub(crate) mod nodes;
+pub(crate) mod parser;
 mod source_map;
 #[cfg(test)]
 mod tests;
-mod tokens;
-pub mod view;
+pub(crate) mod tokens;
 
 pub(crate) use document::Document;
 pub(crate) use emit::{Emitted, Purpose, emit};

@@ -4,7 +4,7 @@ use super::tokens::{Span, Token};
 
 /// A tag or a raw block.
 #[derive(Debug)]
-pub(super) struct Tag {
+pub(crate) struct Tag {
     pub span: Span,
     pub tokens: Vec<Token>,
     pub body: Body,
@@ -12,7 +12,7 @@ pub(super) struct Tag {
 
 /// The content of a tag.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(crate) enum Body {
     /// `{{ }}`; `None` if it cannot be parsed.
     Print(Option<Expr>),
     /// `{% %}`; `None` if it cannot be parsed.
@@ -25,7 +25,7 @@ pub(super) enum Body {
 
 /// An expression.
 #[derive(Debug)]
-pub(super) struct Expr {
+pub(crate) struct Expr {
     pub span: Span,
     /// The position whose line Jinja reports when the expression fails.
     pub at: usize,
@@ -36,7 +36,7 @@ pub(super) struct Expr {
 
 /// The form of an expression: the meaning of its parts, and the tokens between them that are rewritten.
 #[derive(Debug)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Name,
     Number,
     Constant,
@@ -92,7 +92,7 @@ pub(super) enum Form {
 
 /// A comparison in a chain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     pub sign: Span,
     /// The second word of `not in`.
     pub word: Option<Span>,
@@ -102,7 +102,7 @@ pub(super) struct Comparison {
 
 /// The bounds of a slice.
 #[derive(Debug)]
-pub(super) struct Slice {
+pub(crate) struct Slice {
     pub open: Span,
     pub close: Span,
     /// Whether there is a start.
@@ -113,7 +113,7 @@ pub(super) struct Slice {
 
 /// A statement.
 #[derive(Debug)]
-pub(super) enum Statement {
+pub(crate) enum Statement {
     /// `set a, b = value`.
     Set {
         /// The number of names if they are a tuple.
@@ -171,7 +171,7 @@ pub(super) enum Statement {
 
 /// `macro name(parameters)`.
 #[derive(Debug)]
-pub(super) struct Macro {
+pub(crate) struct Macro {
     pub name: Span,
     pub open: Span,
     pub parameters: Vec<Parameter>,
@@ -180,7 +180,7 @@ pub(super) struct Macro {
 
 /// A parameter of a macro or call block.
 #[derive(Debug)]
-pub(super) struct Parameter {
+pub(crate) struct Parameter {
     pub name: Span,
     pub default: Option<Expr>,
     pub comma: Option<Span>,
@@ -188,12 +188,12 @@ pub(super) struct Parameter {
 
 impl Expr {
     /// Returns whether the expression is a single string literal.
-    pub(super) fn is_string_literal(&self) -> bool {
+    pub(crate) fn is_string_literal(&self) -> bool {
         matches!(&self.form, Form::String(others) if others.is_empty())
     }
 
     /// Calls `visit` with each variable in the expression.
-    pub(super) fn each_name(&self, visit: &mut dyn FnMut(Span)) {
+    pub(crate) fn each_name(&self, visit: &mut dyn FnMut(Span)) {
         if matches!(self.form, Form::Name) {
             visit(self.span);
         }

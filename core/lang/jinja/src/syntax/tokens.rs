@@ -9,7 +9,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Returns the range from one position to another.
-    pub(super) fn new(start: usize, end: usize) -> Self {
+    pub(crate) fn new(start: usize, end: usize) -> Self {
         Span { start, end }
     }
 
@@ -21,7 +21,7 @@ impl Span {
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An identifier or keyword.
     Name,
     /// A number.
@@ -34,14 +34,14 @@ pub(super) enum Kind {
 
 /// A token by its position in the source.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
+pub(crate) struct Token {
     pub kind: Kind,
     pub span: Span,
 }
 
 /// The end of a tag's tokens.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// The closing delimiter, which ends at this position.
     Closed(usize),
     /// The end of the template.
@@ -56,7 +56,7 @@ pub(super) enum Ending {
 }
 
 /// Reads the tokens of the tag at `start` that ends with the `closing` delimiter.
-pub(super) fn tokenize(source: &str, start: usize, closing: &str) -> (Vec<Token>, Ending) {
+pub(crate) fn tokenize(source: &str, start: usize, closing: &str) -> (Vec<Token>, Ending) {
     let bytes = source.as_bytes();
     let mut tokens = Vec::new();
     let mut open: Vec<&str> = Vec::new();

@@ -33,7 +33,7 @@ type Parsed<T = Expr> = Result<T, SyntaxError>;
 
 /// The name of a filter or a test in a tag.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Used {
+pub(crate) struct Used {
     pub kind: Called,
     pub name: Span,
     /// Whether it is in a condition or a branch of `a if b else c`: then Jinja looks it up at the render.

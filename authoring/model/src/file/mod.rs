@@ -1,5 +1,7 @@
 //! One file: its text, its template, and its data for each choice of branches.
 
+mod states;
+
 use std::ops::Range;
 use std::sync::Arc;
 

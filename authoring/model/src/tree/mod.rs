@@ -1,5 +1,7 @@
 //! All files of a tree; incremental by file.
 
+pub mod index;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::file::File;
-use crate::index::Index;
 use crate::layout::{FileKind, Layout};
+use index::Index;
 
 /// The largest file that is read, in bytes.
 const MAX_SIZE: u64 = 1 << 20;

@@ -27,9 +27,9 @@ mod tests;
 
 use std::ops::Range;
 
-use super::Document;
-use super::nodes::{Body, Tag};
 use crate::environment::known_names;
+use crate::syntax::Document;
+use crate::syntax::nodes::{Body, Tag};
 
 pub use facts::{Fact, Inclusion, Kind, Lookups, Root};
 pub use skeleton::{Skeleton, is_dynamic, placeholders};
@@ -229,7 +229,7 @@ impl View {
                         open.push((number, None));
                         Role::Hide
                     }
-                    "set" if matches!(statement, Some(super::nodes::Statement::Capture { .. })) => {
+                    "set" if matches!(statement, Some(crate::syntax::nodes::Statement::Capture { .. })) => {
                         open.push((number, None));
                         Role::Hide
                     }

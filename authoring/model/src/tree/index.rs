@@ -8,11 +8,11 @@ use brine_text::glob::{fnmatch, is_pattern};
 use brine_yaml::SourceNode;
 use brine_yaml::nodes::Content;
 
+use super::Tree;
 use crate::catalogue::{Catalogue, Signature};
 use crate::file::File;
 use crate::layout::{FileKind, below, name};
 use crate::states::{Requisite, State};
-use crate::tree::Tree;
 
 /// A place in a file of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +77,7 @@ pub struct Index {
 
 impl Index {
     /// Reads what the files define.
-    pub(crate) fn of(tree: &Tree) -> Self {
+    pub(super) fn of(tree: &Tree) -> Self {
         let mut index = Index::default();
         for path in tree.paths() {
             let last = path.rsplit('/').next().unwrap_or(path);
