@@ -75,8 +75,7 @@ pub fn create(
 ///     salt-run plan.list
 #[function]
 pub fn list(context: &RunnerContext) -> CallResult {
-    let plans = context.storage().plans.list().map_err(CallError::execution)?;
-    let one = |(id, plan): (String, Result<KeptPlan, PlanError>)| match plan {
+    let summary = |id: String, plan: Result<KeptPlan, PlanError>| match plan {
         Err(error) => Value::from(map! {"id" => id, "error" => error.to_string()}),
         Ok(kept) => {
             let map = kept.plan.map();
@@ -95,7 +94,7 @@ pub fn list(context: &RunnerContext) -> CallResult {
             })
         }
     };
-    Ok(plans.into_iter().map(one).collect())
+    Ok(context.storage().plans.list(summary).map_err(CallError::execution)?.into())
 }
 
 /// Return a plan: the minions that would change in the same way, with their changes.

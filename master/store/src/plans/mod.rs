@@ -71,9 +71,6 @@ pub enum PlanError {
     },
 }
 
-/// The id of a plan, and the plan or what is wrong with it.
-pub type Listed = (String, Result<KeptPlan, PlanError>);
-
 /// A kept plan.
 #[derive(Debug, Clone)]
 pub struct KeptPlan {
@@ -175,7 +172,8 @@ impl Plans {
             return KeptPlan::unpack(id, &known);
         }
         let mut batch = Batch::new();
-        let ids: Vec<Vec<u8>> = self.store.scan(TABLE, b"", usize::MAX)?.into_iter().map(|(key, _)| key).collect();
+        let mut ids = Vec::new();
+        self.visit(|key, _| ids.push(key))?;
         for oldest in ids.iter().take((ids.len() + 1).saturating_sub(PLANS)) {
             batch.delete(TABLE, oldest.clone());
         }
@@ -193,18 +191,33 @@ impl Plans {
         KeptPlan::unpack(id, &packed)
     }
 
-    /// Returns all plans, newest first; invalid ones as errors. Blocks.
+    /// Returns what `summary` makes of each plan, newest first; of invalid ones it gets the error. Blocks.
     ///
     /// # Errors
     /// The store failed.
-    pub fn list(&self) -> Result<Vec<Listed>, PlanError> {
-        let records = self.store.scan(TABLE, b"", usize::MAX)?;
-        let one = |(key, packed): (Vec<u8>, Vec<u8>)| {
+    pub fn list<T>(
+        &self,
+        mut summary: impl FnMut(String, Result<KeptPlan, PlanError>) -> T,
+    ) -> Result<Vec<T>, PlanError> {
+        let mut all = Vec::new();
+        self.visit(|key, packed| {
             let id = String::from_utf8_lossy(&key).into_owned();
             let plan = KeptPlan::unpack(&id, &packed);
-            (id, plan)
-        };
-        Ok(records.into_iter().rev().map(one).collect())
+            all.push(summary(id, plan));
+        })?;
+        all.reverse();
+        Ok(all)
+    }
+
+    /// Visits the records, oldest first, one at a time: together they may be larger than the memory.
+    fn visit(&self, mut each: impl FnMut(Vec<u8>, Vec<u8>)) -> Result<(), StoreError> {
+        let mut start = Vec::new();
+        while let Some((key, packed)) = self.store.scan(TABLE, &start, 1)?.pop() {
+            start.clone_from(&key);
+            start.push(0);
+            each(key, packed);
+        }
+        Ok(())
     }
 
     /// Records the approval of a plan by a user. With `digest`, only of the plan that has it. Blocks.
