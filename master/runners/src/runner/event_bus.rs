@@ -73,30 +73,43 @@ pub fn replay(
     let connected =
         context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: connecting timed out")))?;
     let mut push = connected.map_err(CallError::execution)?;
-    let (mut from, mut count, mut seqs) = (position(&first)?, 0u64, (0, 0));
-    'pages: loop {
-        let events = bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
-        let Some(end) = events.last().map(Event::seq) else { break };
+    let (mut count, mut seqs) = (0u64, (0, 0));
+    each_event(context, position(&first)?, last, |event| {
+        if glob.is_match(event.tag()) {
+            context.wait(push.send(event.frame())).map_err(CallError::execution)?;
+            count += 1;
+            seqs = (if seqs.0 == 0 { event.seq() } else { seqs.0 }, event.seq());
+        }
+        Ok(true)
+    })?;
+    let body = map! {"first" => seqs.0, "last" => seqs.1, "count" => count};
+    let end = Event::from_map("salt/event_bus/replay/end", &body).map_err(CallError::execution)?;
+    context.wait(push.send(end.frame())).map_err(CallError::execution)?;
+    Ok(count.into())
+}
+
+/// Calls a function with each event of the journal between two positions, both included, until it returns false.
+pub(super) fn each_event(
+    context: &RunnerContext,
+    first: TimeOrSeq,
+    last: TimeOrSeq,
+    mut each: impl FnMut(&Event) -> Result<bool, CallError>,
+) -> Result<(), CallError> {
+    let mut from = first;
+    loop {
+        let events = context.master.bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
+        let Some(end) = events.last().map(Event::seq) else { return Ok(()) };
         for event in &events {
             let is_behind = match last {
                 TimeOrSeq::Seq(last) => event.seq() > last,
                 TimeOrSeq::Time(last) => event.time().is_some_and(|time| time > last),
             };
-            if is_behind {
-                break 'pages;
-            }
-            if glob.is_match(event.tag()) {
-                context.wait(push.send(event.frame())).map_err(CallError::execution)?;
-                count += 1;
-                seqs = (if seqs.0 == 0 { event.seq() } else { seqs.0 }, event.seq());
+            if is_behind || !each(event)? {
+                return Ok(());
             }
         }
         from = TimeOrSeq::Seq(end + 1);
     }
-    let body = map! {"first" => seqs.0, "last" => seqs.1, "count" => count};
-    let end = Event::from_map("salt/event_bus/replay/end", &body).map_err(CallError::execution)?;
-    context.wait(push.send(end.frame())).map_err(CallError::execution)?;
-    Ok(count.into())
 }
 
 /// The maximum total size of returned events in bytes, so that the reply stays below `max_message_size`.

@@ -10,14 +10,12 @@ use brine_reactor::{Configured, Replay, ReplayLimits};
 use brine_value::{FromValue, Map, Value};
 
 use super::RunnerContext;
-use super::event_bus::position;
+use super::event_bus::{each_event, position};
 use super::reactor::reactor;
 
 /// Further runner functions of `reactor`.
 pub static FUNCTIONS: Functions<RunnerContext> = registry!("reactor", [replay]);
 
-/// The number of events that are read at once.
-const PAGE: usize = 4096;
 /// The time between two progress events.
 const PROGRESS: Duration = Duration::from_secs(5);
 /// The maximum number of seconds of a replay.
@@ -103,33 +101,23 @@ fn of_journal(
     since: &Value,
     until: Option<&Value>,
 ) -> Result<(), CallError> {
-    let bus = &context.master.bus;
     let last = match until {
-        None => TimeOrSeq::Seq(bus.last_seq()),
+        None => TimeOrSeq::Seq(context.master.bus.last_seq()),
         Some(until) => position_or_span(until)?,
     };
-    let mut from = position_or_span(since)?;
     let mut reported = Instant::now();
     let mut newest = 0;
-    'pages: loop {
-        let events = bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
-        let Some(end) = events.last().map(Event::seq) else { break };
-        for event in &events {
-            let is_behind = match last {
-                TimeOrSeq::Seq(last) => event.seq() > last,
-                TimeOrSeq::Time(last) => event.time().is_some_and(|time| time > last),
-            };
-            if is_behind || !replay.event(event) {
-                break 'pages;
-            }
-            newest = event.time().unwrap_or(newest);
+    each_event(context, position_or_span(since)?, last, |event| {
+        if !replay.event(event) {
+            return Ok(false);
         }
+        newest = event.time().unwrap_or(newest);
         if reported.elapsed() >= PROGRESS {
             reported = Instant::now();
             context.progress(&format!("{} events replayed", replay.events()));
         }
-        from = TimeOrSeq::Seq(end + 1);
-    }
+        Ok(true)
+    })?;
     // Timers that were due when the last event was published have fired before it.
     replay.advance(newest);
     Ok(())
