@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use brine_authoring_model::index::{Found, may_equal};
 use brine_authoring_model::{File, FileKind, Include, Requisite, State};
-use brine_jinja::view::{Inclusion, Kind, Root, is_dynamic};
+use brine_jinja::view::{Inclusion, Kind, Root, View, is_dynamic};
 use brine_text::glob::is_pattern;
 use brine_text::nearest::nearest;
 use brine_yaml::SourceNode;
@@ -300,14 +300,7 @@ impl Check<'_> {
         if view.error().is_some() || view.is_open {
             return;
         }
-        let exported: BTreeSet<&str> = view
-            .facts
-            .iter()
-            .filter_map(|fact| match &fact.kind {
-                Kind::Assign { name } | Kind::Macro { name, .. } => Some(name.as_str()),
-                _ => None,
-            })
-            .collect();
+        let exported = assigned(view);
         for name in names.iter().filter(|name| !exported.contains(name.as_str())) {
             let near = nearest(name.as_str(), exported.iter().copied()).map(|near| format!(": did you mean '{near}'?"));
             let message = format!("the template '{path}' does not export '{name}'{}", near.unwrap_or_default());
@@ -322,14 +315,7 @@ impl Check<'_> {
         if !self.file.kind.is_sls() || view.error().is_some() || is_included {
             return;
         }
-        let assigned: BTreeSet<&str> = view
-            .facts
-            .iter()
-            .filter_map(|fact| match &fact.kind {
-                Kind::Assign { name } | Kind::Macro { name, .. } => Some(name.as_str()),
-                _ => None,
-            })
-            .collect();
+        let assigned = assigned(view);
         for fact in &view.facts {
             let Kind::Use { name, is_guarded: false } = &fact.kind else { continue };
             let is_of_rule = self.file.kind == FileKind::Reactor && known::OF_RULES.contains(&name.as_str());
@@ -366,4 +352,13 @@ impl Check<'_> {
             self.report("B309", fact.span.clone(), format!("no pillar file provides '{key}'{near}"));
         }
     }
+}
+
+/// Returns the variables and macros of a template.
+fn assigned(view: &View) -> BTreeSet<&str> {
+    let names = view.facts.iter().filter_map(|fact| match &fact.kind {
+        Kind::Assign { name } | Kind::Macro { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    names.collect()
 }
