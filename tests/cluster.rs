@@ -356,3 +356,21 @@ async fn cluster_survives_the_loss_of_one_server_of_three() {
     }
     assert_eq!(recorded(&members[0]).len(), 2, "one reaction each");
 }
+
+/// A server reserves the sizes of all streams when they are created.
+#[tokio::test(flavor = "multi_thread")]
+async fn small_storage_makes_small_streams_and_too_small_storage_is_named() {
+    let server = Nats::start_with_storage(500).await;
+    let members = cluster(&[server.port], &["ma"], "").await;
+    send(&members[0], 1);
+    until("the event is recorded", || !recorded(&members[0]).is_empty()).await;
+    let log = members[0].master_log();
+    assert!(log.contains("the streams of the cluster hold 448 MiB instead of 7168"), "{log}");
+
+    let server = Nats::start_with_storage(100).await;
+    let system = member(&[server.port], "mb", SECRET, "");
+    let output = system.tool("salt-master", &[]);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("JetStream has no room for the cluster, which needs 448 MiB"), "{message}");
+}

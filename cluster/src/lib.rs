@@ -41,6 +41,7 @@ mod secrets;
 mod settings;
 mod shared;
 mod state;
+mod streams;
 mod sync;
 mod tables;
 

@@ -1,10 +1,10 @@
-//! The connection to the NATS servers, and the streams and buckets of the cluster there.
+//! The connection to the NATS servers, and the values in the buckets of the cluster there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::kv::{self, Operation};
-use async_nats::jetstream::stream::{self, DiscardPolicy};
+use async_nats::jetstream::stream;
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use bytes::Bytes;
@@ -17,21 +17,13 @@ use crate::message::Message;
 use crate::seal::{Opened, Stamp};
 use crate::settings::Settings;
 use crate::state::State;
+use crate::streams::Resources;
 
 /// The timeout of a request to a server.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval at which a server is asked for a sign of life. After three without an answer another server is used: one
 /// whose host hangs keeps its connections open.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
-/// The window in which a server deduplicates messages.
-const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(120);
-/// The maximum size of the stream of events, in bytes.
-const MAX_EVENTS_SIZE: i64 = 4 << 30;
-/// The maximum sizes of the state of work, of all queues, and of large returns, in bytes.
-const MAX_WORK_SIZE: i64 = 1 << 30;
-const MAX_QUEUES_SIZE: i64 = 1 << 30;
-const MAX_RETURNS_SIZE: i64 = 1 << 30;
-
 /// The number of times a value is written again because another member has changed it meanwhile.
 const MAX_CONFLICTS: usize = 5;
 
@@ -41,6 +33,15 @@ pub enum LinkError {
     /// The servers do not answer, or reject the request.
     #[error("NATS: {0}")]
     Nats(String),
+    /// JetStream has less storage than a cluster needs at least.
+    #[error(
+        "NATS: JetStream has no room for the cluster, which needs {needed} MiB: free disk space on the hosts of the servers \
+         (JetStream takes three quarters of what is free at their start), or raise 'max_file_store'"
+    )]
+    Storage {
+        /// What is needed, in MiB.
+        needed: i64,
+    },
     /// A file named in the option `cluster` cannot be read.
     #[error("option 'cluster': {0}")]
     File(#[from] std::io::Error),
@@ -82,26 +83,6 @@ pub struct Link {
     context: Context,
     resources: Mutex<Option<Arc<Resources>>>,
     pub(crate) clock: ServerClock,
-}
-
-/// The streams and buckets of the cluster.
-pub(crate) struct Resources {
-    /// Events of all members.
-    pub events: stream::Stream,
-    /// The replicated tables, and the keys that all members share.
-    pub values: kv::Store,
-    /// The leader's lease, heartbeats and locks, which expire by themselves.
-    pub lease: kv::Store,
-    /// The stream behind `lease`.
-    pub lease_stream: stream::Stream,
-    /// The state of work that a successor resumes, and the connected minions of each member.
-    pub work: kv::Store,
-    /// The stream behind `work`, to delete a value without leaving a marker.
-    pub work_stream: stream::Stream,
-    /// The items of queues.
-    pub queues: stream::Stream,
-    /// Returns that exceed the size of an event.
-    pub returns: stream::Stream,
 }
 
 /// A value of a bucket.
@@ -193,51 +174,7 @@ impl Link {
     }
 
     async fn create(&self) -> Result<Resources, LinkError> {
-        let Settings { name, sync_handle, lease, history, .. } = &self.settings;
-        let events = stream::Config {
-            name: format!("brine_{name}_events"),
-            subjects: vec![format!("brine.{name}.events.>")],
-            max_age: *history,
-            max_bytes: MAX_EVENTS_SIZE,
-            discard: DiscardPolicy::Old,
-            duplicate_window: DEDUPLICATION_WINDOW.min(*history),
-            num_replicas: *sync_handle,
-            ..stream::Config::default()
-        };
-        let events = self.context.get_or_create_stream(events).await.map_err(nats)?;
-        let values = self.bucket(&format!("brine_{name}_values")).await?;
-        let max_age = *lease;
-        let (lease, lease_stream) = self
-            .create_bucket(&format!("brine_{name}_leases"), stream::Config { max_age, ..Default::default() })
-            .await?;
-        let max_bytes = MAX_WORK_SIZE;
-        let (work, work_stream) = self
-            .create_bucket(&format!("brine_{name}_work"), stream::Config { max_bytes, ..Default::default() })
-            .await?;
-        let queues = stream::Config {
-            name: format!("brine_{name}_queues"),
-            subjects: vec![format!("brine.{name}.queues.>")],
-            max_bytes: MAX_QUEUES_SIZE,
-            // A full queue rejects new items instead of dropping old ones.
-            discard: DiscardPolicy::New,
-            duplicate_window: DEDUPLICATION_WINDOW,
-            num_replicas: *sync_handle,
-            ..stream::Config::default()
-        };
-        let queues = self.context.get_or_create_stream(queues).await.map_err(nats)?;
-        let returns = stream::Config {
-            name: format!("brine_{name}_returns"),
-            subjects: vec![format!("brine.{name}.returns.>")],
-            max_age: *history,
-            max_bytes: MAX_RETURNS_SIZE,
-            max_messages_per_subject: 1,
-            discard: DiscardPolicy::Old,
-            duplicate_window: DEDUPLICATION_WINDOW.min(*history),
-            num_replicas: *sync_handle,
-            ..stream::Config::default()
-        };
-        let returns = self.context.get_or_create_stream(returns).await.map_err(nats)?;
-        let resources = Resources { events, values, lease, lease_stream, work, work_stream, queues, returns };
+        let resources = Resources::open(&self.context, &self.settings).await?;
         self.read_clock(&resources).await?;
         Ok(resources)
     }
@@ -282,38 +219,6 @@ impl Link {
     pub(crate) fn open_new(&self, context: &str, sealed: &[u8], stored: Duration) -> Result<Opened, LinkError> {
         let opened = self.open_any(context, sealed)?;
         if opened.stamp.is_late(stored) { Err(LinkError::Replayed(context.to_owned())) } else { Ok(opened) }
-    }
-
-    /// Opens a bucket whose values remain, or are replaced by a marker.
-    async fn bucket(&self, name: &str) -> Result<kv::Store, LinkError> {
-        let config = stream::Config { deny_delete: true, ..stream::Config::default() };
-        Ok(self.create_bucket(name, config).await?.0)
-    }
-
-    /// Creates a bucket with the limits of `config`. If its values are deleted without a marker, then of several members
-    /// that set a missing value one succeeds: for a value that replaces another one, or a marker, servers before 2.9.21
-    /// compare revisions before they have stored earlier ones.
-    ///
-    /// The bucket is created as a stream, because the client's own call does not support servers before 2.10.
-    async fn create_bucket(
-        &self,
-        name: &str,
-        config: stream::Config,
-    ) -> Result<(kv::Store, stream::Stream), LinkError> {
-        let lifetime = if config.max_age.is_zero() { DEDUPLICATION_WINDOW } else { config.max_age };
-        let config = stream::Config {
-            name: format!("KV_{name}"),
-            subjects: vec![format!("$KV.{name}.>")],
-            max_messages_per_subject: 1,
-            discard: DiscardPolicy::New,
-            duplicate_window: DEDUPLICATION_WINDOW.min(lifetime),
-            num_replicas: self.settings.sync_handle,
-            allow_rollup: true,
-            allow_direct: true,
-            ..config
-        };
-        let stream = self.context.get_or_create_stream(config).await.map_err(nats)?;
-        Ok((self.context.get_key_value(name).await.map_err(nats)?, stream))
     }
 
     /// Returns a value of the bucket that all members share.

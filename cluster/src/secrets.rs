@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
+use tokio::time::Instant;
 
 use crate::Local;
 use crate::link::{Link, LinkError, nats};
@@ -15,6 +16,7 @@ pub(crate) const PUBLISH_KEYS: &str = "shared.publish_keys";
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for a master without one, which cannot start without them: servers that start, too, elect a leader first.
 const FIRST_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The error of a member that cannot use the cluster's key pair.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +51,7 @@ pub async fn share_key_pair(
     let private = pki_dir.join("master.pem");
     let own = files::read_if_exists(&private)?;
     let timeout = if own.is_some() { STARTUP_TIMEOUT } else { FIRST_STARTUP_TIMEOUT };
-    let fetched =
-        tokio::time::timeout(timeout, fetch_key_pair(link)).await.unwrap_or_else(|_| Err(nats("no server answers")));
-    let shared = match fetched {
+    let shared = match fetch_key_pair(link, Instant::now() + timeout).await {
         Ok(shared) => shared,
         Err(error) if own.is_some() => {
             tracing::error!(%error, "the key pair of the cluster cannot be compared: this master starts with its own");
@@ -81,20 +81,22 @@ pub async fn share_key_pair(
     }
 }
 
-/// Returns the shared key pair, if there is one. Retries until the servers answer.
-async fn fetch_key_pair(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
-    let mut last = None;
+/// Returns the shared key pair, if there is one. Retries until `deadline`, and then returns the last error.
+async fn fetch_key_pair(link: &Link, deadline: Instant) -> Result<Option<[String; 2]>, LinkError> {
+    let mut waits = false;
+    let mut last = nats("no server answers");
     loop {
-        match link.get(KEY_PAIR).await {
-            Ok(entry) => return Ok(entry.and_then(|entry| unpack(&entry.value))),
-            Err(error) if error.is_forgery() => return Err(error),
-            Err(error @ (LinkError::File(_) | LinkError::Servers(_))) => return Err(error),
-            Err(error) => {
-                if last.replace(error.to_string()).is_none() {
+        match tokio::time::timeout_at(deadline, link.get(KEY_PAIR)).await {
+            Ok(Ok(entry)) => return Ok(entry.and_then(|entry| unpack(&entry.value))),
+            Ok(Err(error @ LinkError::Nats(_))) if Instant::now() < deadline => {
+                if !waits {
                     tracing::info!(%error, "waiting for the NATS servers of the cluster");
                 }
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                (waits, last) = (true, error);
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(last),
         }
     }
 }
@@ -104,7 +106,7 @@ async fn store_key_pair(link: &Link, pair: &[String; 2]) -> Result<Option<[Strin
     if link.update(KEY_PAIR, &pack(pair), 0).await?.is_some() {
         return Ok(None);
     }
-    fetch_key_pair(link).await
+    fetch_key_pair(link, Instant::now() + FIRST_STARTUP_TIMEOUT).await
 }
 
 fn adopt(pki_dir: &Path, own: Option<&str>, shared: &[String; 2]) -> Result<(), KeyPairError> {

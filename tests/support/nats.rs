@@ -10,6 +10,9 @@ use nix::unistd::Pid;
 
 use crate::support::{System, free_port, until};
 
+/// JetStream's storage in MiB. Without it a server takes a part of what is free on the disk, which may be little.
+const STORAGE: u64 = 65_536;
+
 /// A NATS server. Its data survives kills and restarts, until this is dropped.
 pub struct Nats {
     directory: tempfile::TempDir,
@@ -52,8 +55,20 @@ impl Nats {
         Self::start_with(Vec::new()).await
     }
 
+    /// Starts a server with this much storage for JetStream, in MiB.
+    pub async fn start_with_storage(mib: u64) -> Self {
+        Self::start_limited(Vec::new(), mib).await
+    }
+
     async fn start_with(arguments: Vec<String>) -> Self {
+        Self::start_limited(arguments, STORAGE).await
+    }
+
+    async fn start_limited(mut arguments: Vec<String>, mib: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("server.conf");
+        std::fs::write(&config, format!("jetstream {{ max_file_store: {mib}MB }}\n")).unwrap();
+        arguments.extend(["-c".to_owned(), config.display().to_string()]);
         let mut nats = Nats { directory, port: free_port(), monitor: free_port(), child: None, arguments };
         nats.restart().await;
         nats
