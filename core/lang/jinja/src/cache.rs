@@ -7,6 +7,7 @@ use std::sync::Arc;
 use minijinja::Environment;
 use parking_lot::Mutex;
 
+use super::coverage;
 use super::environment::{is_global, known_names, syntax_config};
 use super::guard::{self, Facts, Variables};
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
@@ -105,6 +106,8 @@ impl ImportCache {
         source: String,
         guarded: Option<Variables>,
     ) -> Result<Arc<Imported>, String> {
+        let marked = if guarded.is_none() { coverage::marked(&source) } else { None };
+        let source = marked.unwrap_or(source);
         let key = (saltenv.to_owned(), path.to_owned(), guarded.is_some());
         let known = self.cached.lock().templates.get(&key).filter(|known| known.document.source() == source).cloned();
         if let Some(known) = known {

@@ -16,6 +16,7 @@
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
 //! | `messages` | the beginnings of complete messages, which errors keep |
 //! | [`view`] | templates as authors' tools see them: names, branches and skeletons, without a render |
+//! | [`coverage`] | counts of the rendered parts of templates, for tests |
 //! | `lines` | the map from lines of rendered text to lines of the template |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
@@ -25,6 +26,7 @@ mod cache;
 mod call;
 mod cause;
 mod context;
+pub mod coverage;
 mod data;
 mod diagnose;
 mod environment;

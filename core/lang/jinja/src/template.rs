@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::cache::{Blocks, ImportCache};
 use super::context::Context;
+use super::coverage;
 use super::data::UndefinedMode;
 use super::diagnose::{Lookups, Missing, RecordedResults};
 use super::environment::{ENVIRONMENT, is_global, known_names, syntax_config};
@@ -101,6 +102,9 @@ impl Template {
         source: &str,
         guard: Option<Variables>,
     ) -> Result<Self, JinjaError> {
+        // A guard examines what the author wrote.
+        let marked = if guard.is_none() { coverage::marked(source) } else { None };
+        let source = marked.as_deref().unwrap_or(source);
         let (options, line) = options_of(source, imports.blocks());
         let document = Document::parse(source, line, &known_names());
         let mut guarded = None;
