@@ -49,6 +49,10 @@ fn reports_and_exit_statuses_tell_failures_and_broken_files() {
     let (_, json) = brine_test(tree, &["--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["passed"], &json["tests"][1]["outcome"]), (&2.into(), &"failed".into()));
+    let (_, text) = brine_test(tree, &["--coverage-lcov", "lcov.info"]);
+    assert!(text.contains("  a.sls  100 % of lines"), "{text}");
+    let lcov = std::fs::read_to_string(tree.join("lcov.info")).unwrap();
+    assert!(lcov.starts_with("TN:\nSF:a.sls\n") && lcov.contains("DA:3,3\n"), "{lcov}");
     std::fs::write(tree.join("b.test.yml"), "tests:\n  a: {sl: x, expect: snapshot}\n").unwrap();
     let (status, text) = brine_test(tree, &[]);
     assert!(status == Some(2) && text.contains("b.test.yml:2: the key 'sl' is unknown: did you mean 'sls'?"), "{text}");

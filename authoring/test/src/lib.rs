@@ -4,6 +4,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`format`] | the test files: keys, types, lines of errors |
+//! | [`coverage`] | the lines and branches that tests have rendered |
 //! | [`discover`] | the test files below paths, and the roots of their trees |
 //! | [`host`] | the minion of a test: mocked functions, the files of a private directory, gates around everything else |
 //! | [`run`] | one test: compiles, renders, examines |
@@ -14,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
+pub mod coverage;
 pub mod discover;
 pub mod expect;
 pub mod format;

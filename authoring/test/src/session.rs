@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use brine_context::Modules;
+use brine_jinja::coverage::Coverage;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
+use crate::coverage::{self, CoveredFile};
 use crate::discover::{self, Found};
 use crate::expect::Failed;
 use crate::format::{Given, TestFile};
@@ -29,6 +31,8 @@ pub struct Settings {
     pub filter: Option<String>,
     /// Whether snapshots are written.
     pub update: bool,
+    /// Whether the rendered lines and branches are counted.
+    pub coverage: bool,
     /// The number of threads; that of the processors if it is 0.
     pub threads: usize,
 }
@@ -55,6 +59,8 @@ pub struct Report {
     pub broken: Vec<String>,
     /// The paths of snapshots that were written.
     pub written: Vec<PathBuf>,
+    /// The rendered lines and branches of the files below the roots of the tests, if they were counted.
+    pub coverage: Option<Vec<CoveredFile>>,
     /// The time of the run.
     pub time: Duration,
 }
@@ -168,7 +174,12 @@ impl Session {
             })
             .filter(|(file, _, name, _)| is_wanted(settings, &loaded[*file].found.shown, name))
             .collect();
-        let results = self.run_jobs(settings, &loaded, &jobs);
+        let coverage = settings.coverage.then(Coverage::new);
+        let results = self.run_jobs(settings, &loaded, &jobs, coverage.as_ref());
+        report.coverage = coverage.map(|coverage| {
+            let roots: Vec<&Path> = loaded.iter().map(|file| file.found.root.as_path()).collect();
+            coverage::of_trees(&roots, &coverage)
+        });
         let mut snapshots: HashMap<usize, Map> = HashMap::new();
         for ((file, _, name, line), done) in jobs.into_iter().zip(results) {
             if let Some(data) = &done.snapshot {
@@ -183,12 +194,19 @@ impl Session {
         report
     }
 
-    fn run_jobs(&self, settings: &Settings, loaded: &[Loaded], jobs: &[(usize, usize, String, usize)]) -> Vec<Done> {
+    fn run_jobs(
+        &self,
+        settings: &Settings,
+        loaded: &[Loaded],
+        jobs: &[(usize, usize, String, usize)],
+        coverage: Option<&Coverage>,
+    ) -> Vec<Done> {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if settings.threads == 0 { processors } else { settings.threads };
         let results: Vec<Mutex<Option<Done>>> = jobs.iter().map(|_| Mutex::default()).collect();
         let next = AtomicUsize::new(0);
         let work = || {
+            let _counted = coverage.map(Coverage::enter);
             while let Some((index, (file, test, ..))) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, jobs.get(index)?)))
             {

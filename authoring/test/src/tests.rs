@@ -180,3 +180,38 @@ fn tests_of_saltcheck_run_where_they_need_no_host() {
     assert_eq!(report.counts(), (2, 1, 1), "{outcomes:#?} {:?}", report.broken);
     assert!(outcomes[3].contains("cannot run without a host: cmd.run('id') is not mocked"), "{outcomes:#?}");
 }
+
+#[test]
+fn coverage_counts_lines_and_branches_of_all_tests() {
+    let map = "{% if grains['os_family'] == 'Debian' %}{% set name = 'apache2' %}{% else %}\n{% set name = 'httpd' %}\n{% endif %}\n";
+    let files = [
+        (
+            "a/init.sls",
+            "{% from 'a/map.jinja' import name %}\na: {test.nop: [{x: {{ name }}}]}\n{% if pillar.get('b') %}\nb: test.nop\n{% endif %}\n",
+        ),
+        ("a/map.jinja", map),
+        ("never.sls", "c: test.nop\n"),
+        ("other.sls", "#!py\nx = 1\n"),
+        (
+            "a/init.test.yml",
+            "tests:\n  one: {grains: {os_family: Debian}, expect: {order: [a]}}\n  two: {grains: {os_family: Debian}, pillar: {b: 1}, expect: {order: [a, b]}}\n",
+        ),
+    ];
+    let directory = tree(&files);
+    let settings = Settings { paths: vec![directory.path().to_owned()], coverage: true, ..Settings::default() };
+    let report = Session::new(brine_modules::MODULES).run(&settings);
+    assert_eq!(report.status(), 0, "{report:?}");
+    let covered = report.coverage.unwrap();
+    let shown: Vec<_> = covered
+        .iter()
+        .map(|file| (file.path.file_name().unwrap().to_str().unwrap(), file.lines.clone(), file.conditions.clone()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("init.sls", vec![(1, 2), (2, 2), (3, 2), (4, 1)], vec![(3, vec![1, 1])]),
+            ("map.jinja", vec![(1, 2), (2, 0)], vec![(1, vec![2, 0])]),
+            ("never.sls", vec![(1, 0)], vec![]),
+        ]
+    );
+}

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use brine_state_test::{Report, Session, Settings, report};
+use anyhow::Context as _;
+use brine_state_test::{Report, Session, Settings, coverage, report};
+use brine_system::files::{Attributes, Entry, Flush, Links};
+use brine_system::user_files;
 use clap::{CommandFactory, Parser, ValueEnum, ValueHint};
 
 use super::usage;
@@ -20,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(300);
 /// Test states without a host: run the *.test.yml and saltcheck files at or below paths
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "The exit status is 1 if a test fails, 2 if a file cannot be read, else 0. No command is run, and nothing on the host is changed.\n\nExamples:\n  brine test /srv/salt                    run all tests of a tree\n  brine test web/init.test.yml            run the tests of one file\n  brine test --filter Debian              run the tests with this word in their file or name\n  brine test --update                     store the results that tests with 'snapshot' expect\n  brine test --format junit > report.xml  write a report for CI"
+    after_help = "The exit status is 1 if a test fails, 2 if a file cannot be read, else 0. No command is run, and nothing on the host is changed.\n\nExamples:\n  brine test /srv/salt                    run all tests of a tree\n  brine test web/init.test.yml            run the tests of one file\n  brine test --filter Debian              run the tests with this word in their file or name\n  brine test --update                     store the results that tests with 'snapshot' expect\n  brine test --coverage                   show the lines that no test has rendered\n  brine test --format junit > report.xml  write a report for CI"
 )]
 struct Arguments {
     /// Directories and test files (default: the working directory)
@@ -35,6 +38,12 @@ struct Arguments {
     /// Store the results of tests that expect a snapshot
     #[arg(long)]
     update: bool,
+    /// Report which lines and branches of SLS files and templates the tests have rendered
+    #[arg(long)]
+    coverage: bool,
+    /// Write the coverage to a file in the format of lcov
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    coverage_lcov: Option<PathBuf>,
     /// Format of the report
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     format: Format,
@@ -82,6 +91,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         root: arguments.file_root.clone(),
         filter: arguments.filter.clone(),
         update: arguments.update,
+        coverage: arguments.coverage || arguments.coverage_lcov.is_some(),
         threads: arguments.jobs,
     };
     let session = Session::new(brine_modules::MODULES);
@@ -90,13 +100,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     if !arguments.watch {
         let report = session.run(&settings);
-        show(&report, arguments.format, &mut ui)?;
+        show(&report, &arguments, &mut ui)?;
         return Ok(ExitCode::from(report.status()));
     }
     loop {
         let before = session.changed(&settings);
         let report = session.run(&settings);
-        show(&report, arguments.format, &mut ui)?;
+        show(&report, &arguments, &mut ui)?;
         // The run itself may have written snapshots.
         let known = if report.written.is_empty() { before } else { session.changed(&settings) };
         wait_for_change(&session, &settings, known);
@@ -120,8 +130,22 @@ fn list(session: &Session, settings: &Settings, ui: &mut Ui) -> anyhow::Result<E
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-fn show(report: &Report, format: Format, ui: &mut Ui) -> anyhow::Result<()> {
-    let text = match format {
+fn show(report: &Report, arguments: &Arguments, ui: &mut Ui) -> anyhow::Result<()> {
+    if let (Some(path), Some(files)) = (&arguments.coverage_lcov, &report.coverage) {
+        let failed = || format!("writing the coverage to {} failed", path.display());
+        let write = || -> std::io::Result<()> {
+            let entry = Entry::resolve(path, Links::Follow)?;
+            user_files::write_with(
+                entry,
+                coverage::lcov(files).as_bytes(),
+                Attributes::mode(0o644),
+                0o644,
+                Flush::Later,
+            )
+        };
+        write().with_context(failed)?;
+    }
+    let text = match arguments.format {
         Format::Text => {
             let colours = report::Colours { on: !ui.colours().end().is_empty() };
             report::text(report, colours, |text| escape_line(text).to_string())

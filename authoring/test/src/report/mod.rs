@@ -6,6 +6,7 @@ mod text;
 use brine_value::{Map, Value, json, map};
 
 use crate::Report;
+use crate::coverage;
 use crate::run::Outcome;
 
 pub use junit::junit;
@@ -41,7 +42,7 @@ pub fn json(report: &Report) -> String {
             shown.into()
         })
         .collect();
-    let shown = map! {
+    let mut shown = map! {
         "passed" => passed as u64,
         "failed" => failed as u64,
         "skipped" => skipped as u64,
@@ -49,5 +50,8 @@ pub fn json(report: &Report) -> String {
         "broken" => report.broken.clone(),
         "tests" => cases,
     };
+    if let Some(files) = &report.coverage {
+        shown.insert("coverage".into(), coverage::to_value(files));
+    }
     json::to_json_pretty(&shown.into(), 2) + "\n"
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::Report;
+use crate::coverage;
 use crate::run::Outcome;
 
 /// The colours of a report.
@@ -62,6 +63,9 @@ pub fn text(report: &Report, colours: Colours, escape: impl Fn(&str) -> String) 
     }
     for error in &report.broken {
         _ = writeln!(out, "{} {}", colours.paint("31", "error:"), escape(error));
+    }
+    if let Some(files) = &report.coverage {
+        out.push_str(&coverage::text(files, &escape));
     }
     let (passed, failed, skipped) = report.counts();
     let more = [(failed, "failed"), (skipped, "skipped"), (report.broken.len(), "broken files")];
