@@ -8,6 +8,7 @@ use crate::support::browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, sh
 use crate::support::{BRINE, System, free_port, stdout, until};
 
 const CONFIG: &str = "auto_accept: False
+plan_approval: True
 reactor:
   - 'go/*': [ROOT/go.sls]
   - 'bad/*': [ROOT/bad.sls]
@@ -187,6 +188,22 @@ async fn each_view_works_in_a_browser() {
     click(&browser, "button", "Run again on failed (2)");
     click(&browser, "dialog button", "Run on 2 minions");
     wait_for_text(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
+
+    // Plans: what would change as groups, approved by another user than the one who made it.
+    system.write("srv/salt/planned.sls", "ROOT/planned:\n  file.managed:\n    - contents: one\n");
+    let path = system.path("plan.brine").display().to_string();
+    let planned = system.tool_async("salt", &["m*", "state.apply", "planned", &format!("--plan={path}")]).await;
+    assert!(planned.status.success(), "{}", stdout(&planned));
+    show_view(&browser, "plans");
+    wait_for_text(&browser, "2 minions in 1 way");
+    wait_for_text(&browser, "waits for an approval");
+    browser.run("document.querySelector('.plans td a').click();");
+    wait_for_text(&browser, "2 minions: 1 state: m1, m2");
+    browser.screenshot("plan");
+    click(&browser, "button", "Approve");
+    wait_for_text(&browser, "2 minions may then be changed in exactly 1 way, once.");
+    click(&browser, "dialog button", "Approve");
+    wait_for_text(&browser, "approved by ");
 
     // Causes: from the event to the returns.
     let mut returns = system.events("salt/job/").await;

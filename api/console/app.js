@@ -8,6 +8,7 @@ import * as jobs from './jobs.js';
 import * as keys from './keys.js';
 import * as minions from './minions.js';
 import * as overview from './overview.js';
+import * as plans from './plans.js';
 import * as reactor from './reactor.js';
 import * as run from './run.js';
 
@@ -18,6 +19,7 @@ const VIEWS = {
   keys: ['Keys', 'k', keys],
   run: ['Run', 'r', run],
   jobs: ['Jobs', 'j', jobs],
+  plans: ['Plans', 'p', plans],
   causality: ['Causes', 'c', causality],
   reactor: ['Reactor', 'x', reactor],
 };

@@ -53,6 +53,7 @@ const ASSETS: &[Asset] = assets! {
     "list.js" SCRIPT;
     "minions.js" SCRIPT;
     "overview.js" SCRIPT;
+    "plans.js" SCRIPT;
     "reactor.js" SCRIPT;
     "returns.js" SCRIPT;
     "run.js" SCRIPT;
