@@ -138,3 +138,48 @@ external_auth:
     let direct = salt(&system, &[&alice[..], &["*", "state.apply", "web"]].concat()).await;
     assert!(!direct.status.success(), "{}", stdout(&direct));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_of_an_orchestration_is_applied_step_by_step() {
+    let system = system("").await;
+    system.write(
+        "srv/salt/orch/deploy.sls",
+        "databases:\n  salt.state: [{tgt: 'db*'}, {sls: web}]\nwebs:\n  salt.state: [{tgt: 'web*'}, {sls: web}, {require: [{salt: databases}]}]\n\
+         test.echo:\n  salt.function: [{tgt: 'web*'}, {arg: [done]}, {require: [{salt: webs}]}]\n",
+    );
+    let path = system.path("plan.brine").display().to_string();
+    let run = async |words: &[&str]| system.tool_async("salt-run", words).await;
+    let planned = run(&[&format!("--plan={path}"), "state.orchestrate", "orch.deploy"]).await;
+    let page = stdout(&planned);
+    assert!(planned.status.success(), "{page}{}", stderr(&planned));
+    for expected in [
+        "state.orchestrate orch.deploy\n",
+        "Step 1: databases\n    1 minion: 2 states: db1\n",
+        "Step 2: webs\n    2 minions: 1 state: web1, web2\n",
+        "Step 3: test.echo\n    Function test.echo would be executed on target web*\n",
+        "Plan: 2 of 3 steps would change states of 3 minions",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(file(&system).is_empty(), "a plan changes nothing");
+    let refused = salt(&system, &["--apply", &path]).await;
+    assert!(
+        stderr(&refused).contains("is the plan of an orchestration: apply it by `salt-run"),
+        "{}",
+        stderr(&refused)
+    );
+
+    // A minion that would change otherwise stops the orchestration before the next step.
+    system.write("db.txt", "other\n");
+    let applied = run(&["--apply", &path]).await;
+    let text = stdout(&applied);
+    assert!(!applied.status.success() && text.contains("the plan no longer holds"), "{text}{}", stderr(&applied));
+    assert!(text.contains("One or more requisite failed"), "{text}");
+    assert_eq!(file(&system), "other\n");
+    std::fs::remove_file(system.path("db.txt")).unwrap();
+    let applied = run(&["--apply", &path]).await;
+    assert!(applied.status.success(), "{}{}", stdout(&applied), stderr(&applied));
+    assert_eq!(file(&system), "one\n");
+    let refused = run(&["--plan", "test.arg"]).await;
+    assert!(stderr(&refused).contains("--plan plans orchestrations"), "{}", stderr(&refused));
+}

@@ -1,6 +1,8 @@
 //! The page of a plan: groups of minions that would change in the same way, the unusual ones first, then failures and
 //! minions that did not answer.
 
+use std::collections::BTreeSet;
+
 use brine_value::{Map, Value};
 
 use crate::escape::{escape_control, escape_line};
@@ -16,6 +18,9 @@ const SHOWN: usize = 200;
 pub fn render(value: &Value, colours: Colours) -> Option<String> {
     let plan = value.as_map()?;
     let list = |name: &str| plan.get(name).and_then(Value::as_list);
+    if let Some(steps) = list("steps") {
+        return Some(orchestration(plan, steps, colours));
+    }
     let (groups, failed) = (list("groups")?, list("failed")?);
     let mut page = Page { colours, lines: Vec::new() };
     page.head(plan);
@@ -25,7 +30,7 @@ pub fn render(value: &Value, colours: Colours) -> Option<String> {
     for group in failed {
         let ids = ids(group.get("minions"));
         let errors = group.get("errors").and_then(Value::as_list).unwrap_or_default();
-        page.line(0, Colour::Red, &format!("{} cannot be planned: {}", minions(ids.len()), names(&ids)));
+        page.line(0, Colour::Red, &format!("{} cannot be planned: {}", count(ids.len()), names(&ids)));
         for error in errors.iter().take(SHOWN) {
             page.text(4, Colour::Red, &error.to_string());
         }
@@ -33,12 +38,12 @@ pub fn render(value: &Value, colours: Colours) -> Option<String> {
     }
     let silent = ids(plan.get("silent"));
     if !silent.is_empty() {
-        page.line(0, Colour::Red, &format!("{} did not answer: {}", minions(silent.len()), names(&silent)));
+        page.line(0, Colour::Red, &format!("{} did not answer: {}", count(silent.len()), names(&silent)));
         page.plain("");
     }
     let unchanged = ids(plan.get("unchanged"));
     if !unchanged.is_empty() {
-        let text = format!("{} would not change: {}", minions(unchanged.len()), names(&unchanged));
+        let text = format!("{} would not change: {}", count(unchanged.len()), names(&unchanged));
         page.line(0, Colour::Green, &text);
         page.plain("");
     }
@@ -53,6 +58,32 @@ pub fn render(value: &Value, colours: Colours) -> Option<String> {
     );
     page.line(0, Colour::Cyan, &summary);
     Some(page.lines.join("\n"))
+}
+
+/// Formats the plan of an orchestration: its steps in order.
+fn orchestration(plan: &Map, steps: &[Value], colours: Colours) -> String {
+    let mut page = Page { colours, lines: Vec::new() };
+    page.head(plan);
+    let mut minions = BTreeSet::new();
+    let mut changing = 0;
+    for (number, step) in steps.iter().enumerate() {
+        let field = |name: &str| step.get(name).map(ToString::to_string).unwrap_or_default();
+        page.line(0, Colour::Cyan, &format!("Step {}: {}", number + 1, escape_line(&field("name"))));
+        let Some(text) = step.as_map().filter(|step| step.contains_key("groups")).and(render(step, colours)) else {
+            let colour = if step.get("failed") == Some(&true.into()) { Colour::Red } else { Colour::LightGray };
+            page.text(4, colour, &field("comment"));
+            page.plain("");
+            continue;
+        };
+        page.lines.extend(text.lines().map(|line| if line.is_empty() { String::new() } else { format!("    {line}") }));
+        page.plain("");
+        let groups = step.get("groups").and_then(Value::as_list).unwrap_or_default();
+        changing += usize::from(!groups.is_empty());
+        minions.extend(groups.iter().flat_map(|group| ids(group.get("minions"))));
+    }
+    let summary = format!("Plan: {changing} of {} steps would change states of {}", steps.len(), count(minions.len()));
+    page.line(0, Colour::Cyan, &summary);
+    page.lines.join("\n")
 }
 
 struct Page {
@@ -110,8 +141,8 @@ impl Page {
     fn group(&mut self, group: &Value) {
         let ids = ids(group.get("minions"));
         let states = group.get("states").and_then(Value::as_list).unwrap_or_default();
-        let count = if states.len() == 1 { "1 state".to_owned() } else { format!("{} states", states.len()) };
-        self.line(0, Colour::Cyan, &format!("{}: {count}: {}", minions(ids.len()), names(&ids)));
+        let number = if states.len() == 1 { "1 state".to_owned() } else { format!("{} states", states.len()) };
+        self.line(0, Colour::Cyan, &format!("{}: {number}: {}", count(ids.len()), names(&ids)));
         for state in states.iter().take(SHOWN) {
             let field = |name: &str| state.get(name).map(ToString::to_string).unwrap_or_default();
             let (id, name) = (field("id"), field("name"));
@@ -153,8 +184,8 @@ fn ids(value: Option<&Value>) -> Vec<&str> {
     value.and_then(Value::as_list).unwrap_or_default().iter().filter_map(Value::as_str).collect()
 }
 
-fn minions(count: usize) -> String {
-    if count == 1 { "1 minion".to_owned() } else { format!("{count} minions") }
+fn count(minions: usize) -> String {
+    if minions == 1 { "1 minion".to_owned() } else { format!("{minions} minions") }
 }
 
 fn names(ids: &[&str]) -> String {
@@ -220,5 +251,18 @@ mod tests {
         Plan: 13 minions would change in 2 ways; 1 unchanged, 1 failed, 1 silent
         ");
         assert_eq!(render(&map! {"a" => 1}.into(), Colours::OFF), None);
+    }
+
+    #[test]
+    fn the_plan_of_an_orchestration_has_its_steps_in_order() {
+        let state =
+            map! {"state" => "test.nop", "id" => "a", "name" => "a", "comment" => "would", "changes" => Value::map()};
+        let web = map! {
+            "name" => "web", "groups" => list![map! {"minions" => list!["w1", "w2"], "states" => list![state]}],
+            "failed" => list![], "silent" => list![], "unchanged" => list!["w3"],
+        };
+        let restart = map! {"name" => "cmd.run", "comment" => "Function cmd.run would be executed", "failed" => false};
+        let plan = map! {"fun" => "state.orchestrate", "arg" => list!["deploy"], "steps" => list![web, restart]};
+        insta::assert_snapshot!(render(&plan.into(), Colours::OFF).unwrap(), @"");
     }
 }

@@ -25,6 +25,7 @@ mod logging;
 mod man;
 mod master;
 mod minion;
+mod plan_file;
 mod privileges;
 mod run;
 mod runtime;

@@ -2,10 +2,12 @@
 
 mod docs;
 mod lookups;
+mod plan;
 mod progress;
 mod state_event;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use brine_config::MasterConfig;
@@ -21,10 +23,12 @@ use super::client::{ClientError, user, without_master};
 use super::common::CallOptions;
 use super::credentials::Credentials;
 use super::exit_status::FailureStatus;
+use super::plan_file::PLAN_FILE;
 use super::privileges;
 use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
+use plan::Planning;
 use progress::Progress;
 
 const NAME: &str = "salt-run";
@@ -46,7 +50,7 @@ const INVALID_ARGUMENTS: &str = "\nPassed invalid arguments: ";
 /// Call a runner function in the master.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       which jobs were published\n  salt-run state.event --follow                 the event bus, one readable line an event\n  salt-run state.event --follow --since 10m     the same, beginning ten minutes ago\n  salt-run state.event pretty=True              the event bus as Salt prints it\n  salt-run state.event 'my/*' --since 100       as JSON, from event 100 on\n  salt-run reactor.explain 120                  the causes and effects of event 120\n  salt-run event.send my/tag '{a: 1}'           publish an event"
+    after_help = "Examples:\n  salt-run manage.status                        which minions are up\n  salt-run jobs.list_jobs                       which jobs were published\n  salt-run state.event --follow                 the event bus, one readable line an event\n  salt-run state.event --follow --since 10m     the same, beginning ten minutes ago\n  salt-run state.event pretty=True              the event bus as Salt prints it\n  salt-run state.event 'my/*' --since 100       as JSON, from event 100 on\n  salt-run reactor.explain 120                  the causes and effects of event 120\n  salt-run --plan state.orchestrate deploy       what the steps of an orchestration would change\n  salt-run --apply plan.brine                   apply exactly this plan\n  salt-run event.send my/tag '{a: 1}'           publish an event"
 )]
 struct Arguments {
     /// Print the tag of the call and do not wait
@@ -67,6 +71,13 @@ struct Arguments {
     /// For reactor.test: use the event of the journal with this sequence number
     #[arg(long, value_name = "N", value_parser = usage::integer)]
     from_seq: Option<i64>,
+    /// Plan an orchestration: run it in test mode, show for each step the minions that would change in the same way as
+    /// one group, and keep the plan in FILE (default: plan.brine)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = PLAN_FILE)]
+    plan: Option<PathBuf>,
+    /// Apply the plan of an orchestration: minions that would no longer change exactly as planned run nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    apply: Option<PathBuf>,
     /// Show the documentation of functions
     #[arg(short, long = "doc", alias = "documentation")]
     doc: bool,
@@ -102,7 +113,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.doc {
         return docs::run(&arguments);
     }
-    let Some((fun, rest)) = arguments.words.split_first() else {
+    if arguments.apply.is_some() && !arguments.words.is_empty() {
+        return Ok(usage::error(NAME, USAGE, "--apply takes function and arguments from the plan: leave them out"));
+    }
+    if arguments.plan.is_some() && arguments.asynchronous {
+        return Ok(usage::error(NAME, USAGE, "--plan waits for the dry runs: leave out --async"));
+    }
+    let applied = arguments.apply.as_deref().map(plan::applying).transpose()?;
+    let words = applied.as_ref().map_or(&arguments.words[..], |(fun, _)| std::slice::from_ref(fun));
+    let Some((fun, rest)) = words.split_first() else {
         print_plain(usage::help(NAME, USAGE, Arguments::command()));
         return Ok(ExitCode::SUCCESS);
     };
@@ -113,7 +132,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let statuses = FailureStatus::new(config.salt_exit_status);
     let no_parse = arguments.call.no_parse();
     broken_values::report(rest);
-    let mut args = parse(rest, &no_parse);
+    let mut args = applied.as_ref().map_or_else(|| parse(rest, &no_parse), |(_, args)| args.clone());
+    let planning = arguments.plan.as_deref().map(|path| Planning::of(path, fun, &mut args, &jid)).transpose();
+    let planning = match planning {
+        Ok(planning) => planning,
+        Err(message) => return Ok(usage::error(NAME, USAGE, &message)),
+    };
     let follows = arguments.follow.as_deref() == Some("");
     let since = arguments.since.or(arguments.follow.filter(|point| !point.is_empty()));
     if (follows || since.is_some()) && fun != "state.event" {
@@ -172,6 +196,11 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
     let returned = field("return");
     let retcode = returned.get("data").and(returned.get("retcode")).and_then(i64::from_value);
+    if let Some(planning) = planning
+        && planning.finish(returned.get("data").unwrap_or(&Value::Nil), &mut printer)?
+    {
+        return Ok(ExitCode::from(u8::from(retcode != Some(0))));
+    }
     // As in Salt, outputters for programs show an orchestration with its retcode.
     let whole = retcode.is_some() && !printer.is_highstate();
     let (value, mut hint) =

@@ -38,6 +38,7 @@ use super::broken_values;
 use super::client::{ClientError, user, without_master};
 use super::common::{ResultPrinter, mask};
 use super::exit_status::FailureStatus;
+use super::plan_file;
 use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -93,7 +94,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let printer = arguments.output.printer(&opts)?;
     let mut request = match &arguments.apply {
         Some(path) => {
-            let Some(request) = plan::request(&plan::read(path)?) else {
+            let Some(request) = plan::request(&plan_file::read(path)?) else {
                 print_plain_error("the plan changes nothing: no job is published");
                 return Ok(ExitCode::SUCCESS);
             };

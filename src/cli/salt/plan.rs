@@ -1,23 +1,18 @@
 //! Plans: the dry runs of `--plan`, which are shown as one page and kept in a file, and `--apply`.
 
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use brine_auth::{APPLY_PLAN, PLANNED};
 use brine_config::VERSION;
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_job::plan::{Groups, PLANNING, Plan};
-use brine_system::files::{Attributes, Entry, Flush, Links};
-use brine_system::user_files;
-use brine_value::{Map, Value, json, map};
+use brine_job::plan::{self, Groups, Plan};
+use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 
 use super::super::client::user;
 use super::super::common::ResultPrinter;
+use super::super::plan_file;
 use super::arguments::Arguments;
 use super::job::Job;
 use super::{FAILURE, NO_MINION, NOTHING_RETURNED};
@@ -38,27 +33,17 @@ impl Planning {
         if !PLANNED.contains(&fun.as_str()) {
             return Err(format!("--plan plans {}: got {}", PLANNED.join(", "), request.fun));
         }
-        let mut args = Args::from_wire(&request.arg);
+        let args = Args::from_wire(&request.arg);
         let most = usize::from(fun != "state.highstate");
         if args.positional.len() > most {
             return Err(format!(
                 "--plan: give the arguments of {fun} other than SLS files by name, such as pillar='...'"
             ));
         }
-        for name in ["test", PLANNING] {
-            args.keyword.shift_remove(name);
-        }
-        let job = map! {
-            "fun" => fun,
-            "arg" => args.to_wire(),
-            "tgt" => request.tgt.clone(),
-            "tgt_type" => request.tgt_type.as_str(),
-            "user" => request.user.as_str(),
-            "time" => jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            "version" => VERSION,
-        };
-        args.keyword.extend(map! {"test" => true, PLANNING => true});
-        request.arg = args.to_wire();
+        let mut job =
+            plan::describe(&fun, args.clone(), &request.tgt, &request.tgt_type.to_string(), request.user.as_str());
+        job.insert("version".into(), VERSION.into());
+        request.arg = plan::dry_run(args).to_wire();
         Ok(Planning { job, groups: Groups::default(), jid: String::new() })
     }
 
@@ -101,7 +86,7 @@ impl Planning {
         }
         printer.show(&plan.map().clone().into(), "plan")?;
         if let (Some(path), true) = (&arguments.plan, changes) {
-            write(path, &plan)?;
+            plan_file::write(path, plan.map())?;
             let name = path.display();
             match plan.id() {
                 Some(id) => print_plain_error(format_args!(
@@ -113,45 +98,6 @@ impl Planning {
         }
         Ok(if has_failures { arguments.statuses.of(FAILURE) } else { ExitCode::SUCCESS })
     }
-}
-
-/// Writes a plan, which may contain secrets: only its owner may read it.
-fn write(path: &Path, plan: &Plan) -> anyhow::Result<()> {
-    let text = json::to_json_pretty(&plan.map().clone().into(), 2);
-    let write = || -> std::io::Result<()> {
-        let entry = Entry::resolve(path, Links::Follow)?;
-        user_files::write_with(entry, text.as_bytes(), Attributes::mode(0o600), 0o600, Flush::Now)
-    };
-    write().with_context(|| format!("writing the plan to {} failed", path.display()))
-}
-
-/// Reads a plan that nobody but its owner and root can have changed.
-pub(super) fn read(path: &Path) -> anyhow::Result<Plan> {
-    let failed = || format!("reading the plan {} failed", path.display());
-    let absolute = std::path::absolute(path).with_context(failed)?;
-    let mut file = user_files::open(path).with_context(failed)?;
-    let status = file.metadata().with_context(failed)?;
-    let is_own = [0, nix::unistd::geteuid().as_raw()].contains(&status.uid()) && status.mode() & 0o022 == 0;
-    if !is_own || !user_files::is_trusted(absolute).with_context(failed)? {
-        anyhow::bail!(
-            "the plan {} is refused: other users can change it; make a new one in a directory of your own",
-            path.display()
-        );
-    }
-    let mut text = String::new();
-    file.read_to_string(&mut text).with_context(failed)?;
-    let value = json::from_json(&text).with_context(failed)?;
-    let map = value.as_map().cloned().with_context(|| format!("the plan {} is invalid", path.display()))?;
-    let plan = Plan::from_map(map)?;
-    if !PLANNED.contains(&plan.fun()) {
-        anyhow::bail!(
-            "the plan {} is invalid: expected one of {}, got {}",
-            path.display(),
-            PLANNED.join(", "),
-            plan.fun()
-        );
-    }
-    Ok(plan)
 }
 
 /// Returns the job that applies a plan; `None` if nothing would change.
@@ -170,49 +116,16 @@ pub(super) fn request(plan: &Plan) -> Option<PublishRequest> {
 
 #[cfg(test)]
 mod tests {
-    use brine_value::list;
+    use brine_value::{Value, list};
 
     use super::*;
 
-    fn asked(fun: &str, arg: &[Value]) -> PublishRequest {
-        PublishRequest { arg: arg.to_vec(), ..PublishRequest::new("*", fun, "root") }
-    }
-
     #[test]
-    fn a_planned_job_becomes_its_dry_run() {
-        for (arg, dry, kept) in [
-            (list!["web"], list!["web", map! {"test" => true, PLANNING => true, "__kwarg__" => true}], list!["web"]),
-            (
-                list!["web", map! {"test" => false, "pillar" => 1, "__kwarg__" => true}],
-                list!["web", map! {"pillar" => 1, "test" => true, PLANNING => true, "__kwarg__" => true}],
-                list!["web", map! {"pillar" => 1, "__kwarg__" => true}],
-            ),
-        ] {
-            let mut request = asked("state.apply", arg.as_list().unwrap());
-            let planning = Planning::of(&mut request).unwrap();
-            assert_eq!(Args::from_wire(&request.arg), Args::from_wire(dry.as_list().unwrap()));
-            let found = planning.job.get("arg").and_then(Value::as_list).unwrap();
-            assert_eq!(Args::from_wire(found), Args::from_wire(kept.as_list().unwrap()));
-        }
+    fn other_jobs_are_refused() {
         for (fun, arg) in [("cmd.run", list!["x"]), ("state.highstate", list![true]), ("state.sls", list!["a", true])] {
-            assert!(Planning::of(&mut asked(fun, arg.as_list().unwrap())).is_err(), "{fun}");
+            let arg = arg.as_list().map(<[Value]>::to_vec).unwrap_or_default();
+            let mut request = PublishRequest { arg, ..PublishRequest::new("*", fun, "root") };
+            assert!(Planning::of(&mut request).is_err(), "{fun}");
         }
-    }
-
-    #[test]
-    fn a_kept_plan_is_read_again_unless_others_can_change_it() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("plan.brine");
-        let groups = list![map! {"digest" => "a".repeat(64), "minions" => list!["web"], "states" => list![]}];
-        let job = map! {"fun" => "state.apply", "arg" => list!["web"], "jid" => "20261130000000000001"};
-        let plan = Plan::new(job, map! {"groups" => groups}).unwrap();
-        write(&path, &plan).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let found = read(&path).unwrap();
-        assert_eq!(found, plan);
-        assert_eq!(request(&found).unwrap().tgt, list!["web"]);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("other users can change it"));
     }
 }

@@ -9,6 +9,8 @@ use brine_ids::Jid;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 
+use crate::plan::StepPlan;
+
 /// A job to publish, and the parameters of the wait for its returns.
 #[derive(Debug, Clone)]
 pub struct OrchestratedJob {
@@ -68,6 +70,14 @@ pub trait MasterAccess: Send + Sync {
     /// Passes events from now on to `seen` until it returns true or the timeout expires. Returns whether it returned
     /// true.
     fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String>;
+
+    /// Returns what a step does on its minions, by the name of its state.
+    fn step_plan(&self, _name: &str) -> StepPlan {
+        StepPlan::Run
+    }
+
+    /// Takes the dry runs of a step that is planned.
+    fn planned(&self, _name: &str, _results: &[MinionResult]) {}
 
     /// Returns the stored result of a state by its tag, if an earlier process of this orchestration has executed the
     /// state.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use brine_bus::{Filter, Start};
 use brine_function::Args;
 use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
+use brine_job::plan::{StepPlan, Steps};
 use brine_mask::Mask;
 use brine_master_custom::Kind;
 use brine_master_jobs::Jobs;
@@ -30,6 +31,8 @@ pub struct Orchestrator {
     pub caller: Caller,
     /// The orchestration's progress in a cluster.
     pub checkpoint: Option<Arc<Checkpoint>>,
+    /// The plan that is made or applied.
+    pub plan: Option<Arc<Steps>>,
     /// Whether the events of its states are published. As in Salt, they are not for a single state.
     pub publishes: bool,
 }
@@ -62,6 +65,16 @@ impl MasterAccess for Orchestrator {
             checkpoint.job_ended(jid);
             answers
         })
+    }
+
+    fn step_plan(&self, name: &str) -> StepPlan {
+        self.plan.as_ref().map_or(StepPlan::Run, |plan| plan.of(name))
+    }
+
+    fn planned(&self, name: &str, results: &[MinionResult]) {
+        if let Some(plan) = &self.plan {
+            plan.planned(name, results);
+        }
     }
 
     fn runner(&self, function: &str, args: Args) -> Called {

@@ -2,7 +2,7 @@
 
 use brine_auth::PLANNED;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_job::plan::{Groups, PLANNING, Plan};
+use brine_job::plan::{self, Groups, Plan};
 use brine_master_calls::REACTOR;
 use brine_master_store::plans::{KeptPlan, PlanError};
 use brine_value::{Value, map};
@@ -33,16 +33,13 @@ pub fn create(
     let Some(job) = job else { return refused(format!("job {jid} is not in the job cache: plan again")) };
     may_rerun(&context.caller.user, &job, &brine_master_access::access::process_user())?;
     let fun = job.fun().as_str().unwrap_or_default().to_owned();
-    let mut args = Args::from_wire(job.arg());
+    let args = Args::from_wire(job.arg());
     let is_dry = args.keyword.get("test") == Some(&true.into());
     if !PLANNED.contains(&fun.as_str()) || !is_dry || args.positional.len() > 1 {
         return refused(format!(
             "job {jid} is no dry run that can be planned: expected {} with test=True, got {fun}",
             PLANNED.join(", ")
         ));
-    }
-    for name in ["test", PLANNING] {
-        args.keyword.shift_remove(name);
     }
     let mut groups = Groups::default();
     for id in job.minions() {
@@ -51,16 +48,8 @@ pub fn create(
             None => groups.add_silent(id.as_str()),
         }
     }
-    let described = map! {
-        "fun" => fun,
-        "arg" => args.to_wire(),
-        "tgt" => job.tgt().clone(),
-        "tgt_type" => job.tgt_type(),
-        "jid" => jid.as_str(),
-        "user" => context.caller.user.as_str(),
-        "time" => jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        "version" => brine_config::VERSION,
-    };
+    let mut described = plan::describe(&fun, args, job.tgt(), job.tgt_type(), &context.caller.user);
+    described.extend(map! {"jid" => jid.as_str(), "version" => brine_config::VERSION});
     let plan = Plan::new(described, groups.to_value()).map_err(CallError::execution)?;
     let kept = context.storage().plans.add(&jid, plan).map_err(CallError::execution)?;
     announce(context, "new", &kept.to_value());

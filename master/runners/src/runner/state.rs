@@ -6,6 +6,7 @@ use brine_function::arguments::refuse;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_job::orchestration::MasterAccess;
+use brine_job::plan::Steps;
 use brine_master_calls::orchestration::{ELSEWHERE, Orchestrator};
 use brine_master_custom::Orchestrated;
 use brine_master_jobs::checkpoint::Checkpoint;
@@ -73,6 +74,10 @@ pub struct OrchestrateArgs {
     /// Environment of the pillar.
     #[default]
     pillarenv: Value,
+    /// `True`: returns a plan, the changes of each step in test mode, minions that would change alike as one group. A
+    /// mapping of steps to digests and minions: changes exactly that, as `salt-run --apply` asks.
+    #[default]
+    plan: Value,
     /// Job id of the run; a new one by default.
     orchestration_jid: Option<String>,
     /// Further arguments, ignored.
@@ -90,9 +95,17 @@ pub struct OrchestrateArgs {
 #[function]
 pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult {
     refuse("state.orchestrate", &args.kwargs, &[PILLAR_ENC])?;
-    let given =
-        [("saltenv", args.saltenv), ("test", args.test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
-    let done = run(context, "state.sls", vec![args.mods], given, args.pillar, args.orchestration_jid)?;
+    let plan = Steps::read(&args.plan).map_err(CallError::execution)?.map(Arc::new);
+    let makes_plan = plan.as_ref().is_some_and(|plan| plan.makes_plan());
+    let test = if makes_plan { true.into() } else { args.test };
+    let given = [("saltenv", args.saltenv), ("test", test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
+    let run = Run { jid: args.orchestration_jid, plan: plan.clone() };
+    let done = run.call(context, "state.sls", vec![args.mods], given, args.pillar)?;
+    if let (Some(plan), true, Value::Map(results)) = (plan, makes_plan, &done.value) {
+        let (steps, has_failures) = plan.finish(results).map_err(CallError::Execution)?;
+        let data = map! {"steps" => steps};
+        return Ok(map! {"data" => data, "outputter" => "plan", "retcode" => i64::from(has_failures)}.into());
+    }
     let data = map! {context.master.id.as_str() => done.value};
     Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
 }
@@ -142,7 +155,7 @@ pub fn orchestrate_single(
 ) -> CallResult {
     _ = queue;
     let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
-    let done = run(context, "state.single", vec![fun.into()], given, pillar, None)?;
+    let done = run(context, "state.single", vec![fun.into()], given, pillar)?;
     Ok(publish_result(context, done))
 }
 
@@ -166,7 +179,7 @@ pub fn orchestrate_high(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     _ = queue;
-    let done = run(context, "state.high", vec![data], [("test", test)], pillar, None)?;
+    let done = run(context, "state.high", vec![data], [("test", test)], pillar)?;
     Ok(publish_result(context, done))
 }
 
@@ -203,7 +216,7 @@ pub struct ShowArgs {
 pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
     refuse("state.orchestrate_show_sls", &kwargs, &[PILLAR_ENC])?;
     let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
-    let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar, None)?;
+    let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar)?;
     Ok(map! {context.master.id.as_str() => done.value}.into())
 }
 
@@ -295,7 +308,7 @@ fn draw_graph(
     if !tgt.is_truthy() {
         let pillar = given.get("pillar").cloned().unwrap_or_default();
         let given = given.into_iter().filter(|(name, _)| name.as_str() != Some("pillar"));
-        return Ok(run(context, function, positional, given, pillar, None)?.value);
+        return Ok(run(context, function, positional, given, pillar)?.value);
     }
     let given = given.into_iter().filter(|(_, value)| !value.is_nil()).collect();
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", function, &context.caller.user) };
@@ -394,47 +407,71 @@ pub fn soft_kill(
     control(context, "state.soft_kill", jid, [("state_id", state_id)])
 }
 
-/// Runs a state function on the master's host. The jid of an orchestration is that of the call.
+/// Runs a state function on the master's host.
 fn run(
     context: &RunnerContext,
     function: &str,
     positional: Vec<Value>,
     given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
     pillar: Value,
-    jid: Option<String>,
 ) -> Result<Orchestrated, CallError> {
-    if !matches!(pillar, Value::Nil | Value::Map(_)) {
-        return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
-    }
-    let given = given.into_iter().map(|(name, value)| (name.into(), value));
-    let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), true.into())]);
-    let keyword = given.filter(|(_, value)| !value.is_nil()).collect();
-    let jid = match jid {
-        Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,
-        None => context.caller.jid.clone(),
-    };
-    let caller = brine_master_calls::Caller { jid: jid.clone(), ..context.caller.clone() };
-    let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
-    let (events, publishes) = (context.master.events.clone(), function != "state.single");
-    let checkpoint = match context.calls.orchestration(&context.caller.jid) {
-        Some((_, Some(resumed))) => Some(resumed),
-        Some((call, None)) => context.wait(Checkpoint::open(&jobs, &context.caller.jid, call)).map(Arc::new),
-        None => None,
-    };
-    if let Some(checkpoint) = &checkpoint {
-        context.wait(jobs.wait_for_minions_of(checkpoint));
-    }
-    let orchestrator = Orchestrator { jobs, calls, events, caller, checkpoint: checkpoint.clone(), publishes };
-    let master: Arc<dyn MasterAccess> = Arc::new(orchestrator);
-    let done = context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master);
-    if let Some(checkpoint) = checkpoint {
-        if checkpoint.is_elsewhere() {
-            context.calls.hand_over(&context.caller.jid);
-            return Err(CallError::execution(ELSEWHERE));
+    Run::default().call(context, function, positional, given, pillar)
+}
+
+/// A run of a state function on the master's host.
+#[derive(Default)]
+struct Run {
+    /// The job id; that of the call by default.
+    jid: Option<String>,
+    /// The plan that it makes or applies.
+    plan: Option<Arc<Steps>>,
+}
+
+impl Run {
+    fn call(
+        self,
+        context: &RunnerContext,
+        function: &str,
+        positional: Vec<Value>,
+        given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+        pillar: Value,
+    ) -> Result<Orchestrated, CallError> {
+        if !matches!(pillar, Value::Nil | Value::Map(_)) {
+            return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
         }
-        context.wait(checkpoint.end());
+        let given = given.into_iter().map(|(name, value)| (name.into(), value));
+        let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), true.into())]);
+        let keyword = given.filter(|(_, value)| !value.is_nil()).collect();
+        let jid = match self.jid {
+            Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,
+            None => context.caller.jid.clone(),
+        };
+        let caller = brine_master_calls::Caller { jid: jid.clone(), ..context.caller.clone() };
+        let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
+        let (events, publishes) = (context.master.events.clone(), function != "state.single");
+        // The groups of a plan are in memory: a successor would begin with the first step.
+        let makes_plan = self.plan.as_ref().is_some_and(|plan| plan.makes_plan());
+        let checkpoint = match context.calls.orchestration(&context.caller.jid).filter(|_| !makes_plan) {
+            Some((_, Some(resumed))) => Some(resumed),
+            Some((call, None)) => context.wait(Checkpoint::open(&jobs, &context.caller.jid, call)).map(Arc::new),
+            None => None,
+        };
+        if let Some(checkpoint) = &checkpoint {
+            context.wait(jobs.wait_for_minions_of(checkpoint));
+        }
+        let orchestrator =
+            Orchestrator { jobs, calls, events, caller, checkpoint: checkpoint.clone(), plan: self.plan, publishes };
+        let master: Arc<dyn MasterAccess> = Arc::new(orchestrator);
+        let done = context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master);
+        if let Some(checkpoint) = checkpoint {
+            if checkpoint.is_elsewhere() {
+                context.calls.hand_over(&context.caller.jid);
+                return Err(CallError::execution(ELSEWHERE));
+            }
+            context.wait(checkpoint.end());
+        }
+        done.map_err(CallError::execution)
     }
-    done.map_err(CallError::execution)
 }
 
 /// Publishes the results as a progress event, and returns them.

@@ -10,11 +10,9 @@ use clap::{Args, Parser};
 use super::super::common::{CommonOptions, OutputArguments};
 use super::super::credentials::Credentials;
 use super::super::exit_status::FailureStatus;
+use super::super::plan_file::PLAN_FILE;
 use super::super::usage::{float, integer};
 use super::wire_args;
-
-/// The file of a plan, if the command line names none.
-const PLAN_FILE: &str = "plan.brine";
 
 /// Publish a job to minions and show their returns.
 #[derive(Parser, Debug)]

@@ -3,7 +3,7 @@
 use brine_value::{Map, Value, map};
 
 /// The version of the form of a plan.
-const FORM: i64 = 1;
+pub(super) const FORM: i64 = 1;
 
 /// The error of data that is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,29 +51,12 @@ impl Plan {
             let got = map.get(field).map_or("nothing", Value::type_name).to_owned();
             InvalidPlan::Field { field, expected, got }
         };
-        match map.get("plan").and_then(Value::as_i64) {
-            Some(FORM) => {}
-            Some(form) => return Err(InvalidPlan::Form(form)),
-            None => return Err(wrong("plan", "a number")),
-        }
+        check_form(&map)?;
         map.get("fun").and_then(Value::as_str).ok_or_else(|| wrong("fun", "a function"))?;
         map.get("arg").and_then(Value::as_list).ok_or_else(|| wrong("arg", "a list"))?;
         map.get("jid").and_then(Value::as_str).ok_or_else(|| wrong("jid", "a job id"))?;
         let groups = map.get("groups").and_then(Value::as_list).ok_or_else(|| wrong("groups", "a list"))?;
-        for group in groups {
-            let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-            group
-                .get("digest")
-                .and_then(Value::as_str)
-                .filter(|text| is_digest(text))
-                .ok_or_else(|| InvalidPlan::Field { field: "groups", expected: "digests", got: group.to_string() })?;
-            let are_ids = |ids: &&[Value]| ids.iter().all(|id| id.as_str().is_some());
-            group.get("minions").and_then(Value::as_list).filter(are_ids).ok_or_else(|| InvalidPlan::Field {
-                field: "groups",
-                expected: "minions",
-                got: group.to_string(),
-            })?;
-        }
+        check_groups(groups)?;
         Ok(Plan { map })
     }
 
@@ -128,4 +111,28 @@ impl Plan {
         arg.extend(self.arg().iter().cloned());
         arg
     }
+}
+
+/// Checks the version of a plan.
+pub(super) fn check_form(map: &Map) -> Result<(), InvalidPlan> {
+    match map.get("plan").and_then(Value::as_i64) {
+        Some(FORM) => Ok(()),
+        Some(form) => Err(InvalidPlan::Form(form)),
+        None => {
+            let got = map.get("plan").map_or("nothing", Value::type_name).to_owned();
+            Err(InvalidPlan::Field { field: "plan", expected: "a number", got })
+        }
+    }
+}
+
+/// Checks that each group has a digest and minions.
+pub(super) fn check_groups(groups: &[Value]) -> Result<(), InvalidPlan> {
+    for group in groups {
+        let wrong = |expected| InvalidPlan::Field { field: "groups", expected, got: group.to_string() };
+        let is_digest = |text: &&str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        group.get("digest").and_then(Value::as_str).filter(is_digest).ok_or_else(|| wrong("digests"))?;
+        let are_ids = |ids: &&[Value]| ids.iter().all(|id| id.as_str().is_some());
+        group.get("minions").and_then(Value::as_list).filter(are_ids).ok_or_else(|| wrong("minions"))?;
+    }
+    Ok(())
 }

@@ -1,12 +1,15 @@
 //! `salt.state`: applies SLS files on minions.
 
+use brine_carriers::{APPLY_PLAN, PLANNED};
 use brine_context::{StateContext, StateReturn};
 use brine_function::arguments::refuse;
 use brine_function::{Args, CallResult, Others, ParamList, function};
 use brine_job::orchestration::MinionResult;
+use brine_job::plan::{StepPlan, dry_run};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::{Job, ReturnerArgs, RunArgs, is_success, with_jid, words};
+use crate::saltutil::orchestration::master_of;
 
 /// The arguments of `salt.state`.
 #[derive(Args)]
@@ -117,12 +120,32 @@ pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
     }
     kwargs.insert("queue".into(), given.queue);
     kwargs.insert("concurrent".into(), given.concurrent);
-    let job = Job::new((given.tgt, given.tgt_type), given.returners, given.how, given.expect_minions);
     let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
+    let master = master_of(&context.call, "salt.state")?;
+    let plan = master.step_plan(&given.name);
+    if plan != StepPlan::Run && !PLANNED.contains(&fun) {
+        let comment = format!("{fun} cannot be planned: name SLS files, or 'highstate: True'");
+        return Ok(StateReturn::failed(&given.name, comment).into());
+    }
+    let (target, fun, args) = match &plan {
+        StepPlan::Run => ((given.tgt, given.tgt_type), fun, args),
+        StepPlan::Plan => ((given.tgt, given.tgt_type), fun, dry_run(args)),
+        StepPlan::Apply(digests) if digests.is_empty() => {
+            return Ok(StateReturn::ok(&given.name, "The plan changes nothing in this step.").into());
+        }
+        StepPlan::Apply(digests) => {
+            let minions = digests.values().filter_map(Value::as_list).flatten().cloned().collect::<Value>();
+            ((minions, "list".to_owned()), APPLY_PLAN, applying(fun, digests, args))
+        }
+    };
+    let job = Job::new(target, given.returners, given.how, given.expect_minions);
     let answers = match job.run(context, "state", &given.name, fun, args)? {
         Ok(answers) => answers,
         Err(error) => return Ok(StateReturn::failed(&given.name, error).into()),
     };
+    if plan == StepPlan::Plan {
+        master.planned(&given.name, &answers);
+    }
     Ok(applied(
         &given.name,
         &answers,
@@ -132,6 +155,14 @@ pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
         test == Some(true),
     )
     .into())
+}
+
+/// Returns the arguments of the function that applies a plan.
+fn applying(fun: &str, digests: &Map, mut args: Args) -> Args {
+    args.keyword.shift_remove("test");
+    let plan = map! {"digests" => digests.clone()};
+    args.positional.splice(0..0, [Value::from(fun), plan.into()]);
+    args
 }
 
 /// Returns the result of states on minions.
