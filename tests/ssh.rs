@@ -411,3 +411,34 @@ async fn hostile_host_receives_only_its_own_data() {
         std::fs::remove_file(&answers).unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_applied_on_the_hosts_that_it_names() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    system.write("etc/roster", &[sshd.entry("web1", ""), sshd.entry("web2", "")].concat());
+    system.write(
+        "srv/salt/web.sls",
+        "ROOT/{{ grains.id }}.txt:\n  file.managed:\n    - contents: {{ pillar.get('text', 'one') }}\n",
+    );
+    let path = system.path("plan.brine").display().to_string();
+    let planned = ssh(&system, &["*", "state.apply", "web", &format!("--plan={path}")]);
+    assert!(planned.status.success(), "{}{}", stdout(&planned), stderr(&planned));
+    assert!(stdout(&planned).contains("Plan: 2 minions would change in 2 ways"), "{}", stdout(&planned));
+    assert!(stderr(&planned).contains("`salt-ssh --apply"), "{}", stderr(&planned));
+    let content = |id: &str| std::fs::read_to_string(system.path(&format!("{id}.txt"))).unwrap_or_default();
+    assert_eq!(content("web1"), "");
+
+    // One host has changed meanwhile, and one host has left the roster.
+    system.write("web1.txt", "other\n");
+    system.write("etc/roster", &sshd.entry("web1", ""));
+    let applied = ssh(&system, &["--apply", &path]);
+    assert!(!applied.status.success() && stdout(&applied).contains("the plan no longer holds"), "{}", stdout(&applied));
+    assert!(stderr(&applied).contains("web2: no host in"), "{}", stderr(&applied));
+    assert_eq!(content("web1"), "other\n");
+    std::fs::remove_file(system.path("web1.txt")).unwrap();
+    let applied = ssh(&system, &["--apply", &path]);
+    assert_eq!(content("web1"), "one\n", "{}{}", stdout(&applied), stderr(&applied));
+    let refused = ssh(&system, &["--apply", &path, "web1"]);
+    assert!(stderr(&refused).contains("--apply takes target and function from the plan"), "{}", stderr(&refused));
+}

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod deploy;
+mod plan;
 pub(super) mod runner;
 
 use std::collections::HashMap;
@@ -10,14 +11,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_auth::PLANNED;
 use brine_client::MasterClient;
 use brine_config::MasterConfig;
 use brine_context::Mask;
 use brine_event::Event;
 use brine_function::Args;
 use brine_ids::{Jid, MinionId};
-use brine_job::plan::{Groups, PLANNING};
+use brine_job::plan::Groups;
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
@@ -34,9 +34,11 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use self::arguments::Arguments;
+use self::plan::{Planning, applying, planned};
 use super::client;
 use super::common::{ResultPrinter, mask};
 use super::host::MasterHost;
+use super::plan_file;
 use super::runtime;
 use super::salt::wire_args;
 use super::usage;
@@ -86,7 +88,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Err(message) = arguments.target.check_with(arguments.range.then_some(TargetKind::Range)) {
         return Ok(usage::error(NAME, USAGE, &message));
     }
+    let applied = arguments.apply.as_deref().map(plan_file::read).transpose()?;
+    if applied.as_ref().is_some_and(|plan| plan.minions().is_empty()) {
+        print_plain_error("the plan changes nothing: no host is called");
+        return Ok(ExitCode::SUCCESS);
+    }
     let (target, rest) = match &arguments.words[..] {
+        [] if applied.is_some() => (String::new(), Vec::new()),
+        _ if applied.is_some() => {
+            return Ok(usage::error(NAME, USAGE, "--apply takes target and function from the plan: leave them out"));
+        }
         [target, rest @ ..] if !rest.is_empty() || arguments.hosts => (target.clone(), rest.to_vec()),
         [] if arguments.hosts => ("*".to_owned(), Vec::new()),
         _ => return Ok(usage::error(NAME, USAGE, "name a target and a function, such as: salt-ssh '*' test.ping")),
@@ -103,7 +114,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         options.cached = runtime::block_on(&runtime, cached(&config))?;
     }
     let master_data = Arc::new(MasterData::open(Arc::clone(&config), Arc::new(MasterHost::new(&config)))?);
-    let (tgt, kind) = if arguments.range {
+    let (tgt, kind) = if let Some(plan) = &applied {
+        (plan.minions().into(), TargetKind::List.to_string())
+    } else if arguments.range {
         (Value::from(target.as_str()), TargetKind::Range.to_string())
     } else {
         arguments.target.read(&target)
@@ -141,6 +154,14 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let is_list = arguments.hosts && config.salt_exit_status;
         return Ok(if is_list { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
+    if let Some(plan) = &applied {
+        for id in plan.minions().iter().filter(|id| !hosts.keys().any(|known| known.as_str() == id.as_str())) {
+            print_plain_error(format_args!(
+                "{id}: no host in {} has this id: nothing is applied there",
+                options.file.display()
+            ));
+        }
+    }
     if arguments.rand_thin_dir {
         let directory = format!("/tmp/.brine-{:016x}", rand::random::<u64>());
         hosts.values_mut().for_each(|host| host.thin_dir = Some(directory.clone()));
@@ -153,14 +174,20 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let line = format!("Executing job with jid {jid}");
         print_plain(format_args!("{line}\n{}\n", "-".repeat(line.len())));
     }
-    let call = called(&arguments, &config, &jid, &rest);
-    let call = if arguments.plan { planned(call)? } else { call };
+    let (call, planning) = match (&applied, &arguments.plan) {
+        (Some(plan), _) => (applying(plan, &jid, &config), None),
+        (None, Some(path)) => {
+            let (call, job) = planned(called(&arguments, &config, &jid, &rest), &tgt, &kind)?;
+            (call, Some(Planning { job, path: path.clone() }))
+        }
+        (None, None) => (called(&arguments, &config, &jid, &rest), None),
+    };
     let within = runtime.enter();
     // Before the caller, whose directories are removed at the end.
     let ended = terminated()?;
     let caller = Arc::new(caller(&arguments, &config, master_data, &options)?);
     let (user, at_once, mask) = (client::user(), arguments.at_once(&config), mask(&config)?);
-    let run = Run { config: &config, jid, call, caller, user, at_once, mask, plans: arguments.plan };
+    let run = Run { config: &config, jid, call, caller, user, at_once, mask, planning };
     let printer = arguments.output.printer(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
     let status = runtime::block_on(&runtime, async {
@@ -233,18 +260,6 @@ fn called(arguments: &Arguments, config: &MasterConfig, jid: &Jid, rest: &[Strin
     }
 }
 
-/// Returns the dry run of a call that is planned.
-fn planned(call: Call) -> anyhow::Result<Call> {
-    match call {
-        Call::Function { fun, args, jid, opts } if PLANNED.contains(&fun.as_str()) => {
-            let mut args = Args::from_wire(&args);
-            args.keyword.extend(map! {"test" => true, PLANNING => true});
-            Ok(Call::Function { fun, args: args.to_wire(), jid, opts })
-        }
-        _ => anyhow::bail!("--plan plans {} alone", PLANNED.join(", ")),
-    }
-}
-
 /// Returns the grains of the minions that the running master knows.
 async fn cached(config: &MasterConfig) -> anyhow::Result<HashMap<String, Map>> {
     let client = client::MasterClient::new(config)?;
@@ -284,8 +299,8 @@ struct Run<'a> {
     /// The number of hosts that are called at the same time.
     at_once: usize,
     mask: Mask,
-    /// Whether the results are shown as a plan.
-    plans: bool,
+    /// The plan that is made.
+    planning: Option<Planning>,
 }
 
 impl Run<'_> {
@@ -338,7 +353,7 @@ impl Run<'_> {
             if let Some(advice) = host_key_advice(&value) {
                 print_plain_error(format_args!("{id}: {advice}"));
             }
-            if self.plans {
+            if self.planning.is_some() {
                 groups.add(id.as_str(), &shown(value), self.jid.as_str());
                 return Ok(());
             }
@@ -353,9 +368,9 @@ impl Run<'_> {
             printer.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))
         });
         all.await?;
-        if self.plans {
-            printer.show(&groups.to_value().into(), "plan")?;
+        if let Some(planning) = &self.planning {
             failed |= groups.has_failures();
+            planning.finish(&groups, printer)?;
         } else if together {
             printer.show(&gathered.into(), &hint)?;
         }

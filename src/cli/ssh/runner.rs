@@ -63,7 +63,7 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<MasterHost>, 
         caller.options.connect_timeout = timeout;
     }
     let (user, at_once, mask) = (call.user.clone(), arguments.at_once(config), mask(config)?);
-    let run = Run { config, jid, call: called, caller: Arc::new(caller), user, at_once, mask, plans: false };
+    let run = Run { config, jid, call: called, caller: Arc::new(caller), user, at_once, mask, planning: None };
     let mut returns = Map::new();
     let mut size = 0;
     let called = run.each(hosts, None, |id, reply| {

@@ -10,13 +10,14 @@ use brine_value::{Map, Value};
 use clap::{ArgAction, Args, Parser};
 
 use super::super::common::{CommonOptions, OutputArguments};
+use super::super::plan_file::PLAN_FILE;
 use super::super::salt::TargetOptions;
 use super::super::usage;
 
 /// Call functions and apply states on hosts by ssh, without minions and without a running master.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-ssh '*' test.ping                      all hosts of the roster /etc/salt/roster\n  salt-ssh 'web*' state.apply nginx test=True what a state would change\n  salt-ssh -i 'web*' grains.item os           accept keys of new hosts\n  salt-ssh -r web1 'uptime'                   a command of the host's shell\n  salt-ssh --askpass --key-deploy web1 test.ping  install the own key first\n  salt-ssh admin@192.0.2.7 test.ping          a host that is in no roster"
+    after_help = "Examples:\n  salt-ssh '*' test.ping                      all hosts of the roster /etc/salt/roster\n  salt-ssh 'web*' state.apply nginx test=True what a state would change\n  salt-ssh '*' state.apply nginx --plan       one group for hosts that would change alike\n  salt-ssh --apply plan.brine                 apply exactly this plan\n  salt-ssh -i 'web*' grains.item os           accept keys of new hosts\n  salt-ssh -r web1 'uptime'                   a command of the host's shell\n  salt-ssh --askpass --key-deploy web1 test.ping  install the own key first\n  salt-ssh admin@192.0.2.7 test.ping          a host that is in no roster"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Arguments {
@@ -53,10 +54,13 @@ pub(super) struct Arguments {
     /// Show all results together when all hosts are done
     #[arg(short = 's', long = "static")]
     pub fixed: bool,
-    /// Run state.apply, state.sls or state.highstate in test mode, and show hosts that would change in the same way as
-    /// one group
-    #[arg(long)]
-    pub plan: bool,
+    /// Plan state.apply, state.sls or state.highstate: run them in test mode, show hosts that would change in the same
+    /// way as one group, and keep the plan in FILE (default: plan.brine)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = PLAN_FILE)]
+    pub plan: Option<PathBuf>,
+    /// Apply a plan on the hosts that would still change exactly as planned
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    pub apply: Option<PathBuf>,
     /// Remove the program from the hosts afterwards
     #[arg(short, long)]
     pub wipe: bool,
