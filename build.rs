@@ -1,11 +1,16 @@
 //! Links `brine-pam` with libpam, also on hosts that have only the shared library, as most do, and not the link
-//! `libpam.so` of its development package. Without the library, `brine-pam` is built to refuse everybody.
+//! `libpam.so` of its development package. Without the library, `brine-pam` is built to refuse everybody. Release
+//! builds also get the pages of the documentation, for `brine docs`.
 
 use std::env;
-use std::io;
+use std::fs;
+use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+#[path = "src/cli/docs/nav.rs"]
+mod nav;
 
 /// The features that `--versions-report` names.
 const FEATURES: &[&str] = &["databases", "messaging", "pam"];
@@ -29,9 +34,34 @@ fn describe() {
     println!("cargo::rustc-env=BRINE_TARGET={}", variable("TARGET"));
 }
 
+/// Packs the pages of the documentation into programs that leave the tree. Others read it, so that a changed page builds
+/// nothing again.
+#[allow(clippy::disallowed_methods, reason = "it writes into the directory of the build")]
+fn pack_docs() -> io::Result<()> {
+    println!("cargo::rustc-check-cfg=cfg(packed_docs)");
+    println!("cargo::rerun-if-changed=src/cli/docs/nav.rs");
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    if variable("PROFILE") != "release" {
+        return Ok(());
+    }
+    let root = variable("CARGO_MANIFEST_DIR");
+    println!("cargo::rerun-if-changed={}", nav::NAVIGATION);
+    println!("cargo::rerun-if-changed=docs");
+    let files = nav::files(Path::new(&root)).map_err(|(path, error)| io::Error::other(format!("{path}: {error}")))?;
+    let pack = fs::File::create(Path::new(&variable("OUT_DIR")).join("docs.z"))?;
+    let mut pack = flate2::write::ZlibEncoder::new(pack, flate2::Compression::best());
+    for (path, text) in files {
+        write!(pack, "{path}\n{}\n{text}", text.len())?;
+    }
+    pack.finish()?;
+    println!("cargo::rustc-cfg=packed_docs");
+    Ok(())
+}
+
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     describe();
+    pack_docs()?;
     println!("cargo::rustc-check-cfg=cfg(libpam)");
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let is_native = variable("TARGET") == variable("HOST");

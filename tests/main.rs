@@ -31,6 +31,7 @@ mod custom_modules;
 mod cve;
 mod damaged_publishes;
 mod delivery;
+mod docs_offline;
 mod doctor;
 mod doctor_disks;
 mod doctor_roles;

@@ -13,6 +13,7 @@ mod cp;
 mod credentials;
 mod custom_outputters;
 mod daemon;
+pub mod docs;
 mod doctor;
 mod event_line;
 mod exit_status;
@@ -214,6 +215,14 @@ const COMMANDS: &[Tool] = &[
         usage: check::USAGE,
         options: check::options,
         run: check::run,
+    },
+    Tool {
+        name: "brine docs",
+        command: "docs",
+        about: "show the documentation of a function, an option, an event or anything else",
+        usage: docs::USAGE,
+        options: docs::options,
+        run: docs::run,
     },
     Tool {
         name: "brine link",

@@ -1,5 +1,6 @@
 //! Generates the reference pages from the documentation in the code.
 
+pub use brine::cli::docs::tables::{code, row, table};
 use brine_agent::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
 use brine_config::{MasterConfig, MinionConfig, OptionDoc, ignored_options, module_options};
 use brine_jinja::reference::{self as jinja_reference, Entry};
@@ -32,22 +33,6 @@ pub fn pages() -> Vec<(String, String)> {
 /// Returns a page of a title, an introduction and sections.
 pub fn page(title: &str, introduction: &str, sections: &str) -> String {
     format!("# {title}\n\n{WRITTEN}\n{}\n\n{}\n", introduction.trim(), sections.trim())
-}
-
-/// Returns a row of a table. Bars in cells are escaped.
-pub fn row(cells: &[&str]) -> String {
-    let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
-    format!("| {} |\n", cells.join(" | "))
-}
-
-/// Returns a table with these columns.
-pub fn table(columns: &[&str], rows: impl IntoIterator<Item = String>) -> String {
-    format!("{}|{}\n{}", row(columns), "---|".repeat(columns.len()), rows.into_iter().collect::<String>())
-}
-
-/// Returns text as code.
-pub fn code(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("`{text}`") }
 }
 
 fn jinja() -> String {

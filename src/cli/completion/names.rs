@@ -175,6 +175,12 @@ pub fn positional(line: &Line<'_>, names: &Names, last: &str) -> Answer {
         ("salt-cp", []) => targets(line, names, last),
         ("salt-cp", _) | ("brine backup" | "brine restore", []) => return Answer::Files,
         ("salt-run", []) => functions(last, runners()),
+        ("brine docs", []) => {
+            let pages = crate::cli::docs::page_names().into_iter();
+            let pages = pages.map(|(name, title)| Candidate::new(name, &title));
+            let all = [execution(), states(), runners()].into_iter().flatten().collect();
+            pages.chain(functions(last, all)).collect()
+        }
         ("brine link" | "brine man", []) => return Answer::Directories,
         ("brine completion", []) => ["bash", "zsh", "fish"].map(|shell| Candidate::new(shell, "")).into(),
         _ => Vec::new(),
