@@ -86,8 +86,20 @@ type Mistake = (&'static [&'static str], i32, &'static [&'static str]);
 /// Mistakes on the command line of tools with a running master and the minion `web1`.
 const COMMANDS: &[Mistake] = &[
     (&["salt", "web1", "test.ping", "--timout", "5"], 64, &["no such option: --timout", "did you mean '--timeout'?"]),
-    (&["salt", "web1", "test.png"], 1, &["'test.png' is not available", "Did you mean 'test.ping'?"]),
-    (&["salt", "wbe1", "test.ping"], 2, &["No minions matched", "did you mean 'web1'?"]),
+    (
+        &["salt", "web1", "test.png"],
+        1,
+        &[
+            "'test.png' is not available",
+            "Did you mean 'test.ping'?",
+            "brine docs troubleshooting#a-state-or-function-is-not-found",
+        ],
+    ),
+    (
+        &["salt", "wbe1", "test.ping"],
+        2,
+        &["No minions matched", "did you mean 'web1'?", "brine docs troubleshooting#no-minion-matches-the-target"],
+    ),
     (&["salt", "wbe1", "test.ping", "--async"], 2, &["No minions matched", "did you mean 'web1'?"]),
     (&["salt", "-N", "wbes", "test.ping"], 2, &["Node group wbes unavailable in ", "did you mean 'webs'?"]),
     (&["salt", "-C", "G@os:Debian and", "test.ping"], 2, &["invalid"]),
@@ -133,7 +145,7 @@ const COMMANDS: &[Mistake] = &[
     (
         &["salt", "-a", "nosuch", "--username", "a", "--password", "b", "web1", "test.ping"],
         1,
-        &["Authentication error occurred."],
+        &["Authentication error occurred.", "brine docs troubleshooting#a-token-or-password-is-refused"],
     ),
     (
         &["salt", "web1", "schedule.add", "j", "function=test.pingg", "seconds=5"],
@@ -154,7 +166,11 @@ const COMMANDS: &[Mistake] = &[
         1,
         &["unknown option 'emitatstart': expected one of "],
     ),
-    (&["salt-run", "jobs.actve"], 1, &["'jobs.actve' is not available.", "did you mean 'jobs.active'?"]),
+    (
+        &["salt-run", "jobs.actve"],
+        1,
+        &["'jobs.actve' is not available.", "did you mean 'jobs.active'?", "#a-state-or-function-is-not-found"],
+    ),
     (&["salt-run", "shop.open"], 1, &["own/shop.py has this module", "'runner_dirs' at its start, so restart it"]),
     (&["salt-run", "jobs.lookup_jid"], 1, &["missing 1 required positional argument: 'jid'"]),
     (&["salt-run", "sdb.get", "sdb://nosuch/key"], 1, &["its profile is an option of the master's configuration"]),
@@ -225,7 +241,11 @@ const COMMANDS: &[Mistake] = &[
     (&["salt-key", "-a", "web1"], 1, &["The key glob 'web1' does not match any unaccepted keys."]),
     (&["salt-key", "-d", "nosuch"], 1, &["The key glob 'nosuch' does not match"]),
     (&["salt-key", "-d", "web1"], 1, &["EOF when reading a line: nothing is changed"]),
-    (&["salt-key", "-f", "nosuch"], 1, &["The key glob 'nosuch' does not match any keys."]),
+    (
+        &["salt-key", "-f", "nosuch"],
+        1,
+        &["The key glob 'nosuch' does not match any keys.", "brine docs troubleshooting#a-minion-does-not-appear"],
+    ),
     (&["salt-key", "-a", "web2", "-d", "web1"], 64, &["-a and -d are different actions: run salt-key once for each"]),
     (&["salt-key", "-d", "web1", "web2"], 64, &["unexpected argument 'web2'", "such as -d 'web1,web2'"]),
     (&["salt-key", "web1"], 64, &["unexpected argument 'web1': name an action, such as -a web1"]),
@@ -235,7 +255,15 @@ const COMMANDS: &[Mistake] = &[
     (&["salt-cp", "web1", "/nosuch", "/tmp/x"], 42, &["The referenced file, /nosuch is not available."]),
     (&["salt-cp", "nosuch", "/etc/hostname", "/tmp/x"], 2, &["No minions matched the target."]),
     (&["salt-cp", "--resume", "web1", "/etc/hostname", "/tmp/x"], 64, &["--resume needs --chunked"]),
-    (&["salt-call", "--local", "test.png"], 255, &["'test.png' is not available", "did you mean 'test.ping'?"]),
+    (
+        &["salt-call", "--local", "test.png"],
+        255,
+        &[
+            "'test.png' is not available",
+            "did you mean 'test.ping'?",
+            "brine docs troubleshooting#a-state-or-function-is-not-found",
+        ],
+    ),
     (&["salt-call", "--local", "test.ping", "--return", "nosuch"], 1, &["unknown returner 'nosuch'"]),
     (&["salt-call"], 64, &["Requires function, --grains or --doc"]),
     (&["salt-master", "--chek"], 64, &["no such option: --chek", "did you mean '--check'?"]),

@@ -330,7 +330,10 @@ async fn mistyped_names_get_the_nearest_as_suggestion() {
     system.start_minion("web1").await;
     let output = system.tool_async("salt", &["wbe1", "test.ping"]).await;
     assert_eq!(stdout(&output), "No minions matched the target. No command was sent, no jid was assigned.\n");
-    assert_eq!(stderr(&output), "ERROR: No return received\n'wbe1' matches no minion: did you mean 'web1'?\n");
+    assert_eq!(
+        stderr(&output),
+        "ERROR: No return received\nMore: brine docs troubleshooting#no-minion-matches-the-target\n'wbe1' matches no minion: did you mean 'web1'?\n"
+    );
     let output = system.tool_async("salt-run", &["jobs.lst_jobs"]).await;
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("'jobs.lst_jobs' is not available.\n", Some(1)));
     assert!(stderr(&output).contains("did you mean 'jobs.list_jobs'?"), "{}", stderr(&output));

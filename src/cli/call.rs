@@ -19,10 +19,11 @@ use clap::{ArgAction, CommandFactory, Parser};
 
 use super::broken_values;
 use super::common::CallOptions;
+use super::docs::{self, pointers};
 use super::exit_status::FailureStatus;
 use super::runtime;
 use super::usage;
-use crate::ui::{print_plain, print_plain_error};
+use crate::ui::{print_plain, print_plain_error, print_pointer};
 
 const NAME: &str = "salt-call";
 pub const USAGE: &str = "salt-call [options] <function> [arguments]";
@@ -204,6 +205,7 @@ fn show_docs(arguments: &Arguments, start: &str) -> ExitCode {
     for function in &found {
         print_plain(format_args!("{}:\n{}\n", function.full_name(), usage::docstring(&function.docstring())));
     }
+    docs::point("sys.doc", &found.iter().map(|function| function.full_name()).collect::<Vec<_>>());
     if found.is_empty() {
         let near = nearest(start, functions.iter().map(Function::full_name));
         let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
@@ -369,7 +371,14 @@ fn show(
     let hint = outcome.out.filter(|_| !arguments.metadata).unwrap_or("nested");
     let mut printer = arguments.call.output.printer(opts)?;
     printer.set_retcode(outcome.retcode);
+    let explained = pointers::explained(&value).filter(|_| outcome.retcode != 0).map(str::to_owned);
     printer.show(&map! {"local" => value}.into(), hint)?;
+    if let Some(message) = explained {
+        print_pointer(&message);
+    }
+    if outcome.retcode == 0 && matches!(fun, "sys.doc" | "sys.state_doc") {
+        docs::point(fun, &arguments.words[1..]);
+    }
     Ok(match outcome.retcode {
         0 => ExitCode::SUCCESS,
         code if arguments.retcode_passthrough => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),

@@ -4,6 +4,8 @@
 //! [`print_plain`] and [`print_plain_error`] escape their text. Text for [`Ui`] may contain colours, so its caller
 //! escapes untrusted parts of it.
 
+pub mod symptoms;
+
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -160,9 +162,19 @@ pub fn print_plain(text: impl Display) {
     }
 }
 
-/// Prints text and a newline on stderr, with control characters escaped. Errors of stderr are ignored.
+/// Prints text and a newline on stderr, with control characters escaped, and where the documentation explains it. Errors
+/// of stderr are ignored.
 pub fn print_plain_error(text: impl Display) {
-    _ = write_line(&mut io::stderr(), &escape_control(&text.to_string()));
+    let text = text.to_string();
+    _ = write_line(&mut io::stderr(), &escape_control(&text));
+    print_pointer(&text);
+}
+
+/// Prints on stderr where the documentation explains a message that was printed elsewhere.
+pub fn print_pointer(message: &str) {
+    if let Some(pointer) = symptoms::pointer(message) {
+        _ = write_line(&mut io::stderr(), &pointer);
+    }
 }
 
 fn write_line(out: &mut dyn Write, text: &str) -> io::Result<()> {

@@ -9,8 +9,11 @@ mod look_up;
 #[cfg_attr(packed_docs, allow(dead_code, reason = "the build script reads the files"))]
 mod nav;
 mod pages;
+pub mod pointers;
 pub mod tables;
 mod terminal;
+
+pub use self::pointers::point;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

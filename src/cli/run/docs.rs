@@ -41,6 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for (fun, doc) in docs {
         print_plain(format_args!("{fun}:\n{}\n", docstring(&doc.to_string())));
     }
+    crate::cli::docs::point("doc.runner", &docs.keys().map(ToString::to_string).collect::<Vec<_>>());
     Ok(ExitCode::SUCCESS)
 }
 

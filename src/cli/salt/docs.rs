@@ -29,5 +29,8 @@ pub(super) fn show(docs: &Map, printer: &mut ResultPrinter) -> anyhow::Result<()
             print_plain(format_args!("{fun}:\n{}\n", crate::cli::usage::docstring(&doc.to_string())));
         }
     }
+    if !printer.has_outputter() {
+        crate::cli::docs::point(FUNCTION, &docs.keys().map(ToString::to_string).collect::<Vec<_>>());
+    }
     Ok(())
 }

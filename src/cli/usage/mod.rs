@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use super::docs;
 use super::salt_options::{self, UnimplementedOption};
 use super::saltfile;
 use crate::ui::{print_plain, print_plain_error};
@@ -90,6 +91,9 @@ fn parse_by<T>(
 
 /// Returns the whole command line of a tool: with Salt's options that Brine does not implement, parsed as in Python.
 pub fn complete(name: &'static str, usage: &'static str, command: Command) -> Command {
+    let more = docs::pointers::more(name);
+    let examples = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+    let command = command.after_help(format!("{examples}{more}"));
     let command = like_python(command.name(name).bin_name(name).override_usage(usage));
     salt_options::add(command, name)
 }

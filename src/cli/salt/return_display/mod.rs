@@ -10,10 +10,14 @@ use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
 use super::super::common::ResultPrinter;
+use super::super::docs::pointers::explained;
 use super::arguments::Arguments;
 use super::plan::Planning;
 use super::{FAILURE, NO_MINION, NOTHING_RETURNED, docs};
-use crate::ui::{bar, print_plain, print_plain_error};
+use crate::ui::{bar, print_plain, print_plain_error, print_pointer};
+
+/// The number of messages of returns that are kept, to name what the documentation says about them.
+const EXPLAINED: usize = 100;
 
 /// The way in which returns are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub(super) struct ReturnDisplay<'a> {
     returned: Vec<String>,
     silent: Vec<String>,
     failed: Vec<String>,
+    /// Messages of failures that the documentation explains.
+    explained: Vec<String>,
     /// Returns to be shown at the end.
     gathered: Map,
     /// Whether the function is a state function: returns shown together have no outputter hint.
@@ -68,6 +74,7 @@ impl<'a> ReturnDisplay<'a> {
             returned: Vec::new(),
             silent: Vec::new(),
             failed: Vec::new(),
+            explained: Vec::new(),
             gathered: Map::new(),
             is_state: fun.starts_with("state."),
             planning,
@@ -100,6 +107,9 @@ impl<'a> ReturnDisplay<'a> {
         }
         self.returned.push(id.clone());
         let value = one.value();
+        if has_failed && self.explained.len() < EXPLAINED {
+            self.explained.extend(explained(value).map(str::to_owned));
+        }
         match self.form {
             Form::Each => {
                 self.printer.set_retcode(one.retcode());
@@ -223,6 +233,12 @@ impl<'a> ReturnDisplay<'a> {
             return ExitCode::SUCCESS;
         }
         print_plain_error("ERROR: Minions returned with non-zero exit code");
+        if !self.silent.is_empty() {
+            print_pointer("Minion did not return");
+        }
+        for message in &self.explained {
+            print_pointer(message);
+        }
         if self.form == Form::Each { ExitCode::FAILURE } else { self.arguments.statuses.of(FAILURE) }
     }
 }
