@@ -43,7 +43,9 @@ pub fn start(
     /// Returner of the results.
     #[default]
     ret: String,
-    #[default] kwargs: Map,
+    /// Options of the job, such as `metadata` and `ret_config`.
+    #[default]
+    kwargs: Map,
 ) -> CallResult {
     let request =
         PublishRequest { tgt, tgt_type, fun, arg, ret, kwargs, ..PublishRequest::new("", "", &context.caller.user) };

@@ -57,7 +57,9 @@ pub fn replay(
     /// Glob of the tags; all by default.
     #[default("*".into())]
     tag: String,
-    #[default] socket: String,
+    /// Path of the subscriber's socket.
+    #[default]
+    socket: String,
 ) -> CallResult {
     if socket.is_empty() {
         return Err(CallError::execution("socket is missing: expected the path of the subscriber's PULL socket"));

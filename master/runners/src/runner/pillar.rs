@@ -28,7 +28,9 @@ pub fn show_pillar(
     saltenv: Option<String>,
     /// Environment of the pillar.
     pillarenv: Option<String>,
-    #[keywords] kwargs: Map,
+    /// Grains over those of the minion.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let query = PillarQuery { pillarenv, ..query(context, &minion, saltenv, kwargs)? };
     Ok(context.master.pillars.render(&query, &context.calls.template_host()(&context.caller.thread)).into())

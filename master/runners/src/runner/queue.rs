@@ -77,7 +77,12 @@ pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
 ///
 ///     salt-run queue.list_queues
 #[function]
-pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend: String) -> CallResult {
+pub fn list_queues(
+    context: &RunnerContext,
+    /// `sqlite` or `pgjsonb`: both stand for the master's store.
+    #[default("sqlite".into())]
+    backend: String,
+) -> CallResult {
     check_backend(&backend)?;
     let names = match shared(context) {
         Some(queues) => context.wait(queues.names()),
@@ -96,7 +101,9 @@ pub fn list_length(
     context: &RunnerContext,
     /// Name of the queue.
     queue: String,
-    #[default("sqlite".into())] backend: String,
+    /// `sqlite` or `pgjsonb`: both stand for the master's store.
+    #[default("sqlite".into())]
+    backend: String,
 ) -> CallResult {
     check_backend(&backend)?;
     let length = match shared(context) {
@@ -116,7 +123,9 @@ pub fn list_items(
     context: &RunnerContext,
     /// Name of the queue.
     queue: String,
-    #[default("sqlite".into())] backend: String,
+    /// `sqlite` or `pgjsonb`: both stand for the master's store.
+    #[default("sqlite".into())]
+    backend: String,
 ) -> CallResult {
     check_backend(&backend)?;
     let items = match shared(context) {

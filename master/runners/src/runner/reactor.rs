@@ -36,7 +36,14 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!(
 ///
 ///     salt-run reactor.list
 #[function]
-pub fn list(context: &RunnerContext, #[default("base".into())] saltenv: String, test: Option<Value>) -> CallResult {
+pub fn list(
+    context: &RunnerContext,
+    /// Without effect.
+    #[default("base".into())]
+    saltenv: String,
+    /// Without effect.
+    test: Option<Value>,
+) -> CallResult {
     _ = (saltenv, test);
     let entries = Value::from(&*reactor(context)?.entries());
     publish_result(context, "list-results", &map! {"reactors" => entries.clone()});
@@ -56,7 +63,10 @@ pub fn add(
     event: String,
     /// Reactor files, as a list.
     reactors: Value,
-    #[default("base".into())] saltenv: String,
+    /// Without effect.
+    #[default("base".into())]
+    saltenv: String,
+    /// Without effect.
     test: Option<Value>,
 ) -> CallResult {
     _ = (saltenv, test);
@@ -77,7 +87,10 @@ pub fn delete(
     context: &RunnerContext,
     /// Glob of the tags.
     event: String,
-    #[default("base".into())] saltenv: String,
+    /// Without effect.
+    #[default("base".into())]
+    saltenv: String,
+    /// Without effect.
     test: Option<Value>,
 ) -> CallResult {
     _ = (saltenv, test);
@@ -150,9 +163,13 @@ pub fn test(
 #[function]
 pub fn history(
     context: &RunnerContext,
+    /// Glob of the tags; all by default.
     tag: Option<String>,
+    /// Value of the field `id` of the events; all by default.
     id: Option<String>,
-    #[default(20)] limit: u32,
+    /// Number of events, at most 10,000.
+    #[default(20)]
+    limit: u32,
 ) -> CallResult {
     let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };
     let thread = &context.caller.thread;
@@ -168,7 +185,11 @@ pub fn history(
 ///     salt-run reactor.explain 120
 ///     salt-run reactor.explain 20261120235852025555
 #[function(out = "txt")]
-pub fn explain(context: &RunnerContext, what: Value) -> CallResult {
+pub fn explain(
+    context: &RunnerContext,
+    /// Sequence number of the event, or a job id.
+    what: Value,
+) -> CallResult {
     let explained = reactor(context)?.explain(&context.caller.thread, &context.master.bus, &what.to_string());
     explained.map(Value::from).map_err(CallError::execution)
 }
@@ -199,7 +220,11 @@ pub fn failed(context: &RunnerContext) -> CallResult {
 ///     salt-run reactor.retry 120
 ///     salt-run reactor.retry all
 #[function]
-pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
+pub fn retry(
+    context: &RunnerContext,
+    /// Sequence number of the event, or `all`.
+    what: Value,
+) -> CallResult {
     let seq = letters_of(&what)?;
     let reactor = reactor(context)?;
     let reported = context.wait(reactor.retry(&context.master.bus, seq));
@@ -225,7 +250,11 @@ pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
 ///     salt-run reactor.drop 120
 ///     salt-run reactor.drop all
 #[function(name = "drop")]
-pub fn drop_letters(context: &RunnerContext, what: Value) -> CallResult {
+pub fn drop_letters(
+    context: &RunnerContext,
+    /// Sequence number of the event, or `all`.
+    what: Value,
+) -> CallResult {
     let seq = letters_of(&what)?;
     let reactor = reactor(context)?;
     let dropped = context.wait(reactor.drop_dead_letters(seq));

@@ -18,7 +18,11 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("reactor", [graph, dr
 ///     salt-run reactor.graph 120
 ///     salt-run reactor.graph 20261120235852025555
 #[function]
-pub fn graph(context: &RunnerContext, what: Value) -> CallResult {
+pub fn graph(
+    context: &RunnerContext,
+    /// Sequence number of the event, or a job id.
+    what: Value,
+) -> CallResult {
     let graph = reactor(context)?.graph(&context.caller.thread, &context.master.bus, &what.to_string());
     graph.map_err(CallError::execution)
 }

@@ -66,7 +66,9 @@ pub fn execute(
     /// The keyword arguments.
     #[default]
     kwarg: Map,
-    #[keywords] kwargs: Map,
+    /// Keyword arguments of the function, too; those of `kwarg` take precedence.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut named = public(kwargs);
     named.extend(kwarg);

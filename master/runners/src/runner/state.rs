@@ -145,7 +145,9 @@ pub fn orchestrate_single(
     /// Whether the state only predicts its changes.
     #[default]
     test: Value,
-    #[default(false)] queue: bool,
+    /// Without effect: it runs at once.
+    #[default(false)]
+    queue: bool,
     /// Pillar over that of the master, as a mapping.
     #[default]
     pillar: Value,
@@ -172,7 +174,9 @@ pub fn orchestrate_high(
     /// Whether the states only predict their changes.
     #[default]
     test: Value,
-    #[default(false)] queue: bool,
+    /// Without effect: it runs at once.
+    #[default(false)]
+    queue: bool,
     /// Pillar over that of the master, as a mapping.
     #[default]
     pillar: Value,
@@ -213,7 +217,13 @@ pub struct ShowArgs {
 ///
 ///     salt-run state.orchestrate_show_sls orch.webservers
 #[function]
-pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn orchestrate_show_sls(
+    context: &RunnerContext,
+    #[args] args: ShowArgs,
+    /// `pillar_enc` is refused; others are without effect.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     refuse("state.orchestrate_show_sls", &kwargs, &[PILLAR_ENC])?;
     let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
     let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar)?;
@@ -226,7 +236,13 @@ pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[k
 ///
 ///     salt-run state.orch_show_sls orch.webservers
 #[function]
-pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn orch_show_sls(
+    context: &RunnerContext,
+    #[args] args: ShowArgs,
+    /// `pillar_enc` is refused; others are without effect.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     orchestrate_show_sls(context, args, kwargs)
 }
 

@@ -91,7 +91,9 @@ pub fn grant_exists(context: &Context, #[args] args: GrantArgs, #[args] connecti
 pub fn grant_add(
     context: &Context,
     #[args] args: GrantArgs,
-    #[default] ssl_option: Value,
+    /// Requirements for logins of the user, as a list of mappings.
+    #[default]
+    ssl_option: Value,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     let request = Request::new(&args)?;

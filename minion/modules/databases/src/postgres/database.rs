@@ -200,7 +200,9 @@ pub fn tablespace_alter(
     new_name: Option<String>,
     /// New owner.
     new_owner: Option<String>,
+    /// Options to set, as a mapping of names to values.
     set_option: Option<Map>,
+    /// Name of an option that gets its default again.
     reset_option: Option<String>,
     /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,

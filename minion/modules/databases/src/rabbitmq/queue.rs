@@ -40,7 +40,9 @@ pub fn list_queues_vhost(
     vhost: String,
     /// User that the program runs as.
     runas: Option<String>,
-    #[rest] args: Vec<Value>,
+    /// Columns, such as `name`, `messages` and `consumers`; by default the number of messages by name.
+    #[rest]
+    args: Vec<Value>,
 ) -> CallResult {
     queues(&Ctl::new(context, runas), Some(&vhost), &args)
 }

@@ -2,6 +2,7 @@
 //!
 //! [`crate::file_cache`] owns the cache.
 
+mod cached;
 mod copies;
 mod lists;
 pub mod push;
@@ -39,9 +40,9 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         cache_dir,
         cache_master,
         cache_local_file,
-        cache_dest,
-        is_cached,
-        list_minion,
+        cached::cache_dest,
+        cached::is_cached,
+        cached::list_minion,
         lists::hash_file,
         lists::stat_file,
         lists::list_master_symlinks,
@@ -356,11 +357,19 @@ pub fn cache_files(
 #[function]
 pub fn cache_dir(
     context: &Context,
+    /// Directory on the file server, such as `salt://web`.
     path: String,
+    /// Environment of the file server; that of the configuration or `base` by default.
     saltenv: Option<String>,
-    #[default(false)] include_empty: bool,
-    #[default] include_pat: Value,
-    #[default] exclude_pat: Value,
+    /// Whether empty directories are created, too.
+    #[default(false)]
+    include_empty: bool,
+    /// Pattern of the paths that are cached; all by default.
+    #[default]
+    include_pat: Value,
+    /// Pattern of the paths that are left out.
+    #[default]
+    exclude_pat: Value,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
     let (name, saltenv) = below_salt(&path, &saltenv)?;
@@ -391,7 +400,11 @@ pub fn cache_dir(
 ///
 ///     salt '*' cp.cache_master
 #[function]
-pub fn cache_master(context: &Context, saltenv: Option<String>) -> CallResult {
+pub fn cache_master(
+    context: &Context,
+    /// Environment of the file server; that of the configuration or `base` by default.
+    saltenv: Option<String>,
+) -> CallResult {
     let saltenv = environment(context, saltenv);
     let files = context.minion.files.list(&saltenv).map_err(CallError::execution)?;
     all_cached(context, files.into_iter(), &saltenv).map(Value::from)
@@ -403,7 +416,11 @@ pub fn cache_master(context: &Context, saltenv: Option<String>) -> CallResult {
 ///
 ///     salt '*' cp.cache_local_file /etc/hosts
 #[function]
-pub fn cache_local_file(context: &Context, path: String) -> CallResult {
+pub fn cache_local_file(
+    context: &Context,
+    /// Path of the file on this host.
+    path: String,
+) -> CallResult {
     if !Path::new(&path).exists() {
         return Ok("".into());
     }
@@ -412,54 +429,6 @@ pub fn cache_local_file(context: &Context, path: String) -> CallResult {
     let content = std::fs::read(&path).map_err(|error| file::error_at(&path, &error))?;
     file_cache::store(&target, &content).map_err(CallError::Execution)?;
     Ok(target.display().to_string().into())
-}
-
-/// Return the path at which `cache_file` stores a file, whether it exists or not.
-///
-/// CLI Example:
-///
-///     salt '*' cp.cache_dest salt://my/file
-#[function]
-pub fn cache_dest(context: &Context, url: String, saltenv: Option<String>) -> CallResult {
-    if !url.contains("://") {
-        return Ok(url.into());
-    }
-    let path = file_cache::path_of(&context.config().cachedir, &url, &environment(context, saltenv));
-    Ok(path.map_or_else(|| "Invalid path".into(), |path| path.display().to_string().into()))
-}
-
-/// Return the path of a file in the cache; an empty string if it is not cached.
-///
-/// CLI Example:
-///
-///     salt '*' cp.is_cached salt://path/to/file
-#[function]
-pub fn is_cached(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
-    let found = file_cache::found(&context.config().cachedir, &path, &environment(context, saltenv));
-    let mark = if path.strip_prefix("salt://").unwrap_or(&path).starts_with('|') { "|" } else { "" };
-    Ok(found.map_or_else(String::new, |found| format!("{mark}{}", found.display())).into())
-}
-
-/// Return the paths of all cached files.
-///
-/// CLI Example:
-///
-///     salt '*' cp.list_minion
-#[function]
-pub fn list_minion(context: &Context, saltenv: Option<String>) -> CallResult {
-    let cachedir = &context.config().cachedir;
-    let environment = files::relative_path(&environment(context, saltenv));
-    let directories =
-        environment.map(|name| cachedir.join("files").join(name)).into_iter().chain([cachedir.join("localfiles")]);
-    let mut found: Vec<String> = Vec::new();
-    let mut open: Vec<PathBuf> = directories.collect();
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-            if entry.path().is_dir() { open.push(entry.path()) } else { found.push(entry.path().display().to_string()) }
-        }
-    }
-    found.sort();
-    Ok(found.into())
 }
 
 fn environment(context: &Context, saltenv: Option<String>) -> String {

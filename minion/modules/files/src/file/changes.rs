@@ -306,7 +306,9 @@ pub fn comment_line(
     /// Text that starts a comment.
     #[default("#".into())]
     char: String,
-    #[default(true)] cmnt: bool,
+    /// Whether lines are commented out; otherwise they are uncommented.
+    #[default(true)]
+    cmnt: bool,
     /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]
     backup: Value,

@@ -219,7 +219,9 @@ pub fn contains_regex(
     path: String,
     /// Regular expression.
     regex: String,
-    #[default] lchar: String,
+    /// Characters that are stripped at the start of each line.
+    #[default]
+    lchar: String,
 ) -> CallResult {
     let regex = Regex::new(&regex).map_err(CallError::execution)?;
     let have = std::fs::read(expand(&path)).unwrap_or_default();

@@ -42,7 +42,16 @@ pub fn lsattr(
 ///
 ///     salt '*' file.chattr /etc/resolv.conf operator=add attributes=i
 #[function]
-pub fn chattr(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn chattr(
+    context: &Context,
+    /// Paths of files.
+    #[rest]
+    args: Vec<Value>,
+    /// `operator` (`add` or `remove`) and `attributes` (letters of `chattr`), both required; `flags`, further flags of
+    /// `chattr`; `version`, the version of the files.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let sign = match text("operator").as_deref() {
         Some("add") => '+',

@@ -14,6 +14,7 @@ pub(super) mod find;
 pub(crate) mod flags;
 mod hashes;
 pub(crate) mod line;
+mod links;
 mod nodes;
 pub(super) mod operations;
 pub(super) mod owners;
@@ -22,6 +23,7 @@ mod search;
 mod sed;
 mod selinux;
 pub(crate) mod state;
+mod stats;
 
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

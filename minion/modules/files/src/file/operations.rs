@@ -1,6 +1,5 @@
 //! Creates, moves, copies and removes files, directories and links.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -26,11 +25,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         rename,
         move_to,
         copy,
-        symlink,
-        link,
-        is_link,
-        is_hardlink,
-        readlink,
+        super::links::symlink,
+        super::links::link,
+        super::links::is_link,
+        super::links::is_hardlink,
+        super::links::readlink,
         touch,
         super::nodes::mknod,
         super::nodes::mknod_chrdev,
@@ -234,9 +233,13 @@ pub fn rename(
 #[function(name = "move")]
 pub fn move_to(
     context: &Context,
+    /// Absolute path of the file or directory.
     src: String,
+    /// Absolute path of the target.
     dst: String,
-    #[default(false)] disallow_copy_and_unlink: bool,
+    /// Whether it is only renamed, which fails between file systems.
+    #[default(false)]
+    disallow_copy_and_unlink: bool,
 ) -> CallResult {
     if disallow_copy_and_unlink {
         return rename(context, src, dst);
@@ -271,10 +274,16 @@ pub fn move_to(
 #[function]
 pub fn copy(
     _context: &Context,
+    /// Absolute path of the file or directory.
     src: String,
+    /// Path of the copy.
     dst: String,
-    #[default(false)] recurse: bool,
-    #[default(false)] remove_existing: bool,
+    /// Whether a directory is copied.
+    #[default(false)]
+    recurse: bool,
+    /// Whether an existing target directory is removed first.
+    #[default(false)]
+    remove_existing: bool,
 ) -> CallResult {
     let (from, to) = (expand(&src), expand(&dst));
     if !from.is_absolute() {
@@ -294,111 +303,23 @@ pub fn copy(
     Ok(true.into())
 }
 
-/// Create a symbolic link at `path` to `src`. With `atomic`, an existing path is replaced atomically.
-///
-/// CLI Example:
-///
-///     salt '*' file.symlink /path/to/file /path/to/link
-#[function]
-pub fn symlink(
-    _context: &Context,
-    src: String,
-    path: String,
-    #[default(false)] force: bool,
-    #[default(false)] atomic: bool,
-    #[default(true)] follow_symlinks: bool,
-) -> CallResult {
-    let link = expand(&path);
-    if !link.is_absolute() {
-        return Err(invalid("symlink", &format!("Link path must be absolute: {path}")));
-    }
-    let is_link = link.is_symlink();
-    if is_link && std::fs::read_link(&link).is_ok_and(|leads| normal(&leads) == normal(Path::new(&src))) {
-        return Ok(true.into());
-    }
-    let exists = if follow_symlinks { link.exists() } else { link.symlink_metadata().is_ok() };
-    if is_link && !force && !atomic {
-        return Err(CallError::Execution(format!("Found existing symlink: {path}")));
-    }
-    if exists && !force && !atomic {
-        return Err(CallError::Execution(format!("Existing path is not a symlink: {path}")));
-    }
-    let failed = |_| CallError::Execution(format!("Could not create '{path}'"));
-    if atomic {
-        crate::file::state::replace_link(&link, &src).map_err(failed)?;
-        return Ok(true.into());
-    }
-    if is_link || exists {
-        user_files::remove_file(&link).map_err(|error| error_at(&path, &error))?;
-    }
-    user_files::symlink(&src, &link).map_err(failed)?;
-    Ok(true.into())
-}
-
-/// Create a hard link at `path` to `src`.
-///
-/// CLI Example:
-///
-///     salt '*' file.link /path/to/file /path/to/link
-#[function]
-pub fn link(_context: &Context, src: String, path: String) -> CallResult {
-    let file = expand(&src);
-    if !file.is_absolute() {
-        return Err(invalid("link", "File path must be absolute."));
-    }
-    user_files::hard_link(file, &path).map_err(|error| {
-        CallError::Execution(format!("Could not create '{path}': {}: '{src}' -> '{path}'", errno(&error)))
-    })?;
-    Ok(true.into())
-}
-
-/// Return whether there is a symbolic link at this path. `nostat` is without effect: links are never followed.
-///
-/// CLI Example:
-///
-///     salt '*' file.is_link /path/to/link
-#[function]
-pub fn is_link(_context: &Context, path: String, #[default(false)] nostat: bool) -> CallResult {
-    // The check never follows links.
-    _ = nostat;
-    Ok(expand(&path).is_symlink().into())
-}
-
-/// Return whether the file at this path has other hard links.
-///
-/// CLI Example:
-///
-///     salt '*' file.is_hardlink /path/to/link
-#[function]
-pub fn is_hardlink(_context: &Context, path: String) -> CallResult {
-    Ok(std::fs::symlink_metadata(expand(&path)).map_or(Value::map(), |status| (status.nlink() > 1).into()))
-}
-
-/// Return the target of a symbolic link.
-///
-/// CLI Example:
-///
-///     salt '*' file.readlink /path/to/link
-#[function]
-pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize: bool) -> CallResult {
-    let link = expand(&path);
-    if !link.is_absolute() {
-        return Err(invalid("readlink", &format!("Path to link must be absolute: {path}")));
-    }
-    if !link.is_symlink() {
-        return Err(invalid("readlink", &format!("A valid link was not specified: {path}")));
-    }
-    let leads = if canonicalize { link.canonicalize() } else { std::fs::read_link(&link) };
-    Ok(leads.map_err(|error| error_at(&path, &error))?.display().to_string().into())
-}
-
 /// Set the times of a file, to now by default, and create it if it is missing.
 ///
 /// CLI Example:
 ///
 ///     salt '*' file.touch /var/log/emptyfile
 #[function]
-pub fn touch(_context: &Context, name: String, #[default] atime: Value, #[default] mtime: Value) -> CallResult {
+pub fn touch(
+    _context: &Context,
+    /// Path of the file.
+    name: String,
+    /// Time of the last access, in seconds since 1970; now by default.
+    #[default]
+    atime: Value,
+    /// Time of the last modification, in seconds since 1970; now by default.
+    #[default]
+    mtime: Value,
+) -> CallResult {
     let now = SystemTime::now();
     let time = |given| seconds(given).ok()?.map_or(Some(now), file_time);
     let (Some(accessed), Some(modified)) = (time(&atime), time(&mtime)) else {

@@ -11,8 +11,7 @@ use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::{error_at, flags, group_name, is_test, kind, mode_text, status, user_name};
-use crate::checksum::digest;
+use super::{error_at, flags, group_name, is_test, mode_text, status, user_name};
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: Functions<Context> = registry!(
@@ -32,9 +31,9 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         chgrp,
         set_mode,
         check_perms,
-        stats,
-        lstat,
-        statvfs
+        super::stats::stats,
+        super::stats::lstat,
+        super::stats::statvfs
     ]
 );
 
@@ -260,7 +259,13 @@ pub fn chgrp(
 ///
 ///     salt '*' file.set_mode /etc/passwd 0644
 #[function]
-pub fn set_mode(_context: &Context, path: String, mode: Value) -> CallResult {
+pub fn set_mode(
+    _context: &Context,
+    /// Path of the file.
+    path: String,
+    /// Mode in octal digits, such as `0644`.
+    mode: Value,
+) -> CallResult {
     let file = expand(&path);
     if !file.exists() {
         return Err(CallError::Execution(format!("{path}: File not found")));
@@ -281,14 +286,24 @@ pub fn set_mode(_context: &Context, path: String, mode: Value) -> CallResult {
 #[function]
 pub fn check_perms(
     context: &Context,
+    /// Path of the file.
     name: String,
+    /// Return of a state that the changes are added to; None for a new one.
     ret: Value,
+    /// Name or id of the owner; None leaves it.
     user: Value,
+    /// Name or id of the group; None leaves it.
     group: Value,
+    /// Mode, such as `0644`; None leaves it.
     mode: Value,
+    /// Attributes of `chattr`.
     attrs: Option<String>,
-    #[default(false)] follow_symlinks: bool,
-    #[keywords] kwargs: Map,
+    /// Whether the file that a symbolic link leads to is changed.
+    #[default(false)]
+    follow_symlinks: bool,
+    /// `seuser`, `serole`, `setype` and `serange` are refused: `file.set_selinux_context` sets them.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let instead = "file.set_selinux_context sets it";
     let refused = ["seuser", "serole", "setype", "serange"].map(|name| (name, instead));
@@ -365,102 +380,6 @@ pub fn check_perms(
     all.extend(changes);
     result.insert("changes".into(), all.into());
     Ok(list![result, had])
-}
-
-/// Return the status of a file.
-///
-/// CLI Example:
-///
-///     salt '*' file.stats /etc/passwd
-#[function]
-pub fn stats(
-    _context: &Context,
-    path: String,
-    hash_type: Option<String>,
-    #[default(true)] follow_symlinks: bool,
-) -> CallResult {
-    let file = expand(&path);
-    let found = if follow_symlinks {
-        std::fs::metadata(&file).or_else(|_| std::fs::symlink_metadata(&file))
-    } else {
-        std::fs::symlink_metadata(&file)
-    };
-    let status = found.map_err(|_| CallError::Execution(format!("Path not found: {path}")))?;
-    let mut stats = map! {
-        "inode" => status.ino(),
-        "uid" => status.uid(),
-        "gid" => status.gid(),
-        "group" => group_name(status.gid()),
-        "user" => user_name(status.uid()),
-        "atime" => seconds(status.atime(), status.atime_nsec()),
-        "mtime" => seconds(status.mtime(), status.mtime_nsec()),
-        "ctime" => seconds(status.ctime(), status.ctime_nsec()),
-        "size" => status.size(),
-        "mode" => mode_text(&status),
-        "type" => kind(&status),
-        "target" => if follow_symlinks { file.canonicalize().unwrap_or(file.clone()) } else { file.clone() }.display().to_string(),
-    };
-    if let Some(form) = hash_type {
-        stats.insert("sum".into(), digest(&file, &form)?.into());
-    }
-    Ok(stats.into())
-}
-
-/// Return the status of a file without following links, by the names of C's `struct stat`.
-///
-/// CLI Example:
-///
-///     salt '*' file.lstat /path/to/file
-#[function]
-pub fn lstat(_context: &Context, path: String) -> CallResult {
-    let file = expand(&path);
-    if !file.is_absolute() {
-        return Err(super::invalid("lstat", "Path to file must be absolute."));
-    }
-    let Ok(status) = std::fs::symlink_metadata(file) else { return Ok(Value::map()) };
-    Ok(map! {
-        "st_atime" => seconds(status.atime(), status.atime_nsec()),
-        "st_ctime" => seconds(status.ctime(), status.ctime_nsec()),
-        "st_gid" => status.gid(),
-        "st_mode" => status.mode(),
-        "st_mtime" => seconds(status.mtime(), status.mtime_nsec()),
-        "st_nlink" => status.nlink(),
-        "st_size" => status.size(),
-        "st_uid" => status.uid(),
-    }
-    .into())
-}
-
-/// Return the status of the file system of a path.
-///
-/// CLI Example:
-///
-///     salt '*' file.statvfs /path/to/file
-#[function]
-pub fn statvfs(_context: &Context, path: String) -> CallResult {
-    let file = expand(&path);
-    if !file.is_absolute() {
-        return Err(super::invalid("statvfs", "File path must be absolute."));
-    }
-    let found =
-        nix::sys::statvfs::statvfs(&file).map_err(|_| CallError::Execution(format!("Could not statvfs '{path}'")))?;
-    Ok(map! {
-        "f_bavail" => found.blocks_available(),
-        "f_bfree" => found.blocks_free(),
-        "f_blocks" => found.blocks(),
-        "f_bsize" => found.block_size(),
-        "f_favail" => found.files_available(),
-        "f_ffree" => found.files_free(),
-        "f_files" => found.files(),
-        "f_flag" => found.flags().bits(),
-        "f_frsize" => found.fragment_size(),
-        "f_namemax" => found.name_max(),
-    }
-    .into())
-}
-
-fn seconds(seconds: i64, nanos: i64) -> f64 {
-    seconds as f64 + nanos as f64 / 1e9
 }
 
 /// Parses octal digits as the bits of a mode.

@@ -28,7 +28,9 @@ pub fn patch(
     originalfile: String,
     /// Path of the patch.
     patchfile: String,
-    #[default] options: String,
+    /// Options of `patch`, as on a command line.
+    #[default]
+    options: String,
     /// Whether the files are left as they are.
     #[default(false)]
     dry_run: bool,

@@ -31,7 +31,9 @@ pub fn search(
     /// Flags of the regular expression.
     #[default(8.into())]
     flags: Value,
-    #[default(1.into())] bufsize: Value,
+    /// Without effect: files are read whole.
+    #[default(1.into())]
+    bufsize: Value,
     /// Whether a missing file is not an error.
     #[default(false)]
     ignore_if_missing: bool,
@@ -116,7 +118,9 @@ pub fn get_diff(
     /// Without effect: the diff of templates is returned, too.
     #[default(false)]
     template: bool,
-    #[keywords] kwargs: Map,
+    /// `source_hash_file1`, `source_hash_file2` and `ignore_ordering` are refused.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let refused = [
         ("source_hash_file1", "fetch the file by cp.get_url, and compare the copy"),

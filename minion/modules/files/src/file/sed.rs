@@ -31,12 +31,18 @@ pub fn sed(
     /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]
     backup: Value,
-    #[default("-r -e".into())] options: String,
+    /// Options of `sed`.
+    #[default("-r -e".into())]
+    options: String,
     /// Flags of the regular expression.
     #[default("g".into())]
     flags: String,
-    #[default(false)] escape_all: bool,
-    #[default(false)] negate_match: bool,
+    /// Whether special characters of regular expressions in `before`, `after` and `limit` stand for themselves.
+    #[default(false)]
+    escape_all: bool,
+    /// Whether the lines that do not match `limit` are edited.
+    #[default(false)]
+    negate_match: bool,
 ) -> CallResult {
     let file = expand(&path);
     if !file.exists() {
@@ -83,8 +89,12 @@ pub fn psed(
     /// Flags of the regular expression.
     #[default("gMS".into())]
     flags: String,
-    #[default(false)] escape_all: bool,
-    #[default(false)] multi: bool,
+    /// Whether special characters of regular expressions in `before` and `limit` stand for themselves.
+    #[default(false)]
+    escape_all: bool,
+    /// Without effect: the whole text is edited.
+    #[default(false)]
+    multi: bool,
 ) -> CallResult {
     // Salt reads the first line character by character here; this reads the whole text, as intended.
     _ = multi;

@@ -149,7 +149,12 @@ pub fn version(context: &Context) -> CallResult {
 ///
 ///     salt '*' rsync.config
 #[function]
-pub fn config(_context: &Context, #[default("/etc/rsyncd.conf".into())] conf_path: String) -> CallResult {
+pub fn config(
+    _context: &Context,
+    /// Path of the configuration.
+    #[default("/etc/rsyncd.conf".into())]
+    conf_path: String,
+) -> CallResult {
     use std::io::ErrorKind;
     let failed = |error: std::io::Error| {
         CallError::Execution(match error.kind() {

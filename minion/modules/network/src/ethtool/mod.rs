@@ -155,7 +155,9 @@ pub fn set_ring(
     context: &Context,
     /// Name of the interface.
     devname: String,
-    #[keywords] kwargs: Map,
+    /// `rx`, `rx_mini`, `rx_jumbo` and `tx`: numbers of entries.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let current = match show_ring(context, devname.clone())? {
         Value::Map(current) => current,
@@ -178,7 +180,9 @@ pub fn set_coalesce(
     context: &Context,
     /// Name of the interface.
     devname: String,
-    #[keywords] kwargs: Map,
+    /// Settings by the names that `ethtool.show_coalesce` returns; those that have this value already are left alone.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let current = match show_coalesce(context, devname.clone())? {
         Value::Map(current) => current,
@@ -252,7 +256,9 @@ pub fn set_offload(
     context: &Context,
     /// Name of the interface.
     devname: String,
-    #[keywords] kwargs: Map,
+    /// `tcp_segmentation_offload`: `on` or `off`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if let Some(value) = kwargs.get(&Value::from("tcp_segmentation_offload")) {
         let value = if switch(value) == "on" { "on" } else { "off" };
@@ -288,7 +294,9 @@ pub fn set_pause(
     context: &Context,
     /// Name of the interface.
     devname: String,
-    #[keywords] kwargs: Map,
+    /// `autoneg`, `rx` and `tx`, each `on` or `off`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     set(context, "-A", &devname, &["autoneg", "rx", "tx"], &kwargs)
 }
@@ -323,7 +331,9 @@ pub fn set_feature(
     context: &Context,
     /// Name of the interface.
     devname: String,
-    #[keywords] kwargs: Map,
+    /// Features, each `on` or `off`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     set(context, "-K", &devname, &FEATURES, &kwargs)
 }

@@ -1,5 +1,6 @@
 //! `iptables`: firewall rules, with the programs `iptables` and `ip6tables`.
 
+mod changes;
 mod rule;
 mod saved;
 pub(crate) mod state;
@@ -34,9 +35,9 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         new_chain,
         delete_chain,
         append,
-        insert,
-        delete,
-        flush
+        changes::insert,
+        changes::delete,
+        changes::flush
     ]
 );
 
@@ -81,7 +82,9 @@ pub fn build_rule(
     /// Address family: `ipv4` or `ipv6`.
     #[default("ipv4".into())]
     family: String,
-    #[keywords] kwargs: Map,
+    /// Options of the rule, such as `match`, `connstate`, `dport`, `proto`, `source` and `jump`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let rule = match rule::build(kwargs) {
         Ok(rule) => rule,
@@ -328,72 +331,6 @@ pub fn append(context: &Context, #[args] rule: RuleArgs) -> CallResult {
     let tables = Tables::new(context, &family)?;
     let is_there = tables.has(&table, &chain, &rule)?;
     Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())
-}
-
-/// Insert a rule into a chain at a position; a negative one counts from the end. Returns the error output, or
-/// false if the rule exists.
-///
-/// CLI Example:
-///
-///     salt '*' iptables.insert filter INPUT position=3 rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
-#[function]
-pub fn insert(
-    context: &Context,
-    #[default("filter".into())] table: String,
-    chain: String,
-    position: i64,
-    rule: String,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
-    let tables = Tables::new(context, &family)?;
-    let mut position = position;
-    if position < 0 {
-        let rules = tables.rules()?;
-        let rules = rules.get(table.as_str()).and_then(|chains| chains.get(chain.as_str())?.get("rules")?.as_list());
-        let count = i64::try_from(rules.map_or(0, <[Value]>::len)).unwrap_or(i64::MAX);
-        position = count.saturating_add(position).saturating_add(1).max(1);
-    }
-    if tables.has(&table, &chain, &rule)? {
-        return Ok(false.into());
-    }
-    Ok(tables.change(&table, &format!("-I {chain} {position} {rule}"))?.into())
-}
-
-/// Delete a rule from a chain, by its options or its position, and return the error output.
-///
-/// CLI Example:
-///
-///     salt '*' iptables.delete filter INPUT position=3
-#[function]
-pub fn delete(
-    context: &Context,
-    table: String,
-    chain: String,
-    position: Option<i64>,
-    rule: Option<String>,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
-    let what = match (position, rule) {
-        (Some(_), Some(_)) => return Ok("Error: Only specify a position or a rule, not both".into()),
-        (Some(position), None) => position.to_string(),
-        (None, rule) => rule.unwrap_or_default(),
-    };
-    Ok(Tables::new(context, &family)?.change(&table, &format!("-D {chain} {what}"))?.into())
-}
-
-/// Delete all rules of a chain, or of all chains, and return the error output.
-///
-/// CLI Example:
-///
-///     salt '*' iptables.flush filter INPUT
-#[function]
-pub fn flush(
-    context: &Context,
-    #[default("filter".into())] table: String,
-    #[default] chain: String,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
-    Ok(Tables::new(context, &family)?.change(&table, &format!("-F {}", rule::name(&chain)?))?.into())
 }
 
 /// The tables of IPv4 or IPv6.

@@ -70,7 +70,9 @@ pub fn set(
     r#type: String,
     /// Answer.
     value: Value,
-    #[rest] extra: Vec<Value>,
+    /// Further words of the answer, joined with blanks.
+    #[rest]
+    extra: Vec<Value>,
 ) -> CallResult {
     let value: Vec<String> = [value].iter().chain(&extra).map(ToString::to_string).collect();
     let line = format!("{package} {question} {} {}\n", r#type, value.join(" "));

@@ -26,7 +26,9 @@ pub fn branch(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     command(&git_opts, &["branch"])?.words(options(&opts)?).operands(name)?.run(context, &cwd, &kwargs)?;
     Ok(true.into())
@@ -53,7 +55,9 @@ pub fn checkout(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let opts = options(&opts)?;
     if rev.is_none() && !opts.iter().any(|word| word == "-b" || word == "-B") {
@@ -76,7 +80,9 @@ pub fn list_branches(
     /// Name of the remote.
     #[default(false)]
     remote: bool,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).names(if remote { "remotes" } else { "heads" })?.into())
 }
@@ -91,7 +97,9 @@ pub fn list_tags(
     context: &Context,
     /// Directory of the checkout.
     cwd: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).names("tags")?.into())
 }
@@ -200,7 +208,9 @@ pub fn rebase(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let opts = options(&opts)?;
     if opts.iter().any(|word| word == "-i" || word == "--interactive") {
@@ -232,7 +242,9 @@ pub fn tag(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let opts: Vec<String> = options(&opts)?.into_iter().filter(|word| word != "-a" && word != "--annotate").collect();
     if opts.iter().any(|word| word == "-m" || word.contains("--message")) {
@@ -247,4 +259,37 @@ pub fn tag(
         .operands([name])?
         .operands(place)?
         .run_both(context, &cwd, &kwargs)
+}
+
+/// Return, set or delete a symbolic reference.
+///
+/// CLI Example:
+///
+///     salt '*' git.symbolic_ref /path/to/repo HEAD
+#[function]
+pub fn symbolic_ref(
+    context: &Context,
+    /// Directory of the checkout.
+    cwd: String,
+    /// Name of the symbolic reference, such as `HEAD`.
+    r#ref: String,
+    /// Reference that it gets; without it, that of now is returned.
+    value: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git itself, before the command.
+    #[default]
+    git_opts: Value,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
+    let opts = options(&opts)?;
+    if value.is_some() && opts.iter().any(|word| word == "-d" || word == "--delete") {
+        return Err(CallError::Execution(
+            "Value cannot be set for symbolic ref if -d/--delete is included in opts".into(),
+        ));
+    }
+    command(&git_opts, &["symbolic-ref"])?.words(opts).operands([r#ref])?.operands(value)?.run(context, &cwd, &kwargs)
 }

@@ -27,7 +27,9 @@ pub fn config_get(
     key: String,
     /// Directory of the checkout.
     cwd: Option<String>,
-    #[keywords] kwargs: Map,
+    /// `all`, `global`, and the arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &argument(&key)?])?;
     let Some(found) = found else { return Ok(Value::Nil) };
@@ -94,7 +96,9 @@ pub fn config_set(
     multivar: Value,
     /// Directory of the checkout.
     cwd: Option<String>,
-    #[keywords] kwargs: Map,
+    /// `add`, `global`, and the arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if value.is_some() && !multivar.is_nil() {
         return Err(CallError::Execution("Only one of 'value' and 'multivar' is permitted".into()));
@@ -128,7 +132,9 @@ pub fn config_unset(
     value_regex: Option<String>,
     /// Directory of the checkout.
     cwd: Option<String>,
-    #[keywords] kwargs: Map,
+    /// `all`, `global`, and the arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let git = config_place(context, cwd.as_deref(), &kwargs)?;
     let what = if flag(&kwargs, "all") { "--unset-all" } else { "--unset" };

@@ -66,7 +66,7 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         stash,
         status,
         submodule,
-        symbolic_ref,
+        branches::symbolic_ref,
         branches::tag,
         version
     ]
@@ -145,7 +145,9 @@ pub fn commit(
     git_opts: Value,
     /// Path of a file to commit.
     filename: Option<String>,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let file = filename.into_iter().flat_map(|file| ["--".to_owned(), file]);
     command(&git_opts, &["commit", "-m", &message])?.words(options(&opts)?).words(file).run(context, &cwd, &kwargs)
@@ -161,7 +163,9 @@ pub fn current_branch(
     context: &Context,
     /// Directory of the checkout.
     cwd: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).current_branch()?.into())
 }
@@ -179,7 +183,9 @@ pub fn describe(
     /// Branch, tag or commit.
     #[default("HEAD".to_owned())]
     rev: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).plain(&["describe", "--always", &argument(&rev)?])?.into())
 }
@@ -255,7 +261,9 @@ pub fn discard_local_changes(
     /// Path of a file in the checkout.
     #[default(".".to_owned())]
     path: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     command(&Value::Nil, &["checkout", "--", &path])?.run_both(context, &cwd, &kwargs)
 }
@@ -310,7 +318,9 @@ pub fn is_worktree(
     context: &Context,
     /// Directory of the checkout.
     cwd: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(Git::new(context, Some(&cwd), &kwargs).is_worktree().into())
 }
@@ -351,7 +361,9 @@ pub fn revision(
     /// Whether the commit is shortened.
     #[default(false)]
     short: bool,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let short = short.then(|| "--short".to_owned());
     command(&Value::Nil, &["rev-parse"])?.words(short).operands([rev])?.run(context, &cwd, &kwargs)
@@ -387,7 +399,9 @@ pub fn stash(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     command(&git_opts, &["stash"])?.operands([action])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
@@ -402,7 +416,9 @@ pub fn status(
     context: &Context,
     /// Directory of the checkout.
     cwd: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let text = Git::new(context, Some(&cwd), &kwargs).plain(&["status", "-z", "--porcelain"])?;
     let mut found: IndexMap<&str, Vec<String>> = IndexMap::new();
@@ -437,7 +453,9 @@ pub fn submodule(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if flag(&kwargs, "init") {
         return Err(CallError::Execution(
@@ -449,37 +467,18 @@ pub fn submodule(
     self::command(&git_opts, &["submodule"])?.operands([command])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
-/// Return, set or delete a symbolic reference.
-///
-/// CLI Example:
-///
-///     salt '*' git.symbolic_ref /path/to/repo HEAD
-#[function]
-pub fn symbolic_ref(
-    context: &Context,
-    cwd: String,
-    r#ref: String,
-    value: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let opts = options(&opts)?;
-    if value.is_some() && opts.iter().any(|word| word == "-d" || word == "--delete") {
-        return Err(CallError::Execution(
-            "Value cannot be set for symbolic ref if -d/--delete is included in opts".into(),
-        ));
-    }
-    command(&git_opts, &["symbolic-ref"])?.words(opts).operands([r#ref])?.operands(value)?.run(context, &cwd, &kwargs)
-}
-
 /// Return the version of git, or its components.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.version
 #[function]
-pub fn version(context: &Context, #[default(false)] versioninfo: bool) -> CallResult {
+pub fn version(
+    context: &Context,
+    /// Whether the components are returned, as a list.
+    #[default(false)]
+    versioninfo: bool,
+) -> CallResult {
     let report = Git::new(context, None, &Map::new()).plain(&["--version"])?;
     let version = report.split('(').next().and_then(|report| report.split_whitespace().last()).unwrap_or("unknown");
     if !versioninfo {

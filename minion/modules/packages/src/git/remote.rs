@@ -37,7 +37,9 @@ pub fn fetch(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let refused = [("git_opts", "set such options by git.config_set")];
     refuse("git.fetch", &brine_value::map! {"git_opts" => git_opts}, &refused)?;
@@ -102,7 +104,9 @@ pub fn push(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     command(&git_opts, &["push"])?.words(options(&opts)?).operands([remote, r#ref])?.run(context, &cwd, &kwargs)
 }
@@ -123,7 +127,9 @@ pub fn remote_get(
     /// Whether passwords in URLs are masked.
     #[default(true)]
     redact_auth: bool,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let git = Git::new(context, Some(&cwd), &kwargs);
     let missing = || {
@@ -155,7 +161,9 @@ pub fn remote_refs(
     https_user: Option<String>,
     /// Password for HTTPS.
     https_pass: Option<String>,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
     let mut words: Vec<String> = kinds.map(|(_, word)| word.to_owned()).collect();
@@ -220,7 +228,9 @@ pub fn remotes(
     /// Whether passwords in URLs are masked.
     #[default(true)]
     redact_auth: bool,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;
     Ok(found.into_iter().map(|(name, remote)| (name.into(), urls(remote, redact_auth))).collect::<Map>().into())

@@ -130,7 +130,9 @@ pub fn list_pkgs(
     /// Names of packages; all by default.
     #[rest]
     packages: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `root` is refused: only the packages of the minion's own system are listed.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse_root("lowpkg.list_pkgs", &kwargs)?;
     Ok(match installed(context, &strings(&packages), "${db:Status-Status}\\t${binary:Package}\\t${Version}\\n")? {
@@ -162,7 +164,10 @@ pub fn info(
     /// Names of packages; all by default.
     #[rest]
     packages: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// With dpkg `failhard`: whether an unknown package is an error (True). With rpm `attr`, the attributes separated
+    /// by commas, and `all_versions`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if let Ok(manager) = manager(context)
         && manager.is_rpm()
@@ -186,7 +191,9 @@ pub fn file_list(
     /// Names of packages; all by default.
     #[rest]
     packages: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `root` is refused: only the packages of the minion's own system are listed.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse_root("lowpkg.file_list", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
@@ -210,7 +217,9 @@ pub fn file_dict(
     /// Names of packages; all by default.
     #[rest]
     packages: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `root` is refused: only the packages of the minion's own system are listed.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse_root("lowpkg.file_dict", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {

@@ -2,6 +2,7 @@
 //!
 //! `bin_env` is the directory of a virtual environment, a python, or a pip; by default the host's pip is used.
 
+mod available;
 pub(crate) mod state;
 pub(crate) mod versions;
 
@@ -17,7 +18,6 @@ use brine_text::shell::quote;
 use brine_value::json::from_json;
 use brine_value::{Map, Value, map};
 
-use crate::pip::versions::compare;
 use brine_function::arguments::{names, refuse};
 use brine_modules_files::cmd::{self, CommandArgs};
 
@@ -36,7 +36,7 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         is_installed,
         upgrade_available,
         upgrade,
-        list_all_versions,
+        available::list_all_versions,
         normalize
     ]
 );
@@ -195,7 +195,14 @@ pub fn version(
 ///
 ///     salt '*' pip.list_upgrades
 #[function]
-pub fn list_upgrades(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_upgrades(
+    context: &Context,
+    /// Path of pip, or of a virtual environment; that of the system by default.
+    bin_env: Option<String>,
+    /// `user`, `cwd` and `env_vars` of the program.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let words = ["list", "--outdated", "--disable-pip-version-check", "--format=json"].map(str::to_owned);
     let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
     let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
@@ -214,9 +221,13 @@ pub fn list_upgrades(context: &Context, bin_env: Option<String>, #[keywords] kwa
 #[function]
 pub fn is_installed(
     context: &Context,
+    /// Name of the package.
     pkgname: String,
+    /// Path of pip, or of a virtual environment; that of the system by default.
     bin_env: Option<String>,
-    #[keywords] kwargs: Map,
+    /// `user`, `cwd` and `env_vars` of the program.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let found = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
     Ok(found
@@ -233,9 +244,13 @@ pub fn is_installed(
 #[function]
 pub fn upgrade_available(
     context: &Context,
+    /// Name of the package.
     pkg: String,
+    /// Path of pip, or of a virtual environment; that of the system by default.
     bin_env: Option<String>,
-    #[keywords] kwargs: Map,
+    /// `user`, `cwd` and `env_vars` of the program.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(list_upgrades(context, bin_env, kwargs)?.get(&pkg).is_some().into())
 }
@@ -246,7 +261,14 @@ pub fn upgrade_available(
 ///
 ///     salt '*' pip.upgrade
 #[function]
-pub fn upgrade(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn upgrade(
+    context: &Context,
+    /// Path of pip, or of a virtual environment; that of the system by default.
+    bin_env: Option<String>,
+    /// `user`, `cwd` and `env_vars` of the program.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let old = list_(context, None, bin_env.clone(), kwargs.clone())?;
     let upgrades = list_upgrades(context, bin_env.clone(), kwargs.clone())?;
     let (mut result, mut comment) = (true, String::new());
@@ -268,61 +290,17 @@ pub fn upgrade(context: &Context, bin_env: Option<String>, #[keywords] kwargs: M
     Ok(map! {"changes" => changes.collect::<Map>(), "result" => result, "comment" => comment}.into())
 }
 
-/// Return the available versions of a package, oldest first; pre-releases only on request.
-///
-/// CLI Example:
-///
-///     salt '*' pip.list_all_versions <package name>
-#[function]
-pub fn list_all_versions(
-    context: &Context,
-    pkg: String,
-    bin_env: Option<String>,
-    #[default(false)] include_alpha: bool,
-    #[default(false)] include_beta: bool,
-    #[default(false)] include_rc: bool,
-    index_url: Option<String>,
-    extra_index_url: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let pkg = argument(&pkg)?;
-    let urls: Vec<String> = [("--index-url", index_url), ("--extra-index-url", extra_index_url)]
-        .into_iter()
-        .flat_map(|(option, url)| url.into_iter().flat_map(move |url| [option.to_owned(), url]))
-        .collect();
-    let asked = |command: &[&str]| {
-        let words = ["--disable-pip-version-check"].iter().chain(command).map(|word| (*word).to_owned());
-        run(context, bin_env.as_deref(), &words.chain(urls.clone()).collect::<Vec<_>>(), &kwargs)
-    };
-    let mut output = asked(&["index", "versions", &pkg])?;
-    if output.retcode != 0 && output.stderr.contains("unknown command") {
-        // A pip older than 21.2 lists the versions when it does not find the one that it should install.
-        output = asked(&["install", &format!("{pkg}==versions")])?;
-    }
-    let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
-    let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
-    let report = output.stdout.lines().chain(output.stderr.lines()).find_map(versions_in);
-    let mut found: Vec<&str> =
-        report.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
-    found.sort_by(|a, b| compare(a, b));
-    let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
-    Ok(if found.is_empty() { Value::Nil } else { found.into() })
-}
-
-/// Returns the versions in a line of the output of pip: of `index versions`, or of a failed `install`.
-fn versions_in(line: &str) -> Option<&str> {
-    let line = line.trim();
-    let failed = || line.split_once("Could not find a version")?.1.split_once("(from versions: ")?.1.strip_suffix(')');
-    line.strip_prefix("Available versions: ").or_else(failed)
-}
-
 /// Return a package's name in normalized form.
 ///
 /// CLI Example:
 ///
 ///     salt '*' pip.normalize My_Package
 #[function]
-pub fn normalize(_context: &Context, name: String) -> CallResult {
+pub fn normalize(
+    _context: &Context,
+    /// Name of the package.
+    name: String,
+) -> CallResult {
     Ok(normalized(&name).into())
 }
 

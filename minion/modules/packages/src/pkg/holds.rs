@@ -46,7 +46,9 @@ pub fn list_holds(
     /// Whether versions are returned, too.
     #[default(true)]
     full: bool,
-    #[keywords] kwargs: Map,
+    /// `root`: directory of another system whose locks are read.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let packages = packages(context)?;
     Ok(locks(packages, "pkg.list_holds")?.list_holds(context, full, &Options::read(&kwargs))?.into())

@@ -45,7 +45,9 @@ pub fn version(
     /// Names of packages.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `root`: directory of another system whose packages are read, where the package manager can do that.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let installed = packages(context)?.installed(context, &Options::read(&kwargs))?;
     if !args.iter().any(|name| name.to_string().contains('*')) {
@@ -168,7 +170,9 @@ pub fn list_pkgs(
     /// Whether packages that are to be purged are listed.
     #[default(false)]
     purge_desired: bool,
-    #[keywords] kwargs: Map,
+    /// `attr`: attributes that are returned in place of versions.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse("pkg.list_pkgs", &kwargs, &[("includes", "only packages are listed")])?;
     let packages = packages(context)?;
@@ -194,7 +198,15 @@ pub fn list_pkgs(
 ///
 ///     salt '*' pkg.list_repo_pkgs <package1> <package2>
 #[function]
-pub fn list_repo_pkgs(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_repo_pkgs(
+    context: &Context,
+    /// Names of packages.
+    #[rest]
+    args: Vec<Value>,
+    /// `fromrepo`, `enablerepo` and `disablerepo`: repositories, as lists or with commas.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let refused = [("byrepo", "fromrepo selects one repository")];
     refuse("pkg.list_repo_pkgs", &kwargs, &refused)?;
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
@@ -321,7 +333,9 @@ pub fn info_installed(
     /// Names of packages.
     #[rest]
     args: Vec<Value>,
-    #[keywords] mut kwargs: Map,
+    /// `failhard`, with dpkg; `attr` and `all_versions`, with rpm.
+    #[keywords]
+    mut kwargs: Map,
 ) -> CallResult {
     kwargs.retain(|key, _| !key.as_str().is_some_and(|key| key.starts_with("__")));
     if packages(context)?.is_rpm() {

@@ -26,7 +26,9 @@ pub fn version(
     /// Names of packages.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// Arguments of `pkg.version`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     context.call("pkg.version", Args { positional: args, keyword: kwargs })
 }
@@ -82,7 +84,9 @@ pub fn parse_targets(
     /// Environment of the file server.
     #[default("base".into())]
     saltenv: String,
-    #[keywords] kwargs: Map,
+    /// `version`: version of the package `name`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if pkgs.is_truthy() && sources.is_truthy() {
         tracing::error!("Only one of \"pkgs\" and \"sources\" can be used.");

@@ -38,7 +38,11 @@ const PROCESSOR: &str = "highstate_doc.processor_markdown";
 ///
 ///     salt '*' highstate_doc.read_file /root/README.md
 #[function]
-pub fn read_file(context: &Context, name: String) -> CallResult {
+pub fn read_file(
+    context: &Context,
+    /// Path of the file.
+    name: String,
+) -> CallResult {
     match std::fs::read_to_string(&name) {
         Ok(text) => Ok(text.into()),
         Err(error) => {
@@ -68,7 +72,10 @@ pub fn render(
     /// own.
     #[default("highstate_doc.markdown_default_jinja_template".into())]
     jinja_template_function: String,
-    #[keywords] kwargs: Map,
+    /// Settings over those of `highstate_doc.config` in pillar or configuration: `filter_id_regex`,
+    /// `filter_function_regex`, `replace_text_regex`, `processor`, `max_render_file_size`, `note`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let settings = settings(context, &kwargs)?;
     let lowstates = described(context, &settings, &kwargs)?;
@@ -95,7 +102,13 @@ pub fn render(
 ///
 ///     salt '*' highstate_doc.process_lowstates
 #[function]
-pub fn process_lowstates(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn process_lowstates(
+    context: &Context,
+    /// Settings over those of `highstate_doc.config` in pillar or configuration: `filter_id_regex`,
+    /// `filter_function_regex`, `replace_text_regex`, `processor`, `max_render_file_size`, `note`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let settings = settings(context, &kwargs)?;
     Ok(described(context, &settings, &kwargs)?.into())
 }

@@ -35,6 +35,7 @@ const MAX_FILES: usize = 10;
 #[function]
 pub fn processor_markdown(
     context: &Context,
+    /// Low chunk of the state, as `state.show_lowstate` returns it.
     lowstate_item: Map,
     /// Settings of `highstate_doc.render`.
     config: Map,

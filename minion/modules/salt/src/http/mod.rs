@@ -34,7 +34,11 @@ pub fn query(
     context: &Context,
     /// URL.
     url: String,
-    #[keywords] kwargs: Map,
+    /// `method` (GET), `params`, `data` or `data_file`, `header_dict`, `header_list`, `username` and `password`,
+    /// `timeout`, `verify_ssl`, `ca_bundle`, `raise_error`, `status`, `headers` and `text` (what is returned, too),
+    /// `text_out`, `decode` and `decode_type`, and `test` with `test_url`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(ask(context, &url, &kwargs)?.into())
 }
@@ -52,7 +56,9 @@ pub fn wait_for_successful_query(
     /// Seconds for which the query is repeated.
     #[default(300.0)]
     wait_for: f64,
-    #[keywords] kwargs: Map,
+    /// Arguments of `http.query`, and `request_interval`, the seconds between queries (1).
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
     let end = Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);

@@ -170,8 +170,11 @@ pub fn pillar_pcre(
 #[function]
 pub fn pillar_exact(
     context: &Context,
+    /// Path in the pillar and the value, such as `role:web`.
     tgt: Value,
-    #[default(DEFAULT_DELIMITER.into())] delimiter: String,
+    /// Separator of the parts of the path.
+    #[default(DEFAULT_DELIMITER.into())]
+    delimiter: String,
 ) -> CallResult {
     Ok(matches(context, TargetKind::PillarExact, tgt, &delimiter).into())
 }
@@ -258,7 +261,15 @@ pub fn filter_by(
 ///
 ///     salt '*' match.ifelse 'foo*' 'Foo!' 'bar*' 'Bar!' 'Neither' minion_id=bar03
 #[function]
-pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn ifelse(
+    context: &Context,
+    /// Targets, or True or False, each followed by its value, and at the end the value if none matches.
+    #[rest]
+    args: Vec<Value>,
+    /// `tgt_type` (`compound`), `minion_id`, `merge` and `merge_lists`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let Some((otherwise, pairs)) = args.split_last().filter(|(_, pairs)| pairs.len() % 2 == 0) else {
         return Err(CallError::Execution("The ifelse function must have an odd number of arguments!".into()));
     };

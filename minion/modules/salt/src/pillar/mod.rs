@@ -128,7 +128,9 @@ pub fn items(
     /// Keys of the pillar.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `pillar`, a mapping over the pillar; `saltenv`; `pillarenv`; and `unmask`: whether values are returned unmasked.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let fresh = recompile(context, &kwargs)?;
     let shows = !brine_config::opts::modules::pillar_mask_output(&context.opts());
@@ -157,7 +159,9 @@ pub fn data(
     /// Keys of the pillar.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `pillar`, a mapping over the pillar; `saltenv`; `pillarenv`; and `unmask`: whether values are returned unmasked.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     items(context, args, kwargs)
 }
@@ -174,7 +178,9 @@ pub fn obfuscate(
     /// Keys of the pillar.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `pillar`, a mapping over the pillar; `saltenv`; `pillarenv`; and `unmask`: whether values are returned unmasked.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     Ok(kinds(&items(context, args, kwargs)?))
 }
@@ -192,7 +198,10 @@ pub fn item(
     /// Keys of the pillar.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `default`, the value of a missing path (an empty text); `delimiter` (`:`); `saltenv`; `pillarenv`; and `unmask`:
+    /// whether values are returned unmasked.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let pillar = compiled_pillar(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
@@ -304,7 +313,12 @@ pub fn keys(
 ///
 ///     salt '*' pillar.ls
 #[function]
-pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn ls(
+    context: &Context,
+    /// `pillar`, a mapping over the pillar; `saltenv`; `pillarenv`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(recompile(context, &kwargs)?.keys().cloned().collect())
 }
 

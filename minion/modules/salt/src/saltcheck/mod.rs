@@ -60,7 +60,9 @@ pub fn state_apply(
     context: &Context,
     /// Names of SLS files, with commas.
     state_name: Value,
-    #[keywords] kwargs: Map,
+    /// Options of `state.apply`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     context.call("state.apply", Args { positional: vec![state_name], keyword: kwargs })
 }

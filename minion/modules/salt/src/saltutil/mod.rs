@@ -246,7 +246,11 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
 ///
 ///     salt '*' saltutil.update
 #[function]
-pub fn update(_context: &Context, version: Option<String>) -> CallResult {
+pub fn update(
+    _context: &Context,
+    /// Version that Salt would be upgraded to.
+    version: Option<String>,
+) -> CallResult {
     _ = version;
     Err(CallError::execution(
         "saltutil.update is not supported, as it upgrades Salt by esky: brine.upgrade upgrades the program of a minion, and \

@@ -2,6 +2,7 @@
 
 mod item;
 mod refusal;
+mod runs;
 pub(crate) mod state;
 mod switches;
 mod transfer;
@@ -65,7 +66,7 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         build_schedule_item,
         add,
         modify,
-        run_job,
+        runs::run_job,
         switches::enable_job,
         switches::disable_job,
         save,
@@ -74,8 +75,8 @@ pub static FUNCTIONS: Functions<Context> = registry!(
         reload,
         switches::postpone_job,
         switches::skip_job,
-        show_next_fire_time,
-        job_status,
+        runs::show_next_fire_time,
+        runs::job_status,
         transfer::copy,
         transfer::move_
     ]
@@ -186,7 +187,14 @@ pub fn purge(
 ///
 ///     salt '*' schedule.delete job1
 #[function]
-pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn delete(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// `test`, `persist` (True), and `offline`: whether only the stored schedule is changed.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let failed = || format!("Failed to delete job {name} from schedule.");
     if is_set(&kwargs, "test") {
         return Ok(outcome(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
@@ -215,7 +223,15 @@ pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
 ///
 ///     salt '*' schedule.build_schedule_item job1 function='test.ping' seconds=3600
 #[function]
-pub fn build_schedule_item(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn build_schedule_item(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// Options of the job: `function`, `job_args`, `job_kwargs`, and when it runs, such as `seconds`, `minutes`,
+    /// `hours`, `days`, `cron`, `when` or `once`; those of the state `schedule.present` are described one by one.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     Ok(build(&name, &kwargs, |text| names_time(context, text))
         .map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
 }
@@ -234,7 +250,15 @@ fn names_time(context: &Context, text: &str) -> bool {
 ///     salt '*' schedule.add job1 function='test.ping' seconds=3600
 ///     salt '*' schedule.add job2 function='cmd.run' job_args="['date >> /tmp/date.log']" seconds=60
 #[function]
-pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn add(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// Options of the job: `function`, `job_args`, `job_kwargs`, and when it runs, such as `seconds`, `minutes`,
+    /// `hours`, `days`, `cron`, `when` or `once`; those of the state `schedule.present` are described one by one.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut schedule = current(context, None, &kwargs)?;
     if schedule.contains_key(name.as_str()) {
         return Ok(outcome(false, format!("Job {name} already exists in schedule."), Map::new()));
@@ -271,7 +295,15 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
 ///
 ///     salt '*' schedule.modify job1 function='test.ping' seconds=3600
 #[function]
-pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn modify(
+    context: &Context,
+    /// Name of the job.
+    name: String,
+    /// Options of the job: `function`, `job_args`, `job_kwargs`, and when it runs, such as `seconds`, `minutes`,
+    /// `hours`, `days`, `cron`, `when` or `once`; those of the state `schedule.present` are described one by one.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let mut kwargs = kwargs;
     if let Some(comment) = conflict(&kwargs, "Error: ", " option.") {
         return Ok(outcome(false, comment, Map::new()));
@@ -309,32 +341,18 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
     Ok(if modified { outcome(true, comment, changes) } else { failed() })
 }
 
-/// Run a job now; with `force` also a disabled one.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.run_job job1
-#[function]
-pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -> CallResult {
-    let schedule = current(context, None, &Map::new())?;
-    let Some(job) = schedule.get(name.as_str()) else {
-        return Ok(map! {"comment" => format!("Job {name} does not exist."), "result" => false}.into());
-    };
-    if job.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) && !force {
-        return Ok(map! {"comment" => format!("Job {name} is disabled."), "result" => true}.into());
-    }
-    let request = map! {"func" => "run_job", "name" => &name};
-    context.minion.local.fire("manage_schedule", &request).map_err(CallError::execution)?;
-    Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
-}
-
 /// Save the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' schedule.save
 #[function]
-pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn save(
+    context: &Context,
+    /// `test`: whether nothing is done but to say what would be.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let result_of = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
     if is_set(&kwargs, "test") {
         return result_of(true, "Schedule would be saved.");
@@ -380,32 +398,6 @@ pub fn reload(context: &Context) -> CallResult {
         }
     }
     Ok(map! {"comment" => Value::from(comments), "result" => result}.into())
-}
-
-/// Return the time of a job's next run.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.show_next_fire_time job_name
-#[function]
-pub fn show_next_fire_time(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let request = map! {"func" => "get_next_fire_time", "name" => &name};
-    let next = ask(context, request, "next_fire_time_complete", "next_fire_time")?;
-    Ok(match next {
-        Some(next) => map! {"result" => true, "next_fire_time" => next}.into(),
-        None => map! {"result" => true, "comment" => "next fire time not available."}.into(),
-    })
-}
-
-/// Return the status of a job: its options, and its last and next run.
-///
-/// CLI Example:
-///
-///     salt '*' schedule.job_status job_name
-#[function]
-pub fn job_status(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let request = map! {"func" => "job_status", "name" => &name};
-    Ok(ask(context, request, "job_status_complete", "data")?.unwrap_or_else(Value::map))
 }
 
 fn is_set(kwargs: &Map, name: &str) -> bool {

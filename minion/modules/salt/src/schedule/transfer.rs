@@ -19,7 +19,9 @@ pub fn copy(
     name: String,
     /// Target of the minions that get the job.
     target: Value,
-    #[keywords] kwargs: Map,
+    /// `test`: whether nothing is done but to say what would be.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if is_set(&kwargs, "test") {
         return Ok(report(true, format!("Job: {name} would be copied from schedule.")).into());
@@ -41,7 +43,9 @@ pub fn move_(
     name: String,
     /// Target of the minions that get the job.
     target: Value,
-    #[keywords] kwargs: Map,
+    /// `test`: whether nothing is done but to say what would be.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if is_set(&kwargs, "test") {
         return Ok(report(true, format!("Job: {name} would be moved from schedule.")).into());

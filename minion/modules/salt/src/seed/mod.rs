@@ -53,11 +53,19 @@ pub struct KeyArgs {
 #[function]
 pub fn apply(
     context: &Context,
+    /// Path of the directory, block device or image.
     path: String,
+    /// Id of the minion, over that of `config`.
     id_: Option<String>,
+    /// Configuration of the minion, as a mapping.
     config: Option<Map>,
-    #[default(true)] install: bool,
-    #[default(false)] prep_install: bool,
+    /// Whether a missing minion is installed by the bootstrap script.
+    #[default(true)]
+    install: bool,
+    /// Refused: `seed.prep_bootstrap` copies the script.
+    #[default(false)]
+    prep_install: bool,
+    /// Directory that a device or image is mounted at; a temporary one by default.
     mount_point: Option<String>,
     #[args] keys: KeyArgs,
 ) -> CallResult {
@@ -122,8 +130,11 @@ fn seed(
 #[function]
 pub fn mkconfig(
     context: &Context,
+    /// Configuration of the minion, as a mapping.
     config: Option<Map>,
+    /// Directory of the files; a new temporary one by default.
     tmp: Option<String>,
+    /// Id of the minion, over that of `config`.
     id_: Option<String>,
     #[args] keys: KeyArgs,
 ) -> CallResult {
@@ -143,7 +154,11 @@ pub fn mkconfig(
 ///
 ///     salt '*' seed.prep_bootstrap /srv/images/web1
 #[function]
-pub fn prep_bootstrap(context: &Context, mpt: String) -> CallResult {
+pub fn prep_bootstrap(
+    context: &Context,
+    /// Root directory, such as a mount point.
+    mpt: String,
+) -> CallResult {
     let root = Path::new(&mpt);
     let script = copy_bootstrap(context, &private_directory(context, root)?)?;
     let seen = inside(root, script.parent().unwrap_or(root));

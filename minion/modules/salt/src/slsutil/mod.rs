@@ -46,7 +46,9 @@ pub fn merge(
     /// How mappings are merged: `smart`, `aggregate`, `list`, `overwrite` or `recurse`.
     #[default("smart".into())]
     strategy: String,
-    #[default("yaml".into())] renderer: String,
+    /// Without effect: no strategy depends on it.
+    #[default("yaml".into())]
+    renderer: String,
     /// Whether lists are joined instead of replaced.
     #[default(false)]
     merge_lists: bool,
@@ -84,7 +86,9 @@ pub fn merge_all(
     /// How mappings are merged: `smart`, `aggregate`, `list`, `overwrite` or `recurse`.
     #[default("smart".into())]
     strategy: String,
-    #[default("yaml".into())] renderer: String,
+    /// As in `slsutil.merge`.
+    #[default("yaml".into())]
+    renderer: String,
     /// Whether lists are joined instead of replaced.
     #[default(false)]
     merge_lists: bool,
@@ -133,7 +137,10 @@ pub fn serialize(
     serializer: String,
     /// Object to serialize.
     obj: Value,
-    #[keywords] mod_kwargs: Map,
+    /// Options of the serializer: `indent` of json, `default_flow_style` and `allow_unicode` of yaml; all of them for
+    /// one of your own.
+    #[keywords]
+    mod_kwargs: Map,
 ) -> CallResult {
     let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "toml" | "python");
     let (own, options) = (&context.minion.custom, || mod_kwargs.clone());
@@ -173,7 +180,9 @@ pub fn deserialize(
     serializer: String,
     /// Text to deserialize.
     stream_or_string: Value,
-    #[keywords] mod_kwargs: Map,
+    /// Options for a serializer of your own; the built-in ones use none.
+    #[keywords]
+    mod_kwargs: Map,
 ) -> CallResult {
     let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "toml");
     let own = &context.minion.custom;
@@ -199,8 +208,12 @@ pub fn boolstr(
     _context: &Context,
     /// Value to check.
     value: Value,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// The string for a true value, and that for a false one.
+    #[rest]
+    args: Vec<Value>,
+    /// `true` and `false`: the strings, by default `true` and `false`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let named = |name: &str, index: usize| kwargs.get(name).or_else(|| args.get(index)).cloned();
     let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };

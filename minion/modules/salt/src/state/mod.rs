@@ -162,7 +162,9 @@ pub fn top(
 #[function(out = "highstate")]
 pub fn test(
     context: &Context,
-    #[rest] args: Vec<Value>,
+    /// Arguments of `state.apply`.
+    #[rest]
+    args: Vec<Value>,
     /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
     /// `mock` and `localconfig`, where they are not listed here. Those of `state.single` and `state.request` are the
     /// arguments of the state, or of the call, too.
@@ -328,12 +330,23 @@ pub fn template_str(
 #[function(out = "highstate")]
 pub fn sls_id(
     context: &Context,
+    /// Id of the state.
     id_: String,
+    /// Names of SLS files, as a list or with commas.
     mods: Value,
-    #[default] test: Value,
-    #[default] queue: Value,
-    #[default] state_events: Value,
-    #[keywords] kwargs: Map,
+    /// Whether the states only predict their changes; that of the configuration by default.
+    #[default]
+    test: Value,
+    /// Whether the run waits for others that are in progress.
+    #[default]
+    queue: Value,
+    /// Whether each state publishes an event when it is done.
+    #[default]
+    state_events: Value,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
     // As in Salt, `exclude` is ignored for an explicit id.
@@ -363,7 +376,12 @@ pub fn sls_id(
 ///
 ///     salt '*' state.running
 #[function]
-pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallResult {
+pub fn running(
+    context: &Context,
+    /// Whether concurrent runs are permitted: then there is no message.
+    #[default(false)]
+    concurrent: bool,
+) -> CallResult {
     if concurrent {
         return Ok(Value::List(Vec::new()));
     }

@@ -42,7 +42,10 @@ pub fn pkg(
     /// Whether the states only predict their changes.
     #[default]
     test: Value,
-    #[keywords] kwargs: Map,
+    /// Options of the run: `pillar`, `pillarenv`, `saltenv`, `exclude`, `test`, `queue`, `concurrent`, `state_events`,
+    /// `mock` and `localconfig`, where they are not listed here.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let Ok(bytes) = fs::read(&pkg_path) else {
         return rejected(context, &pkg_path, "it cannot be read");

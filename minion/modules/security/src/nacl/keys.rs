@@ -145,7 +145,9 @@ pub fn keygen(
     pk_file: Option<String>,
     /// An old name of `sk_file`.
     keyfile: Option<String>,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = (context, kwargs);
     let Some(sk_file) = keyfile.or(sk_file) else {

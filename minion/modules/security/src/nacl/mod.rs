@@ -50,7 +50,9 @@ pub fn enc(
     /// Data to encrypt or decrypt.
     data: Value,
     #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = kwargs;
     let settings = Settings::of(context, keys);
@@ -68,7 +70,9 @@ pub fn dec(
     /// Data to encrypt or decrypt.
     data: Value,
     #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = kwargs;
     let settings = Settings::of(context, keys);
@@ -81,7 +85,13 @@ pub fn dec(
 ///
 ///     salt-call nacl.enc_file name=salt://crt/mycert out=/tmp/cert
 #[function]
-pub fn enc_file(context: &Context, #[args] args: FileArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn enc_file(
+    context: &Context,
+    #[args] args: FileArgs,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     let settings = Settings::of(context, args.keys);
     write_or_return(args.out, encrypt(&settings, settings.box_type()?, &content(context, &args.name)?)?)
@@ -93,7 +103,13 @@ pub fn enc_file(context: &Context, #[args] args: FileArgs, #[keywords] kwargs: M
 ///
 ///     salt-call nacl.dec_file name=salt://crt/mycert.nacl out=/tmp/id_rsa
 #[function]
-pub fn dec_file(context: &Context, #[args] args: FileArgs, #[keywords] kwargs: Map) -> CallResult {
+pub fn dec_file(
+    context: &Context,
+    #[args] args: FileArgs,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     _ = kwargs;
     let settings = Settings::of(context, args.keys);
     write_or_return(args.out, decrypt(&settings, settings.box_type()?, &content(context, &args.name)?)?)
@@ -110,7 +126,9 @@ pub fn sealedbox_encrypt(
     /// Data to encrypt or decrypt.
     data: Value,
     #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = kwargs;
     encrypt(&Settings::of(context, keys), BoxType::Sealed, &data)
@@ -127,7 +145,9 @@ pub fn sealedbox_decrypt(
     /// Data to encrypt or decrypt.
     data: Value,
     #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = kwargs;
     decrypt(&Settings::of(context, keys), BoxType::Sealed, &data)
@@ -144,7 +164,9 @@ pub fn secretbox_encrypt(
     /// Data to encrypt or decrypt.
     data: Value,
     #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = kwargs;
     encrypt(&Settings::of(context, keys), BoxType::Secret, &data)
@@ -161,7 +183,9 @@ pub fn secretbox_decrypt(
     /// Data to encrypt or decrypt.
     data: Value,
     #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
+    /// Accepted, without effect.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = kwargs;
     decrypt(&Settings::of(context, keys), BoxType::Secret, &data)

@@ -19,7 +19,11 @@ pub static FUNCTIONS: Functions<Context> = registry!("pam", [read_file]);
 ///
 ///     salt '*' pam.read_file /etc/pam.d/login
 #[function]
-pub fn read_file(_context: &Context, file_name: String) -> CallResult {
+pub fn read_file(
+    _context: &Context,
+    /// Path of the file, such as `/etc/pam.d/login`.
+    file_name: String,
+) -> CallResult {
     let text = files::read_if_exists(Path::new(&file_name)).map_err(CallError::execution)?;
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(false.into()) };
     Ok(text.lines().filter(|line| !line.starts_with('#')).filter_map(rule).collect())

@@ -106,6 +106,7 @@ pub fn setsemod(
     context: &Context,
     /// Name of the module.
     module: String,
+    /// `enabled` or `disabled`.
     state: String,
 ) -> CallResult {
     let flag = match state.to_lowercase().as_str() {

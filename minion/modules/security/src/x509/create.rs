@@ -223,7 +223,10 @@ pub fn create_csr(
     /// Whether the bytes are returned instead of base64.
     #[default(false)]
     raw: bool,
-    #[keywords] kwargs: Map,
+    /// Fields of the subject by their short names (`CN`, `O`, ...), `subject`, and extensions such as
+    /// `basicConstraints`, `keyUsage` and `subjectAltName`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let is_text = encode::is_pem(&encoding)?;
     let mut args = remove_without_effect(kwargs);
@@ -264,7 +267,9 @@ pub fn create_private_key(
     /// Return bytes.
     #[default(false)]
     raw: bool,
-    #[keywords] kwargs: Map,
+    /// `bits`, an old name of `keysize`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut kwargs = remove_without_effect(kwargs);
     let bits = kwargs.shift_remove(&Value::from("bits")).and_then(|bits| bits.as_i64());

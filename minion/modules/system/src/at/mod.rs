@@ -65,7 +65,12 @@ pub fn atq(
 ///     salt '*' at.atrm all
 ///     salt '*' at.atrm all [tag]
 #[function]
-pub fn atrm(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn atrm(
+    context: &Context,
+    /// Numbers of jobs; or `all`, which a tag or number may follow.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let (jobs, tag) = match &args[..] {
         [] => (Vec::new(), Value::Nil),
         [all, rest @ ..] if all.as_str() == Some("all") => {
@@ -95,7 +100,15 @@ pub fn atrm(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///     salt '*' at.at <timespec> <cmd> [tag=<tag>] [runas=<user>]
 ///     salt '*' at.at '3:05am +3 days' 'bin/myscript' tag=nightly runas=jim
 #[function]
-pub fn at(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn at(
+    context: &Context,
+    /// The time in the syntax of `at`, and the words of the command.
+    #[rest]
+    args: Vec<Value>,
+    /// `tag`, a name by which the job is found again, and `runas`, the user whose job it is.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let [timespec, command @ ..] = &args[..] else { return Ok(listed(Vec::new())) };
     if command.is_empty() {
         return Ok(listed(Vec::new()));
@@ -143,7 +156,12 @@ pub fn atc(
 ///     salt '*' at.jobcheck runas=jam day=13
 ///     salt '*' at.jobcheck day=13 month=12 year=13 tag=rose
 #[function]
-pub fn jobcheck(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn jobcheck(
+    context: &Context,
+    /// The properties, at least one.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     if kwargs.keys().all(|key| key.as_str().is_some_and(|key| key.starts_with("__"))) {
         return Ok(map! {"error" => "You have given a condition"}.into());
     }

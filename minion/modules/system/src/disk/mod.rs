@@ -40,7 +40,11 @@ pub static FUNCTIONS: Functions<Context> = registry!(
 ///
 ///     salt '*' disk.usage
 #[function]
-pub fn usage(context: &Context, args: Option<String>) -> CallResult {
+pub fn usage(
+    context: &Context,
+    /// Additional flags of `df`, as letters.
+    args: Option<String>,
+) -> CallResult {
     let rows = table(context, "usage", "-P", args.as_deref())?;
     let report = rows.into_iter().map(|row| {
         let [blocks, used, available] = row.amounts;
@@ -59,7 +63,11 @@ pub fn usage(context: &Context, args: Option<String>) -> CallResult {
 ///
 ///     salt '*' disk.inodeusage
 #[function]
-pub fn inodeusage(context: &Context, args: Option<String>) -> CallResult {
+pub fn inodeusage(
+    context: &Context,
+    /// Additional flags of `df`, as letters.
+    args: Option<String>,
+) -> CallResult {
     let rows = table(context, "inodeusage", "-iP", args.as_deref())?;
     let report = rows.into_iter().map(|row| {
         let [inodes, used, free] = row.amounts;
@@ -77,7 +85,11 @@ pub fn inodeusage(context: &Context, args: Option<String>) -> CallResult {
 ///
 ///     salt '*' disk.percent /var
 #[function]
-pub fn percent(context: &Context, args: Option<String>) -> CallResult {
+pub fn percent(
+    context: &Context,
+    /// Mount point, such as `/var`; all by default.
+    args: Option<String>,
+) -> CallResult {
     let rows = table(context, "percent", "-P", None)?;
     let Some(place) = args else {
         return Ok(rows.into_iter().map(|row| (row.place.into(), row.percent.into())).collect::<Map>().into());

@@ -95,7 +95,12 @@ pub fn mkfs(
     /// Whether the whole output is returned.
     #[default(false)]
     full_return: bool,
-    #[keywords] kwargs: Map,
+    /// Options of `mke2fs`: `block_size`, `check`, `direct`, `ext_opts`, `fragment_size`, `force`, `blocks_per_group`,
+    /// `number_of_groups`, `bytes_per_inode`, `inode_size`, `journal`, `journal_opts`, `blocks_file`, `label`,
+    /// `reserved`, `last_dir`, `test`, `number_of_inodes`, `creator_os`, `opts`, `revision`, `super`, `usage_type`,
+    /// `uuid`, `cluster_size`, `root_directory`, `errors_behavior`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut words = vec!["mke2fs".into(), "-F".into(), "-t".into(), argument(&fs_type)?];
     words.extend(options(MKFS, &kwargs));
@@ -122,7 +127,11 @@ pub fn tune(
     /// Whether the whole output is returned.
     #[default(false)]
     full_return: bool,
-    #[keywords] kwargs: Map,
+    /// Options of `tune2fs`: `max`, `count`, `error`, `extended_opts`, `force`, `group`, `interval`, `journal`,
+    /// `journal_opts`, `label`, `last_dir`, `opts`, `feature`, `mmp_check`, `reserved`, `reserved_percentage`,
+    /// `quota_opts`, `time`, `user`, `uuid`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut words = vec!["tune2fs".to_owned()];
     words.extend(options(TUNE, &kwargs));
@@ -140,6 +149,7 @@ pub fn attributes(
     context: &Context,
     /// Path of the device.
     device: String,
+    /// Flags of `dumpe2fs`, as a text.
     args: Option<String>,
 ) -> CallResult {
     Ok(dumped(context, &device, args.as_deref())?.0.into())
@@ -155,6 +165,7 @@ pub fn blocks(
     context: &Context,
     /// Path of the device.
     device: String,
+    /// Flags of `dumpe2fs`, as a text.
     args: Option<String>,
 ) -> CallResult {
     Ok(dumped(context, &device, args.as_deref())?.1.into())
@@ -170,6 +181,7 @@ pub fn dump(
     context: &Context,
     /// Path of the device.
     device: String,
+    /// Flags of `dumpe2fs`, as a text.
     args: Option<String>,
 ) -> CallResult {
     let (attributes, blocks) = dumped(context, &device, args.as_deref())?;

@@ -334,6 +334,7 @@ pub fn write_mount_cache(
     mkmnt: bool,
     /// Type of the file system.
     fstype: String,
+    /// Mount options.
     mount_opts: Value,
 ) -> CallResult {
     let mut cache = read_cache(context)?;

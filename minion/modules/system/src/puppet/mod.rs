@@ -40,7 +40,15 @@ const CHANGED: i64 = 2;
 ///     salt '*' puppet.run agent onetime no-daemonize no-usecacheonfailure no-splay ignorecache
 ///     salt '*' puppet.run apply /a/b/manifest.pp modulepath=/a/b/modules
 #[function]
-pub fn run(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn run(
+    context: &Context,
+    /// `agent` (the default) or `apply` and the path of a manifest, and names of options such as `noop`.
+    #[rest]
+    args: Vec<Value>,
+    /// Options of Puppet with values, such as `tags=basefiles::edit`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     run_with(context, args, kwargs)
 }
 
@@ -52,7 +60,15 @@ pub fn run(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map)
 ///     salt '*' puppet.noop
 ///     salt '*' puppet.noop apply /a/b/manifest.pp
 #[function]
-pub fn noop(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+pub fn noop(
+    context: &Context,
+    /// Arguments of `puppet.run`.
+    #[rest]
+    args: Vec<Value>,
+    /// Options of Puppet with values, such as `tags=basefiles::edit`.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     let args = args.into_iter().chain(["noop".into()]).collect();
     run_with(context, args, kwargs)
 }

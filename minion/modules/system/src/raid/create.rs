@@ -30,7 +30,9 @@ pub fn create(
     /// Whether the command is returned and not run.
     #[default(false)]
     test_mode: bool,
-    #[keywords] kwargs: Map,
+    /// Long options of `mdadm`, without their dashes; True for those without a value.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let devices = devices_of(&devices)?;
     let spares = match kwargs.get("spare-devices") {
@@ -69,7 +71,9 @@ pub fn assemble(
     /// Whether the command is returned, as a list, and not run.
     #[default(false)]
     test_mode: bool,
-    #[keywords] kwargs: Map,
+    /// Long options of `mdadm`, without their dashes; True for those without a value.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut command = words(&["mdadm", "-A", &argument(&name)?, "-v"]);
     command.extend(options(&kwargs)?);

@@ -48,7 +48,11 @@ pub fn ls(
 ///
 ///     salt '*' scsi.rescan_all 0
 #[function]
-pub fn rescan_all(_context: &Context, host: String) -> CallResult {
+pub fn rescan_all(
+    _context: &Context,
+    /// Number of the host, such as `0` for `/sys/class/scsi_host/host0`.
+    host: String,
+) -> CallResult {
     rescan(Path::new("/sys/class/scsi_host"), &host)
 }
 

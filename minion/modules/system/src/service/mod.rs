@@ -213,7 +213,9 @@ pub fn enable(
     /// Whether a mask until the next boot is removed first.
     #[default(false)]
     unmask_runtime: bool,
-    #[keywords] kwargs: Map,
+    /// `root` is refused: it is always the system of the minion.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse_root("service.enable", &kwargs)?;
     Ok(services().act(context, "enable", &name, ServiceOptions { no_block, unmask, unmask_runtime })?.into())
@@ -236,7 +238,9 @@ pub fn disable(
     name: String,
     /// Whether the call does not wait until systemd has done its work.
     no_block: Option<bool>,
-    #[keywords] kwargs: Map,
+    /// `root` is refused: it is always the system of the minion.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse_root("service.disable", &kwargs)?;
     Ok(services().act(context, "disable", &name, ServiceOptions { no_block, ..ServiceOptions::default() })?.into())
@@ -252,7 +256,9 @@ pub fn enabled(
     context: &Context,
     /// Name of the service, such as `nginx`.
     name: String,
-    #[keywords] kwargs: Map,
+    /// `root` is refused: it is always the system of the minion.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     refuse_root("service.enabled", &kwargs)?;
     Ok(services().is_enabled(context, &name)?.into())

@@ -98,7 +98,9 @@ pub fn set_config(
     /// Name of the configuration.
     #[default("root".into())]
     name: String,
-    #[keywords] kwargs: Map,
+    /// Settings by name; True and False become `yes` and `no`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut words = vec!["set-config".to_owned()];
     for (key, value) in kwargs.iter().filter(|(key, _)| !key.to_string().starts_with("__")) {
@@ -125,7 +127,11 @@ pub fn set_config(
 ///
 ///     salt '*' snapper.status_to_string 24
 #[function]
-pub fn status_to_string(_context: &Context, dbus_status: u32) -> CallResult {
+pub fn status_to_string(
+    _context: &Context,
+    /// The status, as a number.
+    dbus_status: u32,
+) -> CallResult {
     Ok(status_names(dbus_status))
 }
 

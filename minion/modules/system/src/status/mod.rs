@@ -117,7 +117,12 @@ pub fn uptime(context: &Context) -> CallResult {
 ///
 ///     salt '*' status.diskusage /var ext4
 #[function]
-pub fn diskusage(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+pub fn diskusage(
+    _context: &Context,
+    /// Paths, which begin with a slash, and types of file systems, such as `ext4`.
+    #[rest]
+    args: Vec<Value>,
+) -> CallResult {
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();
     let (mut paths, kinds): (Vec<String>, Vec<String>) = args.into_iter().partition(|arg| arg.starts_with('/'));
     let all = paths.is_empty() && kinds.is_empty();

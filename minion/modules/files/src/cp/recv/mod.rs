@@ -28,6 +28,7 @@ const CHUNK_MAX: u64 = 64 << 20;
 #[function]
 pub fn recv(
     _context: &Context,
+    /// Contents by the paths of the files at the sender.
     files: Map,
     /// Path of the copy.
     dest: String,
@@ -64,9 +65,15 @@ pub fn recv_chunked(
     context: &Context,
     /// Path of the copy.
     dest: String,
+    /// The chunk in base64; none to create a directory.
     chunk: Value,
-    #[default(false)] append: bool,
-    #[default(true)] compressed: bool,
+    /// Whether the chunk is added to the file.
+    #[default(false)]
+    append: bool,
+    /// Whether the chunk is compressed by gzip.
+    #[default(true)]
+    compressed: bool,
+    /// Mode of the file, with the first chunk.
     mode: Option<u32>,
 ) -> CallResult {
     let result = match chunk {

@@ -24,6 +24,7 @@ pub static FUNCTIONS: Functions<Context> = registry!("file", [extract_hash, get_
 #[function]
 pub fn extract_hash(
     _context: &Context,
+    /// Path of the file of hashes.
     hash_fn: String,
     /// Type of the hash, such as `sha256`.
     #[default("sha256".into())]
@@ -70,7 +71,9 @@ pub fn get_source_sum(
     /// Whether certificates of web servers are verified.
     #[default(true)]
     verify_ssl: bool,
-    #[keywords] kwargs: Map,
+    /// `source_hash_sig` and `signed_by_any` are refused: the state `file.managed` verifies signatures.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let refused = [
         ("source_hash_sig", "the state file.managed verifies signatures"),

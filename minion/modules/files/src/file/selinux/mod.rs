@@ -59,10 +59,15 @@ pub fn set_selinux_context(
     path: String,
     /// Name or id of the owner.
     user: Option<String>,
+    /// Role of the context.
     role: Option<String>,
+    /// Type of the context, such as `httpd_sys_content_t`.
     r#type: Option<String>,
+    /// Range of the context, such as `s0`.
     range: Option<String>,
-    #[default(false)] persist: bool,
+    /// Whether the policy gets the context, too.
+    #[default(false)]
+    persist: bool,
 ) -> CallResult {
     let parts = [("-u", &user), ("-r", &role), ("-t", &r#type), ("-l", &range)];
     let mut words = vec!["chcon".to_owned()];

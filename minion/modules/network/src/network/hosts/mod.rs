@@ -97,8 +97,12 @@ pub fn mod_bufsize(
     context: &Context,
     /// Name of the interface.
     iface: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// Refused: the sizes are keyword arguments.
+    #[rest]
+    args: Vec<Value>,
+    /// `rx`, `tx`, `rx-mini` and `rx-jumbo`: numbers of entries.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if context.minion.programs.find("ethtool").is_none() {
         return Ok(false.into());

@@ -38,7 +38,10 @@ pub fn archive(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// `format`, such as `tar.gz`, and the arguments of every function here: `user`, `identity`, `ignore_retcode`,
+    /// `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut words = Vec::new();
     let name = || Path::new(&cwd).file_name().map(|name| format!("{}/", name.to_string_lossy()));
@@ -77,7 +80,9 @@ pub fn list_worktrees(
     /// Whether only worktrees whose directories are missing are listed.
     #[default(false)]
     stale: bool,
-    #[keywords] kwargs: Map,
+    /// `all`, and the arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let all = flag(&kwargs, "all");
     if all && stale {
@@ -125,7 +130,9 @@ pub fn merge_tree(
     ref2: String,
     /// Common ancestor; found by git by default.
     base: Option<String>,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let git = Git::new(context, Some(&cwd), &kwargs);
     let (one, other) = (argument(&ref1)?, argument(&ref2)?);
@@ -220,7 +227,9 @@ pub fn worktree_prune(
     /// Options of git itself, before the command.
     #[default]
     git_opts: Value,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut words = Vec::new();
     words.extend(dry_run.then(|| "--dry-run".to_owned()));
@@ -241,7 +250,9 @@ pub fn worktree_rm(
     context: &Context,
     /// Directory of the checkout.
     cwd: String,
-    #[keywords] kwargs: Map,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     if !Path::new(&cwd).exists() {
         return Err(CallError::Execution(format!("{cwd} does not exist")));

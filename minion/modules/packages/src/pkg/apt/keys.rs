@@ -83,7 +83,9 @@ pub fn del_repo_key(
     aptkey: bool,
     /// Directory of keys.
     keydir: Option<String>,
-    #[keywords] kwargs: Map,
+    /// `keyid`: id of the key, required.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     _ = name;
     let Some(id) = kwargs.get("keyid").filter(|id| id.is_truthy()).map(ToString::to_string) else {

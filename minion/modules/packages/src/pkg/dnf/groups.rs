@@ -136,7 +136,9 @@ pub fn group_info(
     /// Whether groups within the group are left out.
     #[default]
     ignore_groups: Value,
-    #[keywords] kwargs: Map,
+    /// `fromrepo`, `enablerepo` and `disablerepo`: repositories, as lists or with commas.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let mut done: BTreeSet<String> = names(&ignore_groups).into_iter().collect();
     let group = info(context, &name, expand, &Options::read(&kwargs), &mut done)?;
@@ -232,7 +234,9 @@ pub fn group_diff(
     context: &Context,
     /// Name of the package.
     name: String,
-    #[keywords] kwargs: Map,
+    /// `fromrepo`, `enablerepo` and `disablerepo`: repositories, as lists or with commas.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let options = Options::read(&kwargs);
     let group = info(context, &name, true, &options, &mut BTreeSet::new())?;

@@ -77,7 +77,9 @@ pub fn restart(
     /// Whether systemd starts it `retry_delay` seconds (180) later if it did not come back.
     #[default(false)]
     schedule_retry: bool,
-    #[default(180)] retry_delay: u32,
+    /// Seconds after which systemd starts it, with `schedule_retry`.
+    #[default(180)]
+    retry_delay: u32,
 ) -> CallResult {
     let _ = win_service;
     let command = brine_config::opts::modules::minion_restart_command(&context.opts());

@@ -118,7 +118,12 @@ pub fn refresh_grains(
 ///
 ///     salt '*' saltutil.refresh_modules
 #[function]
-pub fn refresh_modules(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+pub fn refresh_modules(
+    context: &Context,
+    /// `notify`: whether an event tells that they are reloaded.
+    #[keywords]
+    kwargs: Map,
+) -> CallResult {
     context.minion.custom.refresh();
     if kwargs.get("notify").is_some_and(Value::is_truthy) {
         refresh_daemon(context, "module_refresh", MODULES_REFRESHED, None);

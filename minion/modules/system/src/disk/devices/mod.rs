@@ -41,6 +41,7 @@ pub fn dump(
     context: &Context,
     /// Path of the device.
     device: String,
+    /// Names of attributes, as of `blockdev --report`; all by default.
     args: Option<Vec<String>>,
 ) -> CallResult {
     let Some(all) = attributes_of(context, &device)? else { return Ok(false.into()) };
@@ -61,7 +62,9 @@ pub fn tune(
     context: &Context,
     /// Path of the device.
     device: String,
-    #[keywords] kwargs: Map,
+    /// `read-ahead` and `filesystem-read-ahead`, in sectors of 512 bytes, and `read-only` or `read-write`, each True.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let (mut words, mut getters, mut invalid) = (vec!["blockdev".to_owned()], Vec::new(), Vec::new());
     for (key, value) in kwargs.iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))) {

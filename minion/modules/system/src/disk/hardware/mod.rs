@@ -23,7 +23,9 @@ pub fn hdparms(
     context: &Context,
     /// Paths of devices, as a list.
     disks: Value,
-    #[default(FLAGS.into())] args: Value,
+    /// Flags of `hdparm`, as a text or a list, without their dashes.
+    #[default(FLAGS.into())]
+    args: Value,
 ) -> CallResult {
     let flags = names(&args).concat();
     Ok(parameters(context, &disks, &flags)?
@@ -45,7 +47,9 @@ pub fn hpa(
     context: &Context,
     /// Paths of devices, as a list.
     disks: Value,
-    #[default] size: Value,
+    /// Sectors to hide, or a percentage such as `10%`; nothing is changed without it.
+    #[default]
+    size: Value,
 ) -> CallResult {
     let mut areas = IndexMap::new();
     for (disk, found) in parameters(context, &disks, "N")? {
@@ -168,8 +172,12 @@ fn parameter(line: &str) -> Option<(Value, Value)> {
 #[function]
 pub fn smart_attributes(
     context: &Context,
+    /// Path of the device.
     dev: String,
-    #[default] attributes: Value,
+    /// Numbers of attributes; all by default.
+    #[default]
+    attributes: Value,
+    /// Names of columns in lower case, such as `raw_value`; all by default.
     values: Option<Vec<String>>,
 ) -> CallResult {
     let text = run_checked(context, vec!["smartctl".into(), "--attributes".into(), device(&dev)?])?;

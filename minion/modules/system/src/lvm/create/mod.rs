@@ -77,7 +77,10 @@ pub fn pvcreate(
     /// Whether the program asks nothing.
     #[default(true)]
     force: bool,
-    #[keywords] kwargs: Map,
+    /// Options of `pvcreate`: `metadatasize`, `dataalignment`, `dataalignmentoffset`, `pvmetadatacopies`,
+    /// `metadatacopies`, `metadataignore`, `restorefile`, `labelsector`, `setphysicalvolumesize`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let devices = names(&devices)?;
     if devices.is_empty() {
@@ -128,7 +131,10 @@ pub fn vgcreate(
     /// Whether the program asks nothing.
     #[default(false)]
     force: bool,
-    #[keywords] kwargs: Map,
+    /// Options of `vgcreate`: `addtag`, `alloc`, `autobackup`, `clustered`, `maxlogicalvolumes`, `maxphysicalvolumes`,
+    /// `metadatatype`, `vgmetadatacopies`, `metadatacopies`, `physicalextentsize`, `zero`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let devices = names(&devices)?;
     if vgname.is_empty() || devices.is_empty() {

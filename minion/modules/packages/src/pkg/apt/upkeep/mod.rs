@@ -201,7 +201,9 @@ pub fn show(
     /// Names of packages.
     #[rest]
     args: Vec<Value>,
-    #[keywords] kwargs: Map,
+    /// `filter`, the fields as a list or with commas, and `refresh`.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     debian(context, "show")?;
     if kwargs.get("refresh").is_some_and(is_true) {
