@@ -4,7 +4,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,9 +50,7 @@ fn pack_docs() -> io::Result<()> {
     let files = nav::files(Path::new(&root)).map_err(|(path, error)| io::Error::other(format!("{path}: {error}")))?;
     let pack = fs::File::create(Path::new(&variable("OUT_DIR")).join("docs.z"))?;
     let mut pack = flate2::write::ZlibEncoder::new(pack, flate2::Compression::best());
-    for (path, text) in files {
-        write!(pack, "{path}\n{}\n{text}", text.len())?;
-    }
+    nav::pack(&files, &mut pack)?;
     pack.finish()?;
     println!("cargo::rustc-cfg=packed_docs");
     Ok(())

@@ -6,7 +6,6 @@
 pub mod functions;
 mod known;
 mod look_up;
-#[cfg_attr(packed_docs, allow(dead_code, reason = "the build script reads the files"))]
 mod nav;
 mod pages;
 pub mod pointers;

@@ -1,6 +1,9 @@
 //! The navigation of the site in mkdocs.yml: its pages in order, and the groups that they are in. The build script reads
 //! it, too, to pack the files that pages are made of.
 
+#![allow(dead_code, reason = "the build script and the program use parts of it")]
+
+use std::io::{self, Write};
 use std::path::Path;
 
 /// The file with the navigation.
@@ -42,7 +45,7 @@ pub fn entries(configuration: &str) -> Vec<Entry<'_>> {
 ///
 /// # Errors
 /// The path of a file that cannot be read, and why.
-pub fn files(root: &Path) -> Result<Vec<(String, String)>, (String, std::io::Error)> {
+pub fn files(root: &Path) -> Result<Vec<(String, String)>, (String, io::Error)> {
     let read = |path: &str, below: &str| {
         let file = root.join(below).join(path);
         std::fs::read_to_string(&file).map_err(|error| (file.display().to_string(), error))
@@ -60,4 +63,24 @@ pub fn files(root: &Path) -> Result<Vec<(String, String)>, (String, std::io::Err
     }
     files.push((NAVIGATION.to_owned(), navigation));
     Ok(files)
+}
+
+/// Writes files into one: each has a line with its path and one with its length before it.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn pack(files: &[(String, String)], into: &mut impl Write) -> io::Result<()> {
+    files.iter().try_for_each(|(path, text)| write!(into, "{path}\n{}\n{text}", text.len()))
+}
+
+/// Returns the packed files; `None` if the pack is damaged.
+pub fn unpack(pack: &str) -> Option<Vec<(String, String)>> {
+    let (mut files, mut rest) = (Vec::new(), pack);
+    while let Some((path, after)) = rest.split_once('\n') {
+        let (length, after) = after.split_once('\n')?;
+        let (text, after) = after.split_at_checked(length.parse().ok()?)?;
+        files.push((path.to_owned(), text.to_owned()));
+        rest = after;
+    }
+    Some(files)
 }

@@ -139,16 +139,7 @@ fn files() -> anyhow::Result<Vec<(String, String)>> {
     const PACK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/docs.z"));
     let mut text = String::new();
     flate2::read::ZlibDecoder::new(PACK).read_to_string(&mut text).context("unpacking the documentation failed")?;
-    // Each file has a line with its path and one with its length before it.
-    let (mut files, mut rest) = (Vec::new(), text.as_str());
-    while let Some((name, after)) = rest.split_once('\n') {
-        let (length, after) = after.split_once('\n').context("the packed documentation is damaged")?;
-        let length = length.parse().context("the packed documentation is damaged")?;
-        let (file, after) = after.split_at_checked(length).context("the packed documentation is damaged")?;
-        files.push((name.to_owned(), file.to_owned()));
-        rest = after;
-    }
-    Ok(files)
+    nav::unpack(&text).context("the packed documentation is damaged")
 }
 
 /// Returns the files of the documentation that pages are made of, by their paths.

@@ -101,3 +101,13 @@ fn the_address_of_a_page_is_on_the_site() {
         assert_eq!(address(&answer, site, is_installed).ok().as_deref(), expected, "{site:?}");
     }
 }
+
+#[test]
+fn packed_files_are_unpacked() {
+    let files = nav::files(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let mut pack = Vec::new();
+    nav::pack(&files, &mut pack).unwrap();
+    let pack = String::from_utf8(pack).unwrap();
+    assert_eq!(nav::unpack(&pack), Some(files));
+    assert_eq!(nav::unpack(&pack[..pack.len() - 1]), None);
+}
