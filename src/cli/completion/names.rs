@@ -179,7 +179,10 @@ pub fn positional(line: &Line<'_>, names: &Names, last: &str) -> Answer {
             let pages = crate::cli::docs::page_names().into_iter();
             let pages = pages.map(|(name, title)| Candidate::new(name, &title));
             let all = [execution(), states(), runners()].into_iter().flatten().collect();
-            pages.chain(functions(last, all)).collect()
+            let mut found: Vec<Candidate> = pages.chain(functions(last, all)).collect();
+            // A function and a state may have one name.
+            found.dedup_by(|a, b| a.value == b.value);
+            found
         }
         ("brine link" | "brine man", []) => return Answer::Directories,
         ("brine completion", []) => ["bash", "zsh", "fish"].map(|shell| Candidate::new(shell, "")).into(),

@@ -79,6 +79,11 @@ fn words_are_completed_by_their_place() {
         ("salt-call C cmd.run ls shell=/bin/sh shel", ""),
         ("salt-call C no.such ", ""),
         ("brine call C sys.doc test.pin", "test.ping"),
+        ("brine docs how-to/no-ans", "how-to/no-answer"),
+        ("brine docs cmd.run_stder", "cmd.run_stderr"),
+        ("brine docs pkg.latest_v", "pkg.latest_version"),
+        ("brine docs file.managed", "file.managed"),
+        ("brine docs cmd.wait_s", "cmd.wait_script"),
     ] {
         let line = line.replace('C', &c);
         let expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();
