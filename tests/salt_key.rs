@@ -298,7 +298,9 @@ fn keys_and_fingerprints_are_shown() {
     Unaccepted Keys:
     bad:  the key of bad: this is not a usable RSA key: it has no BEGIN and END line of a PEM file
     ");
-    assert_eq!(master.key("-f zz", ""), "! The key glob 'zz' does not match any keys.\n");
+    let missing =
+        "! The key glob 'zz' does not match any keys.\n! More: brine docs troubleshooting#a-minion-does-not-appear\n";
+    assert_eq!(master.key("-f zz", ""), missing);
     let pair = PrivateKey::load_or_generate(master.path("pki"), "master", 2048).unwrap();
     let finger = pair.public().fingerprint();
     let all = master.key("-F", "");
