@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Weak;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_event::Event;
 use brine_runtime::executors::ExecutorError;
@@ -16,8 +16,9 @@ use crate::store::{Batch, StoreError, panic_text};
 
 /// The maximum number of events per commit.
 const COMMIT: usize = 8192;
-/// The minimum interval between commits of cursors alone.
-const CURSOR_INTERVAL: Duration = Duration::from_millis(50);
+/// The time for which moved cursors wait for events, with which they are committed, before they are committed alone:
+/// longer than what a subscriber stores waits for other writes. Tests count commits, and are not to depend on time.
+const CURSOR_INTERVAL: Duration = if cfg!(test) { Duration::from_secs(5) } else { Duration::from_millis(100) };
 /// The pause after a failure that affected no event.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -67,6 +68,8 @@ impl Outage {
 
 async fn write(bus: Weak<Inner>) {
     let (mut outage, mut unreserved) = (Outage::default(), false);
+    // When cursors began to wait for events.
+    let mut waiting: Option<Instant> = None;
     loop {
         let Some(inner) = bus.upgrade() else { return };
         let Some(journal) = inner.journal.clone() else { return };
@@ -85,8 +88,17 @@ async fn write(bus: Weak<Inner>) {
         if let Some(cut) = cut {
             batch.append(trim(&journal, cut).await);
         }
-        let cursors = journal.dirty_cursors(&mut batch);
         let reservation = if closed { None } else { journal.reservation(&mut batch, next, reserved) };
+        let is_alone = batch.is_empty();
+        let cursors = journal.dirty_cursors(&mut batch);
+        if is_alone && !cursors.is_empty() && !closed {
+            let left = CURSOR_INTERVAL.saturating_sub(waiting.get_or_insert_with(Instant::now).elapsed());
+            if !left.is_zero() {
+                pause(&inner, left).await;
+                continue;
+            }
+        }
+        waiting = None;
         if batch.is_empty() {
             if closed {
                 stop(&journal, next).await;
@@ -117,9 +129,6 @@ async fn write(bus: Weak<Inner>) {
             Ok(()) => {
                 outage.ended();
                 journal.cursors_written(cursors);
-                if events.is_empty() && !closed {
-                    pause(&inner, CURSOR_INTERVAL).await;
-                }
             }
             // Unwritten cursors at the end are stale: their subscribers receive some events again.
             Err(_) if events.is_empty() && closed => journal.cursors_written(cursors),
@@ -166,29 +175,36 @@ async fn stop(journal: &Journal, next: u64) {
     }
 }
 
-/// Waits for events or cursors. The wait is bounded for two reasons: a notification between the caller's check and this
-/// wait is lost, and a bus without owners must end.
+/// Waits for events or cursors. The wait is bounded, since a bus without owners must end.
 async fn wait(inner: &Inner, journal: &Journal) {
-    let arrived = inner.arrived.notified();
-    let mut arrived = std::pin::pin!(arrived);
-    arrived.as_mut().enable();
-    let idle = {
-        let ring = inner.ring.lock();
-        ring.next == ring.persisted + 1 && !ring.closed
-    };
-    if idle {
+    let moved = async {
         tokio::select! {
-            () = arrived => {}
             () = journal.moved() => {}
             () = tokio::time::sleep(Duration::from_secs(5)) => {}
         }
-    }
+    };
+    events_or(inner, moved).await;
 }
 
-/// Lets cursors accumulate for this time; returns early if an event arrives.
+/// Lets cursors accumulate for this time; returns early if there are events to write.
 async fn pause(inner: &Inner, time: Duration) {
-    tokio::select! {
-        () = inner.arrived.notified() => {}
-        () = tokio::time::sleep(time) => {}
+    events_or(inner, tokio::time::sleep(time)).await;
+}
+
+/// Waits until there are events to write or the bus is closed, or until `other` completes.
+async fn events_or(inner: &Inner, other: impl Future<Output = ()>) {
+    let arrived = inner.arrived.notified();
+    let mut arrived = std::pin::pin!(arrived);
+    // Events from here on notify it, and those before are in the ring.
+    arrived.as_mut().enable();
+    let is_idle = {
+        let ring = inner.ring.lock();
+        ring.next == ring.persisted + 1 && !ring.closed
+    };
+    if is_idle {
+        tokio::select! {
+            () = arrived => {}
+            () = other => {}
+        }
     }
 }

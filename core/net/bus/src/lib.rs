@@ -39,7 +39,7 @@ pub use retention::JournalLimits;
 pub use sockets::{EventSockets, SINCE, SocketNames};
 pub use subscription::{Filter, Start, Subscription};
 
-use crate::store::{Opened, Store, StoreError};
+use crate::store::{Hurry, Opened, Store, StoreError};
 use journal::Journal;
 use ring::Ring;
 
@@ -160,10 +160,47 @@ impl Bus {
         }
     }
 
+    /// Publishes events one directly after the other, which one commit of the journal persists as far as the ring has
+    /// room for them. Returns their sequence numbers; the first refusal ends them.
+    pub async fn fire_all(&self, events: &[Event]) -> Vec<Result<u64, BusError>> {
+        let mut fired = Vec::with_capacity(events.len());
+        loop {
+            let room = self.inner.persisted.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable();
+            let before = fired.len();
+            {
+                let mut ring = self.inner.ring.lock();
+                for event in &events[before..] {
+                    let Some(result) = self.push(&mut ring, event).transpose() else { break };
+                    fired.push(result);
+                    if fired.last().is_some_and(Result::is_err) {
+                        break;
+                    }
+                }
+            }
+            if fired.len() > before {
+                self.inner.arrived.notify_waiters();
+            }
+            if fired.len() == events.len() || fired.last().is_some_and(Result::is_err) {
+                return fired;
+            }
+            room.await;
+        }
+    }
+
     /// Publishes an event if the ring has room; does not block. Counts refused events.
     pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
+        let seq = self.push(&mut self.inner.ring.lock(), event)?;
+        if seq.is_some() {
+            self.inner.arrived.notify_waiters();
+        }
+        Ok(seq)
+    }
+
+    /// Adds an event to the ring if there is room. Counts refused events.
+    fn push(&self, ring: &mut Ring, event: &Event) -> Result<Option<u64>, BusError> {
         self.check_size(event)?;
-        let mut ring = self.inner.ring.lock();
         if ring.closed {
             return Err(BusError::Closed);
         }
@@ -175,10 +212,8 @@ impl Bus {
             return Err(BusError::NoNumbers);
         }
         let seq = ring.push(event).inspect_err(|_| metrics::EVENTS_REFUSED.add(1))?;
-        drop(ring);
         metrics::EVENTS.add(1);
         metrics::EVENT_BYTES.add(event.frame().len() as u64);
-        self.inner.arrived.notify_waiters();
         Ok(Some(seq))
     }
 
@@ -284,6 +319,12 @@ impl Bus {
         journal.store().blocking(thread).write_snapshot(path)
     }
 
+    /// Has what subscribers store in the store of the journal committed at once while the result exists: see
+    /// [`Store::hurry`].
+    pub fn hurry(&self) -> Option<Hurry> {
+        self.inner.journal.as_ref().map(|journal| journal.store().hurry())
+    }
+
     /// Updates the gauges of the bus.
     pub fn measure(&self, thread: &MayBlock) {
         for (name, lag) in self.lags() {
@@ -325,6 +366,8 @@ impl Bus {
     }
 }
 
+#[cfg(test)]
+mod commit_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]

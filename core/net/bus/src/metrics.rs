@@ -7,6 +7,7 @@ brine_metrics::metrics! {
     counter EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed: there is no journal, or they had been removed from it.";
     counter JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
     counter JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";
+    counter STORE_COMMITS = "brine_store_commits_total", "Commits of the store, each of which flushes its disk once.";
     counter STORE_FAILURES = "brine_store_failures_total", "Transitions of the store to its failed state: disk full, read-only or broken.";
     counter STORE_REFUSED = "brine_store_refused_total", "Writes refused by the store: it had failed, or its queue was full.";
     counter STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that hit a damaged page or row of the store.";

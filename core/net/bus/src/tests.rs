@@ -7,7 +7,7 @@ use brine_zmtp::{Limits, Push, Subscriber};
 
 use super::*;
 
-fn small() -> BusLimits {
+pub(super) fn small() -> BusLimits {
     BusLimits { ring_events: 64, ring_bytes: 1 << 20, event: 1 << 16, ..BusLimits::default() }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use redb::ReadableTable;
 
 use super::engine::ReadTable;
+use super::queue::Due;
 use super::{Batch, Pair, Store, StoreError, Table, Ticket, disk, snapshot};
 
 /// A store with its blocking operations: see [`Store::blocking`].
@@ -23,7 +24,13 @@ impl Deref for BlockingStore {
 impl BlockingStore {
     /// Queues changes once the queue has room: backpressure for threads that may block and do not wait for the ticket.
     pub fn write_blocking(&self, batch: Batch) -> Ticket {
-        Ticket(self.inner.queue.push_blocking(batch))
+        Ticket(self.inner.queue.push_blocking(batch, Due::Now))
+    }
+
+    /// Queues changes as [`BlockingStore::write_blocking`] does, for a caller that nobody waits for: they are committed
+    /// together with the next other write, at the latest after 50 ms.
+    pub fn write_soon(&self, batch: Batch) -> Ticket {
+        Ticket(self.inner.queue.push_blocking(batch, Due::Soon))
     }
 
     /// Returns the value of a key.

@@ -82,6 +82,7 @@ pub(super) struct Engine {
     /// The number of times that the database was reopened: errors of an earlier generation are stale.
     generation: AtomicU64,
     replaced: AtomicU64,
+    commits: AtomicU64,
     /// Whether a file was created or renamed and the directory is not flushed yet: no commit may be acknowledged, since
     /// a crash might bring the old file back.
     is_directory_dirty: AtomicBool,
@@ -100,6 +101,7 @@ impl Engine {
                     database: RwLock::new(Some(database)),
                     generation: AtomicU64::new(0),
                     replaced: AtomicU64::new(0),
+                    commits: AtomicU64::new(0),
                     // The file may be new.
                     is_directory_dirty: AtomicBool::new(true),
                     damage: Mutex::default(),
@@ -205,6 +207,11 @@ impl Engine {
         self.replaced.load(Ordering::Acquire)
     }
 
+    /// Returns how often batches were committed.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
     /// Returns how often the database was reopened.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
@@ -253,7 +260,12 @@ impl Engine {
             Ok(transaction.commit()?)
         };
         match catch_unwind(AssertUnwindSafe(attempt)) {
-            Ok(result) => result.map_err(Failure::of),
+            Ok(Ok(())) => {
+                self.commits.fetch_add(1, Ordering::Relaxed);
+                metrics::STORE_COMMITS.add(1);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(Failure::of(error)),
             Err(panic) => Err(Failure::of_panic(&*panic)),
         }
     }

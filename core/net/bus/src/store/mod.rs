@@ -181,6 +181,17 @@ impl Drop for Ticket {
     }
 }
 
+/// Has writes committed at once while it exists: see [`Store::hurry`].
+#[derive(Debug)]
+#[must_use = "it ends when it is dropped"]
+pub struct Hurry(Store);
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        self.0.inner.queue.end_hurry();
+    }
+}
+
 /// The state of the store when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
@@ -359,6 +370,18 @@ impl Store {
     /// Queues changes as [`Store::write_unchecked`] does, once the queue has room.
     pub async fn write_unchecked_when_room(&self, batch: Batch, what: &'static str) {
         self.inner.queue.push_when_room(batch, Reply::Unchecked(what)).await;
+    }
+
+    /// Has the writes of [`BlockingStore::write_soon`] committed at once, those that wait and further ones, while the
+    /// result exists: somebody waits for them.
+    pub fn hurry(&self) -> Hurry {
+        self.inner.queue.hurry();
+        Hurry(self.clone())
+    }
+
+    /// Returns the number of commits since the store was opened. Each flushes the disk once.
+    pub fn commits(&self) -> u64 {
+        self.inner.engine.commits()
     }
 
     /// Returns the blocking operations, for a thread that may block. Types that store them are themselves wrapped in

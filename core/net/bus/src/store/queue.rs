@@ -1,12 +1,26 @@
 //! The queue in front of the writer thread, bounded by batches and bytes.
+//!
+//! Batches are due at once, or soon: those wait for one that is due, and are committed together with it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, oneshot};
 
 use super::{Batch, StoreError};
 use crate::metrics;
+
+/// The maximum time for which a batch waits for one that is due. Tests count commits, and are not to depend on time.
+const SOON: Duration = if cfg!(test) { Duration::from_secs(30) } else { Duration::from_millis(50) };
+
+/// When a batch is to be committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// At once.
+    Now,
+    /// Together with the next batch that is due, within [`SOON`].
+    Soon,
+}
 
 /// The limits of the queue. One batch is always accepted, however large.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +65,10 @@ pub(super) enum Next {
 struct State {
     waiting: Vec<QueuedBatch>,
     bytes: usize,
+    /// The time until which the waiting batches wait for one that is due; `None` if one of them is.
+    wait_until: Option<Instant>,
+    /// The number of callers for which no batch may wait.
+    hurried: usize,
     /// Whether batches are being refused because the queue is full. Logged once, until there is room.
     refusing: bool,
     /// Whether the writer has ended: nothing is committed any more.
@@ -85,17 +103,38 @@ impl Queue {
         state.waiting.len() < self.limits.batches && state.bytes < self.limits.bytes
     }
 
-    fn push(&self, state: &mut State, batch: Batch, reply: Reply) {
+    fn push(&self, state: &mut State, batch: Batch, reply: Reply, due: Due) {
+        let is_first = state.waiting.is_empty();
         state.bytes += batch.bytes();
         state.waiting.push((batch, reply));
+        if due == Due::Now || state.hurried > 0 || !self.has_room(state) {
+            state.wait_until = None;
+        } else if is_first {
+            state.wait_until = Some(Instant::now() + SOON);
+        }
+        if is_first || state.wait_until.is_none() {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Makes all batches due: those that wait, and further ones until [`Queue::end_hurry`].
+    pub fn hurry(&self) {
+        let mut state = self.state.lock();
+        state.hurried += 1;
+        state.wait_until = None;
         self.arrived.notify_one();
+    }
+
+    /// Ends [`Queue::hurry`].
+    pub fn end_hurry(&self) {
+        self.state.lock().hurried -= 1;
     }
 
     /// Queues a batch, or refuses it if the queue is full or the writer has ended.
     pub fn try_push(&self, batch: Batch, reply: Reply) {
         let mut state = self.state.lock();
         if !state.is_ended && self.has_room(&state) {
-            return self.push(&mut state, batch, reply);
+            return self.push(&mut state, batch, reply, Due::Now);
         }
         let error = if state.is_ended { StoreError::Closed } else { StoreError::Busy };
         metrics::STORE_REFUSED.add(1);
@@ -115,7 +154,7 @@ impl Queue {
     }
 
     /// Queues a batch when there is room; blocks this thread until then.
-    pub fn push_blocking(&self, batch: Batch) -> ResultReceiver {
+    pub fn push_blocking(&self, batch: Batch, due: Due) -> ResultReceiver {
         let (sender, result) = oneshot::channel();
         let mut state = self.state.lock();
         while !self.has_room(&state) && !state.is_ended {
@@ -125,7 +164,7 @@ impl Queue {
             drop(state);
             self.try_push(batch, Reply::Ticket(sender));
         } else {
-            self.push(&mut state, batch, Reply::Ticket(sender));
+            self.push(&mut state, batch, Reply::Ticket(sender), due);
         }
         result
     }
@@ -143,7 +182,7 @@ impl Queue {
                     return self.try_push(batch, reply);
                 }
                 if self.has_room(&state) {
-                    return self.push(&mut state, batch, reply);
+                    return self.push(&mut state, batch, reply, Due::Now);
                 }
             }
             room.await;
@@ -211,8 +250,10 @@ impl Queue {
     pub fn next(&self, deadline: Option<Instant>) -> Next {
         let mut state = self.state.lock();
         loop {
-            if !state.waiting.is_empty() {
+            let is_due = state.closing || state.wait_until.is_none_or(|until| Instant::now() >= until);
+            if !state.waiting.is_empty() && is_due {
                 state.bytes = 0;
+                state.wait_until = None;
                 state.refusing = false;
                 let waiting = std::mem::take(&mut state.waiting);
                 self.room.notify_all();
@@ -225,10 +266,10 @@ impl Queue {
             if state.suspect.is_some() || !state.space.is_empty() {
                 return Next::Check;
             }
-            match deadline {
+            match [deadline, state.wait_until].into_iter().flatten().min() {
                 None => self.arrived.wait(&mut state),
-                Some(deadline) => {
-                    if self.arrived.wait_until(&mut state, deadline).timed_out() {
+                Some(until) => {
+                    if self.arrived.wait_until(&mut state, until).timed_out() && Some(until) == deadline {
                         return Next::Check;
                     }
                 }
