@@ -108,6 +108,12 @@ pub trait Returner: Send + Sync {
         Ok(())
     }
 
+    /// Waits as [`Returner::flush`] does, for a caller that nobody waits for: backends that share the commits of others
+    /// wait for one of these.
+    fn flush_with_others(&self) -> Result<(), ReturnerError> {
+        self.flush()
+    }
+
     /// Adds minions to those expected to return for a job: the minions of later batches and of masters below this one.
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let _ = (jid, minions);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use brine_bus::{Bus, BusError};
+use brine_event::Event;
 use brine_value::Map;
 use tokio::sync::watch;
 
@@ -48,6 +49,22 @@ impl Events {
         Ok(seq)
     }
 
+    /// Publishes the event of a new job between the one before it, if any, and the one after it: one commit of the
+    /// journal persists all of them. Returns the sequence number of the last one. Only the event of the job must be
+    /// accepted; a failure of the others is logged.
+    pub async fn fire_new_job(&self, before: Option<Event>, new: Event, after: Event) -> Result<Option<u64>, BusError> {
+        let others = before.into_iter();
+        let position = others.len();
+        let events: Vec<Event> = others.chain([new, after]).collect();
+        let mut fired = self.bus.fire_all(&events).await.into_iter();
+        // The first refusal is the last result.
+        let new = fired.by_ref().take(position + 1).last().unwrap_or(Err(BusError::Closed))?;
+        self.job_published(new);
+        let after = fired.next().unwrap_or(Err(BusError::Closed));
+        let tag = events.last().map_or("", Event::tag);
+        Ok(after.inspect_err(|error| tracing::error!(tag, %error, "publishing an event failed")).ok())
+    }
+
     /// Records the sequence number of an event about a job.
     pub fn job_published(&self, seq: u64) {
         self.last_job.fetch_max(seq, Ordering::Relaxed);
@@ -57,6 +74,10 @@ impl Events {
     pub async fn job_cache_caught_up(&self, timeout: Duration) {
         let last = self.last_job.load(Ordering::Relaxed);
         let mut cached = self.cached.clone();
+        if *cached.borrow() >= last {
+            return;
+        }
+        let _hurry = self.bus.hurry();
         if tokio::time::timeout(timeout, cached.wait_for(|cached| *cached >= last)).await.is_err() {
             tracing::warn!(last, "job cache lags: its answers may be stale");
         }

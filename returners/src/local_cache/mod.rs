@@ -57,7 +57,8 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     Ok(Box::new(LocalCache { store, in_flight: Mutex::default(), is_indexed: AtomicBool::default() }))
 }
 
-/// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
+/// The job cache. Writes are queued in the store in order and share its commits: they wait for those of others, until
+/// somebody waits for them. So a failed write is reported by a
 /// later call of the same thread, at the latest by `flush`. Other threads neither wait for it nor receive its error:
 /// they could not repeat the write. After a crash nothing is missing: the subscriber that writes here commits its cursor
 /// after these writes in the same store, and receives the same events again.
@@ -72,21 +73,29 @@ struct LocalCache {
 impl LocalCache {
     fn write(&self, batch: Batch) -> Result<(), ReturnerError> {
         let oldest = {
-            let ticket = self.store.write_blocking(batch);
+            let ticket = self.store.write_soon(batch);
             let mut in_flight = self.in_flight.lock();
             let own = in_flight.entry(std::thread::current().id()).or_default();
             own.push_back(ticket);
             if own.len() > MAX_IN_FLIGHT { own.pop_front() } else { None }
         };
-        oldest.map_or(Ok(()), |ticket| Ok(ticket.durable_blocking()?))
+        let Some(oldest) = oldest else { return Ok(()) };
+        let _hurry = self.store.hurry();
+        Ok(oldest.durable_blocking()?)
     }
 
-    /// Waits for all queued writes of this thread and returns the store for reading.
+    /// Waits for all queued writes of this thread, which are committed at once, and returns the store for reading.
     fn settle(&self) -> Result<&BlockingStore, ReturnerError> {
-        let own = self.in_flight.lock().remove(&std::thread::current().id());
-        let results: Vec<_> = own.into_iter().flatten().map(Ticket::durable_blocking).collect();
-        results.into_iter().collect::<Result<(), _>>()?;
+        let own = self.take_in_flight();
+        if !own.is_empty() {
+            let _hurry = self.store.hurry();
+            wait_for(own)?;
+        }
         Ok(&self.store)
+    }
+
+    fn take_in_flight(&self) -> VecDeque<Ticket> {
+        self.in_flight.lock().remove(&std::thread::current().id()).unwrap_or_default()
     }
 
     /// Adds jobs to the index that an earlier version has stored without it. The first listing does this, not the start
@@ -143,6 +152,12 @@ impl LocalCache {
             }
         }
     }
+}
+
+/// Waits for all of these writes. Returns the first error.
+fn wait_for(writes: VecDeque<Ticket>) -> Result<(), ReturnerError> {
+    let results: Vec<_> = writes.into_iter().map(Ticket::durable_blocking).collect();
+    Ok(results.into_iter().collect::<Result<(), _>>()?)
 }
 
 /// Encodes a row of [`INDEX`].
@@ -246,6 +261,10 @@ impl Returner for LocalCache {
 
     fn flush(&self) -> Result<(), ReturnerError> {
         self.settle().map(drop)
+    }
+
+    fn flush_with_others(&self) -> Result<(), ReturnerError> {
+        wait_for(self.take_in_flight())
     }
 
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {

@@ -111,6 +111,10 @@ impl Returner for Multi {
         self.each(|one| one.flush()).map(drop)
     }
 
+    fn flush_with_others(&self) -> Result<(), ReturnerError> {
+        self.each(|one| one.flush_with_others()).map(drop)
+    }
+
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         self.each(|one| one.save_minions(jid, minions)).map(drop)
     }

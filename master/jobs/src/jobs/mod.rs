@@ -21,8 +21,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
+use brine_bus::BusError;
 use brine_config::MasterConfig;
-use brine_event::MASKED;
+use brine_event::{Event, MASKED};
 use brine_ids::{Jid, MinionId};
 pub use brine_job::Published;
 pub use brine_job::{AUTH_LIST, MASTER_ID};
@@ -89,6 +90,12 @@ pub enum PublishError {
     /// The bus or the publish stream failed. A retry may succeed.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<BusError> for PublishError {
+    fn from(error: BusError) -> Self {
+        PublishError::Failed(error.to_string())
+    }
 }
 
 impl From<ResolveError> for PublishError {
@@ -271,13 +278,12 @@ impl Jobs {
             self.causality.record(&jid, &cause);
             new.extend(cause);
         }
-        if self.config.bare_jid_events {
-            self.events.fire(jid.as_str(), &map! {"minions" => published.minions.clone()}).await;
-        }
-        // The event is published first, so that the job is known before a minion can return for it.
-        let tag = format!("salt/job/{jid}/new");
-        self.events.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
-        let event = self.events.fire(&format!("salt/job/{jid}/publish"), &recorded).await;
+        let bare = self.config.bare_jid_events.then(|| map! {"minions" => published.minions.clone()});
+        let bare = bare.map(|body| Event::from_map(jid.as_str(), &body)).transpose().map_err(BusError::from)?;
+        let new = Event::from_map(&format!("salt/job/{jid}/new"), &new).map_err(BusError::from)?;
+        let publish = Event::from_map(&format!("salt/job/{jid}/publish"), &recorded).map_err(BusError::from)?;
+        // The events are published first, so that the job is known before a minion can return for it.
+        let event = self.events.fire_new_job(bare, new, publish).await?;
         drop(recorded);
         self.send(&request, &published, load).await?;
         if let Some(event) = event.filter(|_| !self.config.cluster.is_empty() || request.jid.is_some()) {

@@ -85,7 +85,7 @@ pub async fn cache_loads(
                 Some(Err(error)) => tracing::debug!(tag = event.tag(), %error, "job event not stored"),
             }
         }
-        returner.flush().map_err(|error| Unstored { handled: 0, count: 1, error })?;
+        returner.flush_with_others().map_err(|error| Unstored { handled: 0, count: 1, error })?;
         queued
     })
     .await;
@@ -113,7 +113,8 @@ impl JobCache {
     /// not pass it.
     fn store_all(&self, events: &[Event]) -> Result<(), Unstored> {
         let queued = self.queue_all(events);
-        self.cache.flush().map_err(|error| Unstored { handled: 0, count: 1, error })?;
+        // Those that wait for the cache hurry (`Events::job_cache_caught_up`).
+        self.cache.flush_with_others().map_err(|error| Unstored { handled: 0, count: 1, error })?;
         queued
     }
 
