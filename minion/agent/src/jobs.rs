@@ -103,13 +103,13 @@ fn publish_start(context: &Context) {
     }
 }
 
-/// Caches the return of a job.
+/// Caches the return of a job. The file is not flushed: the queue of returns keeps the return until the master has it.
 pub fn keep_return(minion: &Minion, load: &Map) {
     let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
     let path = cached_return(minion, jid);
     let directory = path.parent().unwrap_or(&path);
     let kept =
-        files::create_private_dir(directory).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
+        files::create_private_dir(directory).and_then(|()| files::write_soon(&path, &msgpack::pack_map(load), 0o600));
     if let Err(error) = kept {
         tracing::warn!(jid, %error, "caching a return failed");
     }

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::Connected;
 use crate::pool::PoolError;
+use crate::seen_jobs::flush;
 use crate::spool::Spool;
 use crate::{jobs, metrics};
 
@@ -62,18 +63,15 @@ async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
     let disk = &connected.pool.executors().disk;
     let added = disk.run(move |_| {
         let mut seen = this.seen.lock();
-        seen.insert(&jid).then(|| seen.handle())
+        seen.insert(&jid).then(|| seen.needs_flush())
     });
     // After a panic, which is logged, the job may be recorded.
-    let Ok(Some(file)) = added.await else { return false };
-    if let Some(file) = file {
+    let Ok(Some(needs_flush)) = added.await else { return false };
+    if needs_flush {
         // The job does not wait for the disk: only after a power failure within these milliseconds could it run again.
-        let flushed = disk.start(move |_| {
-            if let Err(error) = file.sync_data() {
-                tracing::warn!(%error, "flushing the list of received jobs failed");
-            }
-        });
-        if let Err(error) = flushed {
+        let this = Arc::clone(connected);
+        if let Err(error) = disk.start(move |_| flush(&this.seen)) {
+            connected.seen.lock().abandon_flush();
             tracing::warn!(%error, "flushing the list of received jobs failed");
         }
     }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use brine_ids::Jid;
 use brine_system::files;
+use parking_lot::Mutex;
 
 /// The minimum number of recorded ids: more than a minion receives while it decrypts a publish.
 const MIN_RECORDED: usize = 10_000;
@@ -39,6 +40,10 @@ pub struct SeenJobs {
     file: Option<(PathBuf, File)>,
     /// The number of lines in the file.
     lines: usize,
+    /// Whether lines are not flushed to disk yet.
+    is_unflushed: bool,
+    /// Whether a thread is flushing the file.
+    is_flushing: bool,
 }
 
 impl SeenJobs {
@@ -52,6 +57,8 @@ impl SeenJobs {
             last: None,
             file: None,
             lines: 0,
+            is_unflushed: false,
+            is_flushing: false,
         }
     }
 
@@ -144,6 +151,7 @@ impl SeenJobs {
         if let Err(error) = self.append(&format!("+{jid}")) {
             tracing::error!(jid, %error, "writing the list of received jobs failed: after a restart the job may run twice");
         }
+        self.is_unflushed = self.file.is_some();
         true
     }
 
@@ -175,9 +183,36 @@ impl SeenJobs {
         Ok(())
     }
 
-    /// Returns a file handle for flushing to disk.
-    pub fn handle(&self) -> Option<File> {
-        self.file.as_ref().and_then(|(_, file)| file.try_clone().ok())
+    /// Whether lines wait to be flushed to disk and no thread is doing that: then the caller has to, by
+    /// [`flush`].
+    pub fn needs_flush(&mut self) -> bool {
+        self.is_unflushed && !std::mem::replace(&mut self.is_flushing, true)
+    }
+
+    /// Returns the file to flush, or ends flushing if nothing is left.
+    fn next_flush(&mut self) -> Option<File> {
+        let is_needed = std::mem::take(&mut self.is_unflushed);
+        let file = self.file.as_ref().filter(|_| is_needed).and_then(|(_, file)| file.try_clone().ok());
+        self.is_flushing = file.is_some();
+        file
+    }
+
+    /// Records that no thread could be started to flush the file.
+    pub fn abandon_flush(&mut self) {
+        self.is_flushing = false;
+    }
+}
+
+/// Flushes the file after [`SeenJobs::needs_flush`], until no line is left: a flush contains all lines that were written
+/// during the one before. Returns the number of flushes. Blocks.
+pub fn flush(seen: &Mutex<SeenJobs>) -> usize {
+    let mut count = 0;
+    loop {
+        let Some(file) = seen.lock().next_flush() else { return count };
+        if let Err(error) = file.sync_data() {
+            tracing::warn!(%error, "flushing the list of received jobs failed");
+        }
+        count += 1;
     }
 }
 

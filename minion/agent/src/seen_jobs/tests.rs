@@ -112,3 +112,22 @@ fn bytes_of_a_power_failure_do_not_hide_the_ids() {
     let mut seen = SeenJobs::open(&path, 0);
     assert_eq!((seen.last().map(str::to_owned), seen.insert(&jid(1))), (Some(jid(1)), false));
 }
+
+#[test]
+fn one_flush_contains_all_jobs_that_were_received_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let seen = Mutex::new(SeenJobs::open(&directory.path().join("seen"), 0));
+    let receive = |n: usize| {
+        let mut seen = seen.lock();
+        seen.insert(&jid(n)) && seen.needs_flush()
+    };
+    let needed: Vec<bool> = (0..100).map(receive).collect();
+    assert_eq!(needed.iter().filter(|needed| **needed).count(), 1);
+    assert_eq!(flush(&seen), 1);
+    assert!(!receive(0), "it was received before");
+    assert!(receive(100));
+    seen.lock().abandon_flush();
+    assert!(receive(101));
+    assert_eq!(flush(&seen), 1);
+    assert!(!SeenJobs::new(0).needs_flush());
+}

@@ -97,8 +97,9 @@ pub fn find_cached_job(
 ) -> CallResult {
     let jid: Jid = jid.to_string().parse().map_err(CallError::execution)?;
     match std::fs::read(cached_return(&context.minion, jid.as_str())) {
-        Ok(packed) => msgpack::unpack(&packed).map_err(CallError::execution),
-        Err(_) => Ok(Value::from(format!("Local jobs cache directory has no return for {jid}"))),
+        // A power failure may leave an empty file.
+        Ok(packed) if !packed.is_empty() => msgpack::unpack(&packed).map_err(CallError::execution),
+        _ => Ok(Value::from(format!("Local jobs cache directory has no return for {jid}"))),
     }
 }
 
