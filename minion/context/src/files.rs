@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
 use brine_fileserver::Roots;
+use brine_system::files::read_sized;
 use brine_value::Map;
 
 use crate::{Context, FetchError, FileClient};
@@ -59,7 +60,8 @@ impl FileClient for LocalFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, FetchError> {
         let Some(found) = self.roots.find(path, saltenv) else { return Ok(None) };
         tracing::debug!(saltenv, bytes = found.metadata.len(), file = %found.path.display(), "salt://{path} read");
-        std::fs::read(&found.path).map(Some).map_err(|source| FetchError::Read { file: found.path, source })
+        let read = File::open(&found.path).and_then(|mut file| read_sized(&mut file, found.metadata.len()));
+        read.map(Some).map_err(|source| FetchError::Read { file: found.path, source })
     }
 
     fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, FetchError> {

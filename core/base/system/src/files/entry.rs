@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, readlinkat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::geteuid;
@@ -48,6 +48,36 @@ impl Entry {
     /// is followed as usual, and a link of another user only to what that user owns: everybody who can write a
     /// directory can place a link to the files of others.
     pub fn resolve(path: &Path, links: Links) -> io::Result<Self> {
+        match Self::without_links(path, links) {
+            Some(entry) => Ok(entry),
+            None => Self::walk(path, links),
+        }
+    }
+
+    /// Resolves a path that contains no link, in one call for its directory; `None` if that fails for any reason.
+    fn without_links(path: &Path, links: Links) -> Option<Self> {
+        let mut shown = PathBuf::from(if path.is_absolute() { "/" } else { "" });
+        let mut last = None;
+        for part in path.components() {
+            match part {
+                Component::Normal(name) => shown.extend(last.replace(name)),
+                Component::RootDir | Component::CurDir => {}
+                Component::ParentDir | Component::Prefix(_) => return None,
+            }
+        }
+        let name = last?;
+        let directory = if shown.as_os_str().is_empty() { Path::new(".") } else { &shown };
+        let how = OpenHow::new().flags(path_flags() | OFlag::O_DIRECTORY).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        let directory = openat2(AT_FDCWD, directory, how).ok()?;
+        match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(status) if kind(&status) == SFlag::S_IFLNK && links == Links::Follow => None,
+            Ok(_) | Err(Errno::ENOENT) => Some(Entry::below(directory, name.to_owned(), shown.join(name))),
+            Err(_) => None,
+        }
+    }
+
+    /// Resolves a path component by component.
+    fn walk(path: &Path, links: Links) -> io::Result<Self> {
         let mut directory = open_start(path)?;
         let mut shown = PathBuf::from(if path.is_absolute() { "/" } else { "" });
         let mut steps: Vec<Step> = Vec::new();
@@ -281,3 +311,6 @@ fn path_flags() -> OFlag {
 pub(crate) fn open_path(entry: &Entry) -> io::Result<OwnedFd> {
     Ok(openat(&entry.directory, entry.name.as_os_str(), path_flags(), Mode::empty())?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,6 +142,31 @@ fn open(path: &Path) -> io::Result<File> {
     Entry::resolve(path, Links::Follow)?.open_to_read()
 }
 
+/// The size up to which files are read into a buffer of their size, in bytes.
+const ONE_READ: u64 = 1 << 20;
+
+/// Reads an open file to its end. A regular file of this size takes one call.
+pub fn read_sized(file: &mut File, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if (1..=ONE_READ).contains(&size) {
+        // One byte more than expected: a shorter read that has the expected size has reached the end.
+        let size = size as usize;
+        bytes.resize(size + 1, 0);
+        let read = loop {
+            match file.read(&mut bytes) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        bytes.truncate(read);
+        if read == size {
+            return Ok(bytes);
+        }
+    }
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads a whole file as UTF-8.
 pub fn read_to_string(path: impl AsRef<Path>) -> Result<String, FileError> {
     let path = path.as_ref();

@@ -144,3 +144,20 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_file_is_read_whole_whatever_size_is_expected() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    for length in [0_u64, 1, 10, 5000] {
+        let content: Vec<u8> = (0..length).map(|n| n as u8).collect();
+        fs::write(&path, &content).unwrap();
+        for expected in [0, 1, length.saturating_sub(1), length, length + 1, ONE_READ, u64::MAX] {
+            let read = read_sized(&mut File::open(&path).unwrap(), expected).unwrap();
+            assert_eq!(read, content, "{length} {expected}");
+        }
+    }
+    // Its size is 0 in its status.
+    assert!(!read_sized(&mut File::open("/proc/self/stat").unwrap(), 0).unwrap().is_empty());
+    assert!(!read_sized(&mut File::open("/proc/self/stat").unwrap(), 5).unwrap().is_empty());
+}

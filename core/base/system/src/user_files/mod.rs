@@ -22,7 +22,7 @@ use nix::unistd::{Gid, Uid, UnlinkatFlags, fchownat, linkat, symlinkat, unlinkat
 
 use crate::files::draft::{NewMode, replace, temporary_name};
 use crate::files::entry::{kind, open_path};
-use crate::files::{Attributes, Draft, Entry, Flush, Links};
+use crate::files::{Attributes, Draft, Entry, Flush, Links, read_sized};
 
 pub use directories::{create_dir, create_dir_all, create_dir_all_with, remove_dir, remove_dir_all};
 pub use trusted::{claim, is_trusted};
@@ -40,17 +40,21 @@ pub fn real(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Opens a file for reading. A pipe without a writer is empty. Refuses files of which somebody may have placed another
 /// name there: what is read is often written to a file of the user.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
-    let entry = Entry::resolve(path.as_ref(), Links::Follow)?;
+    Ok(open_with_status(path.as_ref())?.0)
+}
+
+fn open_with_status(path: &Path) -> io::Result<(File, FileStat)> {
+    let entry = Entry::resolve(path, Links::Follow)?;
     let file = entry.open_to_read()?;
-    entry.check_names(&fstat(&file)?)?;
-    Ok(file)
+    let status = fstat(&file)?;
+    entry.check_names(&status)?;
+    Ok((file, status))
 }
 
 /// Reads a file.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let (mut file, status) = open_with_status(path.as_ref())?;
+    read_sized(&mut file, u64::try_from(status.st_size).unwrap_or_default())
 }
 
 /// Reads a file as UTF-8.

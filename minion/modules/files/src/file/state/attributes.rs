@@ -1,5 +1,6 @@
 //! Modes and owners of files.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -83,9 +84,13 @@ impl Attributes {
     /// Returns the pending changes as [`Attributes::differences`]; for a link that is not followed, those of the link,
     /// which has no mode.
     pub fn differences_of(&self, path: &Path, follow: bool) -> Map {
-        let mut changes = Map::new();
         let status = if follow { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
-        let Ok(status) = status else { return changes };
+        status.map_or_else(|_| Map::new(), |status| self.differences_from(&status))
+    }
+
+    /// Returns the pending changes of a file with this status.
+    pub fn differences_from(&self, status: &Metadata) -> Map {
+        let mut changes = Map::new();
         if let Some(mode) = self.mode.filter(|mode| !status.is_symlink() && status.mode() & 0o7777 != *mode) {
             changes.insert("mode".into(), show_mode(mode).into());
         }

@@ -1,5 +1,6 @@
 //! `file.managed`: compares a file with the desired content, and writes it.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
@@ -274,10 +275,11 @@ pub(super) fn state(
         Ok(attributes) => attributes,
         Err(error) => return StateReturn::failed(name, error),
     };
-    if path.is_dir() {
+    let found = std::fs::metadata(path).ok();
+    if found.as_ref().is_some_and(Metadata::is_dir) {
         return StateReturn::failed(name, format!("Specified target {name} is a directory"));
     }
-    let exists = path.exists();
+    let exists = found.is_some();
     if !exists && !how.create {
         return StateReturn::ok(name, format!("File {name} is not present and is not set for creation"));
     }
@@ -306,8 +308,8 @@ pub(super) fn state(
     } else {
         difference(have.as_deref().or(how.new_file_diff.then_some(b"")), &wanted, how.show_changes)
     };
-    if exists {
-        changes.extend(attributes.differences(path));
+    if let Some(status) = &found {
+        changes.extend(attributes.differences_from(status));
     } else {
         changes.extend(attributes.on_new_file(contents.source.is_truthy()));
     }
