@@ -48,7 +48,7 @@ impl MasterData {
     }
 
     /// Answers a request of this host. Commands that only a minion may send are answered with nil.
-    pub(crate) fn answer(&self, id: &MinionId, load: &Map) -> Value {
+    pub(crate) fn answer(&self, id: &MinionId, load: Map) -> Value {
         let command = match MinionCommand::from_map(load) {
             Ok(command) => command,
             Err(error) => {

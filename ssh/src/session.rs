@@ -364,7 +364,7 @@ impl Caller {
                 continue;
             }
             let (master_data, id) = (Arc::clone(&self.master_data), id.clone());
-            let answer = self.blocking.run(move |_| master_data.answer(&id, &load)).await.unwrap_or_else(|error| {
+            let answer = self.blocking.run(move |_| master_data.answer(&id, load)).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "answering a host failed");
                 Value::Nil
             });

@@ -68,7 +68,7 @@ pub fn command(bytes: &[u8]) -> u64 {
 }
 
 fn commands(load: &Map) -> u64 {
-    fingerprint(1, MinionCommand::from_map(load))
+    fingerprint(1, MinionCommand::from_map(load.clone()))
         ^ fingerprint(2, ClientCommand::from_map(load))
         ^ fingerprint(3, PublishRequest::from_map(load))
         ^ fingerprint(4, Publication::from_map(load.clone()))

@@ -100,7 +100,7 @@ fn input_quoted_in_errors_is_cut_and_escaped() {
         let error = unpack(msgpack::pack_map(&envelope)).unwrap_err().to_string();
         assert!(error.chars().count() < 400 && !error.contains(char::is_control), "{field}: {error}");
     }
-    let error = MinionCommand::from_map(&map! {"cmd" => forged}).unwrap_err().to_string();
+    let error = MinionCommand::from_map(map! {"cmd" => forged}).unwrap_err().to_string();
     assert!(!error.contains(char::is_control), "{error}");
 }
 
@@ -138,7 +138,7 @@ fn invalid_envelopes_are_refused() {
 #[test]
 fn unknown_commands_are_refused() {
     for cmd in ["_prep_auth_info", "__getattribute__", "_send_pub", "", "publish"] {
-        let error = MinionCommand::from_map(&map! {"cmd" => cmd}).unwrap_err();
+        let error = MinionCommand::from_map(map! {"cmd" => cmd}).unwrap_err();
         assert_eq!(error, WireError::UnknownCommand(cmd.into()));
     }
     for cmd in ["_prep_auth_info", "_send_pub", "_return", "_minion_event", "_pillar"] {
@@ -153,7 +153,7 @@ fn a_message_holds_one_event_or_a_list() {
     let one = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}, "nonce" => "n"};
     let body = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}};
     assert_eq!(
-        MinionCommand::from_map(&one),
+        MinionCommand::from_map(one),
         Ok(MinionCommand::Events(MinionEvents { events: vec![("t".into(), body)], pretag: None }))
     );
     let many = map! {
@@ -163,7 +163,32 @@ fn a_message_holds_one_event_or_a_list() {
     };
     let events = vec![("a".into(), map! {"x" => 1}), ("b".into(), map! {"tag" => "b"})];
     let pretag = Some("beacon".to_owned());
-    assert_eq!(MinionCommand::from_map(&many), Ok(MinionCommand::Events(MinionEvents { events, pretag })));
+    assert_eq!(MinionCommand::from_map(many), Ok(MinionCommand::Events(MinionEvents { events, pretag })));
+}
+
+#[test]
+fn events_and_returns_are_not_copied() {
+    let text = "x".repeat(1000);
+    let place = text.as_ptr();
+    let returned = map! {"cmd" => "_return", "return" => text};
+    let list = map! {"cmd" => "_return", "load" => vec![Value::from(returned)]};
+    let Ok(MinionCommand::Returns(loads)) = MinionCommand::from_map(list) else { panic!("returns") };
+    let Ok(MinionCommand::Returns(mut loads)) = MinionCommand::from_map(loads.into_iter().next().unwrap()) else {
+        panic!("a return")
+    };
+    let text = loads.remove(0).shift_remove("return").unwrap();
+    let event = map! {"tag" => "t", "data" => map! {"text" => text}};
+    let list = map! {"cmd" => "_minion_event", "events" => vec![Value::from(event)]};
+    let Ok(MinionCommand::Events(mut events)) = MinionCommand::from_map(list) else { panic!("events") };
+    let (tag, mut body) = events.events.remove(0);
+    body.extend(map! {"cmd" => "_minion_event", "tag" => tag});
+    let Ok(MinionCommand::Events(mut events)) = MinionCommand::from_map(body) else { panic!("an event") };
+    let text = events.events.remove(0).1.shift_remove("text").unwrap();
+    let of_syndic = map! {"cmd" => "_syndic_return", "jid" => "1", "return" => map! {"m" => map! {"return" => text}}};
+    let Ok(MinionCommand::SyndicReturns { loads, .. }) = MinionCommand::from_map(of_syndic) else {
+        panic!("returns of a syndic")
+    };
+    assert_eq!(loads[0]["return"].as_str().unwrap().as_ptr(), place);
 }
 
 #[test]

@@ -123,10 +123,8 @@ impl Handler for RequestHandler {
                 asked = named(&opened.load);
                 let load = std::mem::take(&mut opened.load);
                 report_unknown(&peer, Some(&id), &load);
-                let command = MinionCommand::from_map(&load);
-                let signed = signatures::return_signature(&command, &load, &opened);
-                drop(load);
-                match command {
+                let signed = signatures::return_signature(&load, &opened);
+                match MinionCommand::from_map(load) {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command, worker).await;
                         let identity = Arc::clone(services.admission.identity());

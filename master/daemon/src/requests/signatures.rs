@@ -8,9 +8,9 @@ use std::sync::Arc;
 use brine_crypt::{PublicKey, SignatureAlgorithm};
 use brine_ids::MinionId;
 use brine_master_access::admission::sessions::Opened;
-use brine_value::Map;
+use brine_value::{Map, Value};
+use brine_wire::MinionCommand;
 use brine_wire::signed::Signed;
-use brine_wire::{MinionCommand, WireError};
 
 use super::Requests;
 use super::decode;
@@ -24,13 +24,9 @@ fn is_return(command: &MinionCommand) -> bool {
 }
 
 /// Returns the signature of a return, if it carries one.
-pub(super) fn return_signature(
-    command: &Result<MinionCommand, WireError>,
-    load: &Map,
-    opened: &Opened,
-) -> Option<WithKey> {
-    command.as_ref().ok().filter(|command| is_return(command))?;
-    Some((Signed::of(load)?, opened.public_key()))
+pub(super) fn return_signature(load: &Map, opened: &Opened) -> Option<WithKey> {
+    let is_return = matches!(load.get("cmd").and_then(Value::as_str), Some("_return" | "_syndic_return"));
+    is_return.then(|| Some((Signed::of(load)?, opened.public_key())))?
 }
 
 impl Requests {

@@ -172,9 +172,25 @@ pub enum ListKind {
 }
 
 impl MinionCommand {
-    /// Parses the fields of a command.
-    pub fn from_map(map: &Map) -> Result<Self, WireError> {
-        let cmd: String = field(map, "cmd")?;
+    /// Parses the fields of a command. Takes over what it contains: events and returns can be large.
+    pub fn from_map(mut map: Map) -> Result<Self, WireError> {
+        let cmd: String = field(&map, "cmd")?;
+        match cmd.as_str() {
+            "_minion_event" => return events(map),
+            "_return" => {
+                return match map.get_mut("load") {
+                    // One message with several returns.
+                    Some(Value::List(loads)) => mappings(std::mem::take(loads), "load").map(MinionCommand::Returns),
+                    _ => Ok(MinionCommand::Returns(vec![map])),
+                };
+            }
+            "_syndic_return" => {
+                let acknowledged = optional(&map, "ack")?.unwrap_or_default();
+                return Ok(MinionCommand::SyndicReturns { loads: peer::syndic_returns(map)?, acknowledged });
+            }
+            _ => {}
+        }
+        let map = &map;
         let saltenv = || Ok::<_, WireError>(optional(map, "saltenv")?.unwrap_or_else(|| "base".to_owned()));
         let list = |kind| {
             let prefix = optional(map, "prefix")?.unwrap_or_default();
@@ -191,20 +207,6 @@ impl MinionCommand {
                     map.get("extra_minion_data").and_then(Value::as_map).cloned().unwrap_or_default(),
                 ),
                 clean_cache: optional(map, "clean_cache")?.unwrap_or_default(),
-            }),
-            "_minion_event" => events(map),
-            "_return" => match map.get("load") {
-                // One message with several returns.
-                Some(Value::List(loads)) => {
-                    let loads: Option<Vec<Map>> = loads.iter().map(|load| load.as_map().cloned()).collect();
-                    let wrong = || WireError::Field { field: "load", reason: "expected a list of mappings".into() };
-                    Ok(MinionCommand::Returns(loads.ok_or_else(wrong)?))
-                }
-                _ => Ok(MinionCommand::Returns(vec![map.clone()])),
-            },
-            "_syndic_return" => Ok(MinionCommand::SyndicReturns {
-                loads: peer::syndic_returns(map)?,
-                acknowledged: optional(map, "ack")?.unwrap_or_default(),
             }),
             "_master_opts" => {
                 Ok(MinionCommand::MasterOpts { env_only: optional(map, "env_only")?.unwrap_or_default() })
@@ -251,28 +253,35 @@ impl MinionCommand {
     }
 }
 
-/// Parses an event whose data is the message itself, or a list of events.
-fn events(map: &Map) -> Result<MinionCommand, WireError> {
-    let pretag: Option<String> = optional(map, "pretag")?.filter(|pretag: &String| !pretag.is_empty());
-    let Some(Value::List(events)) = map.get("events") else {
-        let mut body = map.clone();
-        body.retain(|key, _| !key.as_str().is_some_and(|key| TRANSPORT_FIELDS.contains(&key)));
-        if body.get("data").is_none_or(|data| !data.is_truthy()) {
-            body.insert("data".into(), Value::map());
-        }
-        return Ok(MinionCommand::Events(MinionEvents { events: vec![(field(map, "tag")?, body)], pretag }));
+/// Returns the items of a list, which must be mappings.
+fn mappings(items: Vec<Value>, field: &'static str) -> Result<Vec<Map>, WireError> {
+    let one = |item| match item {
+        Value::Map(map) => Ok(map),
+        _ => Err(WireError::Field { field, reason: "expected a list of mappings".into() }),
     };
-    let one = |event: &Value| -> Result<(String, Map), WireError> {
-        let wrong = || WireError::Field { field: "events", reason: "expected a list of mappings".into() };
-        let event = event.as_map().ok_or_else(wrong)?;
-        let tag: String = field(event, "tag")?;
-        let body = match event.get("data") {
-            Some(Value::Map(data)) => data.clone(),
-            _ => event.clone(),
+    items.into_iter().map(one).collect()
+}
+
+/// Parses an event whose data is the message itself, or a list of events.
+fn events(mut map: Map) -> Result<MinionCommand, WireError> {
+    let pretag: Option<String> = optional(&map, "pretag")?.filter(|pretag: &String| !pretag.is_empty());
+    let Some(Value::List(events)) = map.get_mut("events") else {
+        let tag = field(&map, "tag")?;
+        map.retain(|key, _| !key.as_str().is_some_and(|key| TRANSPORT_FIELDS.contains(&key)));
+        if map.get("data").is_none_or(|data| !data.is_truthy()) {
+            map.insert("data".into(), Value::map());
+        }
+        return Ok(MinionCommand::Events(MinionEvents { events: vec![(tag, map)], pretag }));
+    };
+    let one = |mut event: Map| -> Result<(String, Map), WireError> {
+        let tag: String = field(&event, "tag")?;
+        let body = match event.get_mut("data") {
+            Some(Value::Map(data)) => std::mem::take(data),
+            _ => event,
         };
         Ok((tag, body))
     };
-    let events = events.iter().map(one).collect::<Result<_, _>>()?;
+    let events = mappings(std::mem::take(events), "events")?.into_iter().map(one).collect::<Result<_, _>>()?;
     Ok(MinionCommand::Events(MinionEvents { events, pretag }))
 }
 

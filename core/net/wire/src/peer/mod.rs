@@ -148,16 +148,22 @@ fn parsed_args(given: &[Value], no_parse: &[String]) -> Args {
 }
 
 /// Returns the returns in a message of a master below this one (`_syndic_return`), each as if its minion had sent it.
-pub(super) fn syndic_returns(map: &Map) -> Result<Vec<Map>, WireError> {
-    let bundles: Vec<Map> = match map.get("load") {
-        Some(Value::List(bundles)) => bundles.iter().filter_map(|bundle| bundle.as_map().cloned()).collect(),
-        _ => vec![map.clone()],
+pub(super) fn syndic_returns(mut map: Map) -> Result<Vec<Map>, WireError> {
+    let bundles: Vec<Map> = match map.get_mut("load") {
+        Some(Value::List(bundles)) => {
+            let map = |bundle| if let Value::Map(bundle) = bundle { Some(bundle) } else { None };
+            std::mem::take(bundles).into_iter().filter_map(map).collect()
+        }
+        _ => vec![map],
     };
     let mut loads = Vec::new();
-    for bundle in bundles {
+    for mut bundle in bundles {
         let jid = bundle.get("jid").cloned().ok_or(WireError::Missing("jid"))?;
-        let returns = <Map as FromValue>::try_from_value(bundle.get("return").ok_or(WireError::Missing("return"))?);
-        let returns = returns.map_err(|error| WireError::Field { field: "return", reason: error.to_string() })?;
+        let returns = match bundle.get_mut("return").ok_or(WireError::Missing("return"))? {
+            Value::Map(returns) => std::mem::take(returns),
+            other => <Map as FromValue>::try_from_value(other)
+                .map_err(|error| WireError::Field { field: "return", reason: error.to_string() })?,
+        };
         for (id, item) in returns {
             let mut load = brine_value::map! {"jid" => jid.clone(), "id" => id};
             match item {

@@ -48,7 +48,7 @@ fn a_syndics_message_holds_the_returns_of_many_minions() {
         "jid" => "1", "id" => "syndic", "fun" => "test.ping", "master_id" => "m",
         "return" => map! {"a" => map! {"return" => true, "retcode" => 0}, "b" => "text"},
     };
-    let loads = syndic_returns(&bundle).unwrap();
+    let loads = syndic_returns(bundle.clone()).unwrap();
     assert_eq!(
         loads,
         [
@@ -56,6 +56,6 @@ fn a_syndics_message_holds_the_returns_of_many_minions() {
             map! {"jid" => "1", "id" => "b", "return" => "text", "master_id" => "m", "fun" => "test.ping"},
         ]
     );
-    assert_eq!(syndic_returns(&map! {"load" => list![bundle.clone(), bundle]}).unwrap().len(), 4);
-    assert!(syndic_returns(&map! {"jid" => "1", "return" => 5}).is_err());
+    assert_eq!(syndic_returns(map! {"load" => list![bundle.clone(), bundle]}).unwrap().len(), 4);
+    assert!(syndic_returns(map! {"jid" => "1", "return" => 5}).is_err());
 }
