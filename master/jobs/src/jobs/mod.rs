@@ -2,11 +2,12 @@
 //!
 //! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs
 //! in batches, `to_end.rs` runs the jobs of orchestrations. `recent_publishes/` resends jobs to minions that were
-//! disconnected, `plan_check.rs` checks jobs that apply plans, and `causality.rs` tracks which reaction led to which job.
+//! disconnected, `new_job.rs` encodes the events of a new job, `plan_check.rs` checks jobs that apply plans, and `causality.rs` tracks which reaction led to which job.
 
 pub mod batches;
 pub mod causality;
 pub mod checkpoint;
+mod new_job;
 mod plan_check;
 mod recent_publishes;
 mod run;
@@ -31,7 +32,7 @@ use brine_job::{Driver, LOAD_OPTIONS, ReportingSyndics, Step, Times};
 use brine_mask::{MASK, Mask, is_masked};
 use brine_master_facts::{Facts, ResolveError, Targets};
 use brine_master_store::events::{Events, JOB_CACHE_TIMEOUT};
-use brine_master_store::job_events::{MORE, PART};
+use brine_master_store::job_events::PART;
 use brine_master_store::plans::PlanError;
 use brine_master_store::sealed_arguments::SealedArguments;
 use brine_master_store::shared::{OptionalShared, Shared};
@@ -47,9 +48,6 @@ use batches::Batches;
 use causality::Causality;
 use recent_publishes::RecentPublishes;
 pub use stream::PublishStream;
-
-/// The fields of the load in Salt's event of a new job.
-const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
 
 /// Whether a target refers to nodegroups, which only the master can resolve.
 fn names_groups(request: &PublishRequest) -> bool {
@@ -261,27 +259,24 @@ impl Jobs {
         let published = Published { jid: Some(jid.clone()), minions, missing, disconnected, syndics };
         let load = load(&request, &jid);
         let recorded = self.recorded(&load);
-        let mut new = new_event(&recorded);
-        new.insert("minions".into(), published.minions.clone().into());
-        new.insert("missing".into(), published.missing.clone().into());
+        let mut further = map! {"minions" => published.minions.clone(), "missing" => published.missing.clone()};
         if self.config.order_masters {
             // An upstream master learns from this field whether further reports follow.
             let syndics = published.syndics.as_ref().map(|syndics| syndics.ids.clone()).unwrap_or_default();
-            new.insert("syndics".into(), syndics.into());
+            further.insert("syndics".into(), syndics.into());
         }
         if request.jid.is_some() {
-            new.insert(PART.into(), true.into());
+            further.insert(PART.into(), true.into());
         }
         let cause = request.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| name.starts_with('_')));
         let cause: Map = cause.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !cause.is_empty() {
             self.causality.record(&jid, &cause);
-            new.extend(cause);
+            further.extend(cause);
         }
         let bare = self.config.bare_jid_events.then(|| map! {"minions" => published.minions.clone()});
         let bare = bare.map(|body| Event::from_map(jid.as_str(), &body)).transpose().map_err(BusError::from)?;
-        let new = Event::from_map(&format!("salt/job/{jid}/new"), &new).map_err(BusError::from)?;
-        let publish = Event::from_map(&format!("salt/job/{jid}/publish"), &recorded).map_err(BusError::from)?;
+        let (new, publish) = new_job::events(&jid, &recorded, &further).map_err(BusError::from)?;
         // The events are published first, so that the job is known before a minion can return for it.
         let event = self.events.fire_new_job(bare, new, publish).await?;
         drop(recorded);
@@ -417,16 +412,4 @@ fn load(request: &PublishRequest, jid: &Jid) -> Map {
         }
     }
     load
-}
-
-/// Returns the body of the event of a new job: Salt's fields, and the rest of the load below [`MORE`] for the job
-/// cache.
-fn new_event(load: &Map) -> Map {
-    let (mut new, mut more): (Map, Map) =
-        load.clone().into_iter().partition(|(name, _)| name.as_str().is_some_and(|name| NEW_FIELDS.contains(&name)));
-    more.retain(|_, value| value.is_truthy());
-    if !more.is_empty() {
-        new.insert(MORE.into(), more.into());
-    }
-    new
 }

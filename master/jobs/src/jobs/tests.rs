@@ -5,8 +5,8 @@ use brine_job::orchestration::OrchestratedJob;
 use brine_master_access::admission::ciphers;
 use brine_master_access::admission::identity::Identity;
 use brine_master_access::admission::sessions::Sessions;
+use brine_master_store::job_events::MORE;
 use brine_master_testing::Fixture;
-use brine_value::list;
 use brine_zmtp::Publisher;
 
 use super::batches::{BatchRequest, State};
@@ -118,14 +118,11 @@ fn answer(
 }
 
 #[test]
-fn the_new_event_has_salts_fields_and_the_others_in_load() {
+fn a_load_has_the_options_of_minions_alone() {
     let request = PublishRequest { kwargs: map! {"metadata" => "x", "_cause" => 5}, ..ping("*") };
     let jid = Jid::new();
     let load = load(&request, &jid);
     assert_eq!((load.get("metadata"), load.get("_cause")), (Some(&"x".into()), None));
-    let new = new_event(&load);
-    assert_eq!(new.get(MORE), Some(&map! {"metadata" => "x"}.into()));
-    assert_eq!(new.get("arg"), Some(&list![]));
 }
 
 const MARKER: &str = "MARKER-4711";
