@@ -39,14 +39,16 @@ use brine_master_store::shared::{OptionalShared, Shared};
 use brine_master_store::storage::Storage;
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, map, msgpack};
 use brine_wire::{CatchUp, PublishRequest};
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::metrics;
 use batches::Batches;
 use causality::Causality;
 use recent_publishes::RecentPublishes;
+use stream::PackedLoad;
 pub use stream::PublishStream;
 
 /// Whether a target refers to nodegroups, which only the master can resolve.
@@ -195,7 +197,7 @@ impl Jobs {
             disconnected: Vec::new(),
             syndics: self.reporting_syndics(),
         };
-        self.send(&request, &published, load(&request, &jid)).await?;
+        self.send(&request, &published, load(&request, &jid), None).await?;
         tracing::info!(%jid, fun = %request.fun, "job published again after the restart");
         Ok(published)
     }
@@ -217,7 +219,7 @@ impl Jobs {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
         let published =
             Published { jid: request.jid.clone(), minions, missing, disconnected: Vec::new(), syndics: None };
-        self.send(&request, &published, load).await
+        self.send(&request, &published, load, None).await
     }
 
     /// Records the sequence number of a job event.
@@ -276,11 +278,14 @@ impl Jobs {
         }
         let bare = self.config.bare_jid_events.then(|| map! {"minions" => published.minions.clone()});
         let bare = bare.map(|body| Event::from_map(jid.as_str(), &body)).transpose().map_err(BusError::from)?;
-        let (new, publish) = new_job::events(&jid, &recorded, &further).map_err(BusError::from)?;
+        let packed = Bytes::from(msgpack::pack_map(&recorded));
+        let (new, publish) = new_job::events(&jid, &recorded, &packed, &further).map_err(BusError::from)?;
         // The events are published first, so that the job is known before a minion can return for it.
         let event = self.events.fire_new_job(bare, new, publish).await?;
+        // Minions receive the real arguments.
+        let packed = Some(packed).filter(|_| matches!(recorded, Cow::Borrowed(_)));
         drop(recorded);
-        self.send(&request, &published, load).await?;
+        self.send(&request, &published, load, packed).await?;
         if let Some(event) = event.filter(|_| !self.config.cluster.is_empty() || request.jid.is_some()) {
             // The caller may rely on the response: members publish the job to their minions from the journal, even if
             // this member dies now; a syndic does not publish a job of its upstream master again.
@@ -306,8 +311,16 @@ impl Jobs {
         Cow::Owned(recorded)
     }
 
-    async fn send(&self, request: &PublishRequest, published: &Published, mut load: Map) -> Result<(), PublishError> {
+    /// Publishes a load to minions. `packed` is its encoding, if that is known.
+    async fn send(
+        &self,
+        request: &PublishRequest,
+        published: &Published,
+        mut load: Map,
+        mut packed: Option<Bytes>,
+    ) -> Result<(), PublishError> {
         if names_groups(request) {
+            packed = None;
             // Minions cannot resolve nodegroups, so they receive ids. Ids below syndics are unknown here, so with
             // syndics the target contains the definitions of the groups instead.
             let words = published.syndics.as_ref().and_then(|_| self.target_of_groups(request));
@@ -315,8 +328,9 @@ impl Jobs {
             load.insert("tgt".into(), tgt.into());
             load.insert("tgt_type".into(), kind.into());
         }
+        let load = packed.map_or_else(|| PackedLoad::new(&load), |packed| PackedLoad::of(&load, packed));
         if let Some(jid) = &published.jid {
-            self.recent_publishes.record(jid, &load);
+            self.recent_publishes.record(jid, load.bytes());
         }
         self.stream.publish(load, published.minions.clone()).await.map_err(PublishError::Failed)?;
         metrics::PUBLISHES.add(1);

@@ -9,11 +9,11 @@ use brine_value::{Map, Value, msgpack};
 const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
 
 /// Returns the event `new` of a job, with Salt's fields of the load, the rest of the load below [`MORE`] for the job
-/// cache, and further fields, which replace those of the load; and the event `publish`, with the whole load.
-pub(super) fn events(jid: &Jid, load: &Map, further: &Map) -> Result<(Event, Event), EventError> {
-    let packed = msgpack::pack_map(load);
-    let new = body_of_new(load, &packed, further)?;
-    Ok((Event::new(&format!("salt/job/{jid}/new"), &new)?, Event::new(&format!("salt/job/{jid}/publish"), &packed)?))
+/// cache, and further fields, which replace those of the load; and the event `publish`, with the whole load. `packed` is
+/// the encoding of the load.
+pub(super) fn events(jid: &Jid, load: &Map, packed: &[u8], further: &Map) -> Result<(Event, Event), EventError> {
+    let new = body_of_new(load, packed, further)?;
+    Ok((Event::new(&format!("salt/job/{jid}/new"), &new)?, Event::new(&format!("salt/job/{jid}/publish"), packed)?))
 }
 
 fn body_of_new(load: &Map, packed: &[u8], further: &Map) -> Result<Vec<u8>, msgpack::UnpackError> {
@@ -60,7 +60,7 @@ mod tests {
         };
         let jid = "20261120000000000000".parse().unwrap();
         let further = map! {"minions" => vec![Value::from("a")], "_cause" => 7};
-        let (new, publish) = events(&jid, &load, &further).unwrap();
+        let (new, publish) = events(&jid, &load, &msgpack::pack_map(&load), &further).unwrap();
         let expected = map! {
             "jid" => "1", "fun" => "test.ping", "arg" => vec![Value::from(1)], MORE => map! {"metadata" => "x"},
             "minions" => vec![Value::from("a")], "_cause" => 7,
@@ -73,9 +73,9 @@ mod tests {
     fn further_fields_replace_those_of_the_load() {
         let load = map! {"jid" => "1", "user" => "a", "ret" => "redis"};
         let jid = "20261120000000000000".parse().unwrap();
-        let (new, _) = events(&jid, &load, &map! {"user" => "b", MORE => "own"}).unwrap();
-        assert_eq!(new.data(), map! {"jid" => "1", "user" => "b", MORE => "own"});
-        let (new, _) = events(&jid, &map! {"jid" => "1", "ret" => ""}, &map! {}).unwrap();
-        assert_eq!(new.data(), map! {"jid" => "1"});
+        let new = |load: &Map, further: &Map| events(&jid, load, &msgpack::pack_map(load), further).unwrap().0;
+        let own = new(&load, &map! {"user" => "b", MORE => "own"});
+        assert_eq!(own.data(), map! {"jid" => "1", "user" => "b", MORE => "own"});
+        assert_eq!(new(&map! {"jid" => "1", "ret" => ""}, &map! {}).data(), map! {"jid" => "1"});
     }
 }

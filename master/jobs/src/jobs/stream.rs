@@ -48,6 +48,43 @@ impl Rotations {
     }
 }
 
+/// A load without its serial number, encoded.
+#[derive(Debug, Clone)]
+pub(super) struct PackedLoad {
+    packed: Bytes,
+    /// Whether the master knows the minions of the target as well as they do themselves.
+    is_matched_here: bool,
+}
+
+impl PackedLoad {
+    /// Encodes a load.
+    pub fn new(load: &Map) -> Self {
+        Self::of(load, msgpack::pack_map(load).into())
+    }
+
+    /// Returns a load with its encoding.
+    pub fn of(load: &Map, packed: Bytes) -> Self {
+        let kind = load.get("tgt_type").and_then(Value::as_str);
+        PackedLoad { packed, is_matched_here: matches!(kind, Some("glob" | "pcre" | "list")) }
+    }
+
+    /// Returns the encoding.
+    pub fn bytes(&self) -> &Bytes {
+        &self.packed
+    }
+
+    /// Returns the load with its serial number, encoded.
+    fn with_serial(&self, serial: u64) -> Result<Vec<u8>, msgpack::UnpackError> {
+        let (count, header) = msgpack::scan(&self.packed, |_| ())?;
+        let mut load = Vec::with_capacity(self.packed.len() + 24);
+        msgpack::pack_map_len(&mut load, count as usize + 1);
+        load.extend_from_slice(&self.packed[header..]);
+        msgpack::pack_into(&mut load, &"serial".into());
+        msgpack::pack_into(&mut load, &serial.into());
+        Ok(load)
+    }
+}
+
 /// The publish stream of a master.
 pub struct PublishStream {
     config: Arc<MasterConfig>,
@@ -78,7 +115,7 @@ impl PublishStream {
     }
 
     /// Publishes a load to these minions.
-    pub async fn publish(self: &Arc<Self>, load: Map, minions: Vec<String>) -> Result<(), String> {
+    pub(super) async fn publish(self: &Arc<Self>, load: PackedLoad, minions: Vec<String>) -> Result<(), String> {
         // A minion without a session may use any cipher: it decrypts the load once it has authenticated.
         let all_known = self.sessions.knows_all(&minions);
         let ciphers = if all_known { self.sessions.ciphers_in_use() } else { self.ciphers.to_vec() };
@@ -120,7 +157,7 @@ impl PublishStream {
 
     async fn notify_of_keys(self: &Arc<Self>) {
         let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
-        if let Err(error) = self.send(notice, self.ciphers.to_vec(), Vec::new()).await {
+        if let Err(error) = self.send(PackedLoad::new(&notice), self.ciphers.to_vec(), Vec::new()).await {
             tracing::error!(error, "publishing the notice of new keys failed");
         }
     }
@@ -128,27 +165,32 @@ impl PublishStream {
     /// Encrypts a load once for each cipher and publishes it to these minions, or to all if the list is empty. Only
     /// minions that filter publishes are addressed individually. Loads that are encrypted in parallel are published in
     /// the order of their serial numbers: Salt's minions reject a serial number below the last one.
-    async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>, minions: Vec<String>) -> Result<(), String> {
+    async fn send(
+        self: &Arc<Self>,
+        load: PackedLoad,
+        ciphers: Vec<Cipher>,
+        minions: Vec<String>,
+    ) -> Result<(), String> {
         let (_published, own) = oneshot::channel::<()>();
         let (serial, previous) = {
             let mut last = self.last.lock();
             (self.sessions.next_serial(), last.replace(own))
         };
-        load.insert("serial".into(), serial.into());
         let stream = Arc::clone(self);
         let encrypted = self.crypto.run(move |_| {
             let topics = stream.topics(&load, &minions);
-            let (keys, load) = (stream.sessions.publish_keys(), msgpack::pack_map(&load));
+            let (keys, load) =
+                (stream.sessions.publish_keys(), load.with_serial(serial).map_err(|error| error.to_string())?);
             let encrypt = |cipher| Ok((cipher, stream.encrypt(cipher, &keys, &load)?));
             let payloads: Result<Vec<_>, CryptError> = ciphers.into_iter().map(encrypt).collect();
-            payloads.map(|payloads| (topics, payloads))
+            Ok::<_, String>((topics, payloads.map_err(|error| error.to_string())?))
         });
         let encrypted = encrypted.await;
         if let Some(previous) = previous {
             // The sender is dropped when the previous load has been published, or has failed.
             _ = previous.await;
         }
-        let (topics, payloads) = encrypted.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let (topics, payloads) = encrypted.map_err(|error| error.to_string())??;
         for (cipher, payload) in payloads {
             match cipher {
                 Cipher::AesCbcHmac => self.publisher.publish_under(topics.clone(), &payload),
@@ -161,9 +203,8 @@ impl PublishStream {
 
     /// Returns the topics of a load for minions that filter publishes. As in Salt, minions match targets of other types
     /// themselves, and all of them receive the load.
-    fn topics(&self, load: &Map, minions: &[String]) -> Vec<Bytes> {
-        let matched_here = matches!(load.get("tgt_type").and_then(Value::as_str), Some("glob" | "pcre" | "list"));
-        if !self.config.zmq_filtering || !matched_here || minions.is_empty() {
+    fn topics(&self, load: &PackedLoad, minions: &[String]) -> Vec<Bytes> {
+        if !self.config.zmq_filtering || !load.is_matched_here || minions.is_empty() {
             return vec![Bytes::from_static(TOPIC_BROADCAST)];
         }
         let syndic = self.config.order_masters.then_some(Bytes::from_static(TOPIC_SYNDIC));
@@ -187,6 +228,17 @@ impl PublishStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packed_load_gets_its_serial_number() {
+        for count in [0_i64, 14, 15, 16, 70_000] {
+            let load: Map = (0..count).map(|n| (format!("f{n}").into(), n.into())).collect();
+            let packed = PackedLoad::new(&load).with_serial(7).unwrap();
+            let mut expected = load;
+            expected.insert("serial".into(), 7.into());
+            assert_eq!(packed, msgpack::pack_map(&expected), "{count}");
+        }
+    }
 
     #[test]
     fn successive_rotations_are_combined() {

@@ -94,17 +94,16 @@ impl RecentPublishes {
         RecentPublishes { window, is_member, recent: Mutex::default() }
     }
 
-    /// Records a load that is about to be published.
-    pub fn record(&self, jid: &Jid, load: &Map) {
+    /// Records a packed load that is about to be published.
+    pub fn record(&self, jid: &Jid, load: &Bytes) {
         self.record_at(jid, load, Instant::now());
     }
 
-    fn record_at(&self, jid: &Jid, load: &Map, when: Instant) {
+    fn record_at(&self, jid: &Jid, load: &Bytes, when: Instant) {
         if self.window.is_zero() {
             return;
         }
-        let load = Bytes::from(msgpack::pack_map(load));
-        let publish = Arc::new(Publish { jid: jid.clone(), when, load, target: OnceLock::new() });
+        let publish = Arc::new(Publish { jid: jid.clone(), when, load: load.clone(), target: OnceLock::new() });
         let mut recent = self.recent.lock();
         recent.bytes += publish.size();
         recent.publishes.push_back(publish);
@@ -150,7 +149,7 @@ impl RecentPublishes {
                     load.extend(fields);
                 }
                 load.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
-                self.record_at(&jid, &load, started.checked_sub(age).unwrap_or(started));
+                self.record_at(&jid, &msgpack::pack_map(&load).into(), started.checked_sub(age).unwrap_or(started));
             }
             if started.elapsed() > READ_TIMEOUT {
                 return tracing::warn!(

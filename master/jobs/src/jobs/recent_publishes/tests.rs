@@ -6,6 +6,10 @@ fn jid(n: u32) -> Jid {
     format!("202611210000000000{n:02}").parse().unwrap()
 }
 
+fn packed(load: &Map) -> Bytes {
+    msgpack::pack_map(load).into()
+}
+
 /// Returns the last digits of the jids.
 fn jids(publishes: &[Arc<Publish>]) -> Vec<String> {
     publishes.iter().map(|publish| publish.jid.as_str()[18..].to_owned()).collect()
@@ -22,7 +26,7 @@ fn a_minion_gets_the_jobs_after_its_last_one() {
     let now = Instant::now();
     // By age in seconds. The last job is published again after a restart.
     for (n, age) in [(1, 90), (3, 30), (2, 20), (5, 18), (3, 10)] {
-        publishes.record_at(&jid(n), &load(n), now.checked_sub(Duration::from_secs(age)).unwrap());
+        publishes.record_at(&jid(n), &packed(&load(n)), now.checked_sub(Duration::from_secs(age)).unwrap());
     }
     for (last, fresh, stale) in [
         (None, &["03", "02", "05", "03"][..], &["01"][..]),
@@ -50,7 +54,7 @@ fn a_syndic_gets_the_later_parts_of_its_last_job() {
     let now = Instant::now();
     for (n, age) in [(1, 50), (2, 30), (2, 20), (3, 10), (2, 5)] {
         let when = now.checked_sub(Duration::from_secs(age)).unwrap();
-        publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
+        publishes.record_at(&jid(n), &packed(&map! {"jid" => &jid(n)}), when);
     }
     let missed = publishes.after(&since(Some(jid(2)), None), true);
     assert_eq!(jids(&missed.fresh), strings(&["02", "02", "03", "02"]));
@@ -62,7 +66,7 @@ fn a_minion_of_a_dead_member_gets_the_jobs_that_member_missed() {
     let now = Instant::now();
     for (n, age) in [(1, 400), (2, 200), (3, 40), (4, 20)] {
         let when = now.checked_sub(Duration::from_secs(age)).unwrap();
-        publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
+        publishes.record_at(&jid(n), &packed(&map! {"jid" => &jid(n)}), when);
     }
     for (last, fresh, stale) in [
         // The last job is known here: those of the minute before it count, too.
@@ -87,7 +91,7 @@ fn a_minion_of_another_master_gets_the_jobs_of_its_absence() {
     let now = Instant::now();
     for (n, age) in [(1, 90), (2, 50), (3, 20), (4, 10)] {
         let when = now.checked_sub(Duration::from_secs(age)).unwrap();
-        publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
+        publishes.record_at(&jid(n), &packed(&map! {"jid" => &jid(n)}), when);
     }
     for (last, away, fresh) in [
         // The other master's clock is ahead: its jids are higher.
@@ -118,14 +122,14 @@ fn memory_is_bounded_in_bytes_and_time() {
     let publishes = RecentPublishes::new(Duration::from_secs(60), false);
     let large = map! {"jid" => &jid(1), "arg" => "x".repeat(1 << 20)};
     let ancient = Instant::now().checked_sub(Duration::from_secs(700)).unwrap();
-    publishes.record_at(&jid(1), &large, ancient);
+    publishes.record_at(&jid(1), &packed(&large), ancient);
     let none = publishes.after(&CatchUp::default(), false);
     assert_eq!((none.fresh.len(), none.stale.len()), (0, 0));
     for _ in 0..100 {
-        publishes.record(&jid(1), &large);
+        publishes.record(&jid(1), &packed(&large));
     }
     assert!((10..17).contains(&publishes.after(&CatchUp::default(), false).fresh.len()));
     let off = RecentPublishes::new(Duration::ZERO, false);
-    off.record(&jid(1), &large);
+    off.record(&jid(1), &packed(&large));
     assert_eq!(off.after(&CatchUp::default(), false).fresh.len(), 0);
 }
