@@ -1,7 +1,7 @@
 //! `B2`: names of functions, filters, tests and grains.
 
 use brine_authoring_model::catalogue::Functions;
-use brine_authoring_model::{FileKind, State};
+use brine_authoring_model::{FileKind, State, grains};
 use brine_jinja::view::{Kind, Root, is_dynamic};
 use brine_text::nearest::{nearest, nearest_within};
 
@@ -111,11 +111,11 @@ impl Check<'_> {
                 }
                 Kind::Lookup { root: Root::Grains, path, .. } => {
                     let Some(name) = path.first().filter(|name| name.len() > 4) else { continue };
-                    let is_known = known::GRAINS.contains(&name.as_str()) || self.catalogue.grains.contains(name);
+                    let is_known = grains::names().any(|known| known == name) || self.catalogue.grains.contains(name);
                     if is_known || self.index.has_custom_grains {
                         continue;
                     }
-                    if let Some(near) = nearest_within(name.as_str(), known::GRAINS.iter().copied(), 1) {
+                    if let Some(near) = nearest_within(name.as_str(), grains::names(), 1) {
                         let near = Some(near.to_owned());
                         self.unknown(
                             "B205",

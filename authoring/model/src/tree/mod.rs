@@ -44,7 +44,7 @@ impl Tree {
         let read = || {
             let mut own = Vec::new();
             while let Some((path, kind)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Some(text) = text_of(&root.join(path)) {
+                if let Some(text) = text_of(root, path) {
                     own.push(((*path).clone(), Arc::new(File::read(path, *kind, &text))));
                 }
             }
@@ -81,12 +81,46 @@ impl Tree {
         Tree { root: PathBuf::new(), layout, files, paths, index: OnceLock::new() }
     }
 
-    /// Replaces the text of a file, or adds the file.
+    /// Replaces the text of a file, or adds the file. Of one that is too large, only the path counts.
     pub fn set_text(&mut self, path: &str, text: &str) {
         let kind = self.layout.kind(path);
         self.paths.insert(path.to_owned());
-        self.files.insert(path.to_owned(), Arc::new(File::read(path, kind, text)));
+        if kind == FileKind::Other || text.len() as u64 > MAX_SIZE {
+            self.files.remove(path);
+        } else {
+            self.files.insert(path.to_owned(), Arc::new(File::read(path, kind, text)));
+        }
         self.index = OnceLock::new();
+    }
+
+    /// Reads a file of the directory again; one that is gone is removed. Whether anything changed.
+    pub fn reread(&mut self, path: &str) -> bool {
+        if std::fs::symlink_metadata(self.root.join(path)).is_err() {
+            let was_there = self.paths.contains(path);
+            self.remove(path);
+            return was_there;
+        }
+        let is_inside = |root: &Path| {
+            let directory = self.root.join(path).parent().and_then(|directory| directory.canonicalize().ok());
+            directory.is_some_and(|directory| directory.starts_with(root))
+        };
+        let is_read =
+            self.layout.kind(path) != FileKind::Other && self.root.canonicalize().is_ok_and(|root| is_inside(&root));
+        match text_of(&self.root, path).filter(|_| is_read) {
+            Some(text) => {
+                if self.files.get(path).is_some_and(|file| *file.text == *text) {
+                    return false;
+                }
+                self.set_text(path, &text);
+            }
+            None if self.paths.contains(path) && !self.files.contains_key(path) => return false,
+            None => {
+                self.files.remove(path);
+                self.paths.insert(path.to_owned());
+                self.index = OnceLock::new();
+            }
+        }
+        true
     }
 
     /// Removes a file.
@@ -122,13 +156,21 @@ impl Tree {
     }
 }
 
-/// Reads a text that is not too large; other bytes than UTF-8 are replaced.
-fn text_of(path: &Path) -> Option<String> {
-    let size = std::fs::metadata(path).ok()?.len();
-    if size > MAX_SIZE {
+/// Reads a text that is not too large; other bytes than UTF-8 are replaced. A link that leads out of the tree is not
+/// followed.
+fn text_of(root: &Path, path: &str) -> Option<String> {
+    let path = root.join(path);
+    if std::fs::symlink_metadata(&path).ok()?.is_symlink() {
+        let (root, target) = (root.canonicalize().ok()?, path.canonicalize().ok()?);
+        if !target.starts_with(root) {
+            return None;
+        }
+    }
+    let found = std::fs::metadata(&path).ok()?;
+    if !found.is_file() || found.len() > MAX_SIZE {
         return None;
     }
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = std::fs::read(&path).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 

@@ -21,7 +21,7 @@ impl Span {
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// An identifier or keyword.
     Name,
     /// A number.

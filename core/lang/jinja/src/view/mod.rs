@@ -6,6 +6,8 @@
 //! | [`View::facts`] | variables, macros, imports, functions, filters, tests and look-ups, in the order of the source |
 //! | [`View::skeleton`] | the text for one choice of branches, with placeholders for expressions |
 //! | [`View::branches`] | the branches in which a position is |
+//! | [`View::tokens`] | the words, numbers, strings and operators in tags |
+//! | [`half`](fn@half) | the tokens of a tag that is still being typed |
 //!
 //! Nothing is run.
 //!
@@ -24,6 +26,7 @@ mod facts;
 mod skeleton;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::ops::Range;
 
@@ -33,6 +36,7 @@ use crate::syntax::nodes::{Body, Tag};
 
 pub use facts::{Fact, Inclusion, Kind, Lookups, Root};
 pub use skeleton::{Skeleton, is_dynamic, placeholders};
+pub use tokens::{Half, TokenKind, half};
 
 /// The maximum number of variants of a template.
 pub const MAX_VARIANTS: usize = 6;
