@@ -23,6 +23,7 @@ mod link;
 mod log_file;
 mod log_format;
 mod logging;
+mod lsp;
 mod man;
 mod master;
 mod minion;
@@ -223,6 +224,14 @@ const COMMANDS: &[Tool] = &[
         usage: docs::USAGE,
         options: docs::options,
         run: docs::run,
+    },
+    Tool {
+        name: "brine lsp",
+        command: "lsp",
+        about: "serve an editor: findings, completion, definitions for SLS files",
+        usage: lsp::USAGE,
+        options: lsp::options,
+        run: lsp::run,
     },
     Tool {
         name: "brine link",

@@ -10,7 +10,7 @@
 //! | [`fixes`] | applies fixes |
 //! | [`format`](mod@format) | formats files |
 //!
-//! [`check`] checks a whole tree, [`check_file`] one file of it.
+//! [`check`] checks a whole tree; [`check_file`] one file of it, without what [`check_ids`] finds.
 
 mod arguments;
 mod danger;
@@ -101,14 +101,16 @@ pub fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Vec<Findi
         }
     });
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for finding in duplicates::of(tree) {
-        if let Some(file) = tree.file(&finding.path)
-            && options.includes(&finding.path)
-            && options.reports(file, &finding)
-        {
-            found.push(finding);
-        }
-    }
+    found.extend(check_ids(tree, options));
     found.sort_by(|one, other| (&one.path, one.span.start, one.code).cmp(&(&other.path, other.span.start, other.code)));
+    found
+}
+
+/// Checks what needs all files at once: ids that stand twice in a run.
+pub fn check_ids(tree: &Tree, options: &Options) -> Vec<Finding> {
+    let mut found = duplicates::of(tree);
+    found.retain(|finding| {
+        options.includes(&finding.path) && tree.file(&finding.path).is_some_and(|file| options.reports(file, finding))
+    });
     found
 }

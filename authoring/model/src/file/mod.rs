@@ -116,6 +116,14 @@ impl File {
         file
     }
 
+    /// Reads a configuration file of a master or a minion: its data alone. It is no part of a tree.
+    pub fn configuration(path: &str, text: &str) -> Self {
+        let mut file = File::read(path, FileKind::Other, text);
+        // A text that is not YAML has no data.
+        file.documents.extend(nodes(text).ok().flatten());
+        file
+    }
+
     /// Returns the position of a byte.
     pub fn position(&self, at: usize) -> Position {
         self.lines.position(&self.text, at)

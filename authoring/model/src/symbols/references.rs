@@ -64,7 +64,16 @@ fn target(tree: &Tree, file: &File, occurrence: &Occurrence) -> Target {
             // A requisite may use another name than the id.
             let name = places.first().and_then(|place| tree.file(&place.path)?.text.get(place.start..place.end));
             let written = file.text.get(occurrence.span.clone()).unwrap_or_default();
-            Target::Ids(name.unwrap_or(written).to_owned(), places)
+            let name = name.unwrap_or(written).to_owned();
+            // Other branches of a template may have the same id.
+            let mut all = places.clone();
+            for file in places.iter().filter_map(|place| tree.file(&place.path)) {
+                let same = file.symbols().into_iter().filter(|one| {
+                    one.is_definition && matches!(&one.symbol, Symbol::Id { name: own, .. } if *own == name)
+                });
+                all.extend(same.map(|one| Place::new(&file.path, &one.span)));
+            }
+            Target::Ids(name, all)
         }
         Symbol::Sls(_) | Symbol::PillarSls(_) | Symbol::Served(_) | Symbol::Path(_) => {
             Target::Files(places().into_iter().map(|place| place.path).collect())

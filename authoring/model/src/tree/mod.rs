@@ -100,13 +100,7 @@ impl Tree {
             self.remove(path);
             return was_there;
         }
-        let is_inside = |root: &Path| {
-            let directory = self.root.join(path).parent().and_then(|directory| directory.canonicalize().ok());
-            directory.is_some_and(|directory| directory.starts_with(root))
-        };
-        let is_read =
-            self.layout.kind(path) != FileKind::Other && self.root.canonicalize().is_ok_and(|root| is_inside(&root));
-        match text_of(&self.root, path).filter(|_| is_read) {
+        match Some(path).filter(|path| self.layout.kind(path) != FileKind::Other).and_then(|path| self.text(path)) {
             Some(text) => {
                 if self.files.get(path).is_some_and(|file| *file.text == *text) {
                     return false;
@@ -128,6 +122,13 @@ impl Tree {
         self.paths.remove(path);
         self.files.remove(path);
         self.index = OnceLock::new();
+    }
+
+    /// Reads the text of a file of the directory, unless a link leads to another place or it is too large.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let root = self.root.canonicalize().ok()?;
+        let directory = self.root.join(path).parent()?.canonicalize().ok()?;
+        directory.starts_with(root).then(|| text_of(&self.root, path)).flatten()
     }
 
     /// Returns the roots.
