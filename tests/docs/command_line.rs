@@ -25,6 +25,7 @@ const TOOLS: &[&[&str]] = &[
     &["check"],
     &["schema"],
     &["docs"],
+    &["lsp"],
     &["link"],
     &["completion"],
     &["man"],
