@@ -84,7 +84,7 @@ impl Root {
             }
             None => (Options::default(), None),
         };
-        let tree = Tree::load(directory, options.layout())?;
+        let tree = Tree::load_lean(directory, options.layout())?;
         let mut root = Root {
             directory: directory.to_owned(),
             tree,

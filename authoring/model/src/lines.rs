@@ -61,7 +61,7 @@ impl Lines {
     /// assert_eq!(lines.place(text, 8, Units::Utf16), (1, 4));
     /// assert_eq!(lines.place(text, 8, Units::Bytes), (1, 6));
     /// assert_eq!(lines.byte(text, (1, 4), Units::Utf16), 8);
-    /// assert_eq!(lines.byte(text, (1, 99), Units::Utf16), 8);
+    /// assert_eq!(lines.byte(text, (1, 99), Units::Utf16), 9);
     /// assert_eq!(lines.byte(text, (9, 0), Units::Utf16), text.len());
     /// ```
     pub fn place(&self, text: &str, at: usize, units: Units) -> (usize, usize) {

@@ -160,6 +160,8 @@ fn new_names_reach_all_files_and_keep_the_meaning() {
 fn outlines_folds_colours_and_formats_cover_a_file() {
     let mut fixture = Fixture::new();
     let path = "salt/web/init.sls";
+    let text = std::fs::read_to_string(fixture.directory.path().join(path)).unwrap();
+    fixture.workspace.open(fixture.uri(path), 1, text);
     let outline = fixture.ask("textDocument/documentSymbol", path, Value::Null, Value::Null);
     let names: Vec<&str> = outline.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["nginx", "/etc/web"]);

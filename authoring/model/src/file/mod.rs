@@ -124,6 +124,20 @@ impl File {
         file
     }
 
+    /// Forgets the data of a file whose states are read. They are a large part of a file, and needed only while it is
+    /// worked on.
+    pub(crate) fn shrink(&mut self) {
+        let has_exclude = |document: &SourceNode| document.get("exclude").is_some();
+        if matches!(self.kind, FileKind::State | FileKind::Reactor) && !self.documents.iter().any(has_exclude) {
+            self.documents = Vec::new();
+        }
+        for state in &mut self.states {
+            state.arguments.shrink_to_fit();
+            state.requisites.shrink_to_fit();
+        }
+        self.states.shrink_to_fit();
+    }
+
     /// Returns the position of a byte.
     pub fn position(&self, at: usize) -> Position {
         self.lines.position(&self.text, at)

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use brine_text::glob::is_pattern;
+
 use super::resolve::{definitions, on_host, served};
 use super::{Occurrence, Symbol};
 use crate::file::File;
@@ -31,8 +33,12 @@ pub fn references(tree: &Tree, further: &[&File], file: &File, occurrence: &Occu
         Target::Same(symbol) => word(symbol).map(str::to_owned),
     };
     let files = tree.files().map(|file| &**file).chain(further.iter().copied());
+    let may_use = |file: &&File| match &target {
+        Target::Files(paths) => paths.iter().any(|path| may_use_file(file, path)),
+        _ => word.as_ref().is_none_or(|word| file.text.contains(word.as_str())),
+    };
     let mut found = Vec::new();
-    for file in files.filter(|file| word.as_ref().is_none_or(|word| file.text.contains(word.as_str()))) {
+    for file in files.filter(may_use) {
         for occurrence in file.symbols() {
             if is_use(tree, file, &occurrence, &target) {
                 found.push((Place::new(&file.path, &occurrence.span), occurrence.is_definition));
@@ -49,7 +55,7 @@ pub fn uses_of_file(tree: &Tree, further: &[&File], path: &str) -> Vec<Place> {
     let target = Target::Files(BTreeSet::from([path.to_owned()]));
     let files = tree.files().map(|file| &**file).chain(further.iter().copied());
     let mut found = Vec::new();
-    for file in files {
+    for file in files.filter(|file| may_use_file(file, path)) {
         let used = file.symbols().into_iter().filter(|occurrence| is_use(tree, file, occurrence, &target));
         found.extend(used.map(|occurrence| Place::new(&file.path, &occurrence.span)));
     }
@@ -116,6 +122,21 @@ fn is_use(tree: &Tree, file: &File, occurrence: &Occurrence, target: &Target) ->
 
 fn is_one_of(found: &Found, paths: &BTreeSet<String>) -> bool {
     matches!(found, Found::Paths(found) if found.iter().any(|path| paths.contains(path)))
+}
+
+/// Whether a file may refer to a path: it contains its last word, or has relative names or globs.
+fn may_use_file(file: &File, path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let mut stem = parts.next().unwrap_or(path).strip_suffix(".sls").unwrap_or_default();
+    if stem == "init" {
+        stem = parts.next().unwrap_or_default();
+    }
+    if stem.is_empty() {
+        stem = path.rsplit('/').next().unwrap_or(path);
+    }
+    file.text.contains(stem)
+        || matches!(file.kind, FileKind::Top | FileKind::PillarTop)
+        || file.includes.iter().any(|include| include.name.starts_with('.') || is_pattern(&include.name))
 }
 
 /// Returns a word that each file with a symbol contains.

@@ -55,3 +55,18 @@ fn symbols_have_definitions_and_references() {
         assert_eq!(found.len(), uses, "{path} {at} {symbol:?} {found:?}");
     }
 }
+
+#[test]
+fn an_index_stays_while_a_file_defines_the_same() {
+    let mut tree = Tree::of_texts(TREE.iter().copied());
+    let named = |tree: &Tree, name: &str| tree.index().states_named(name).len();
+    let before = std::ptr::from_ref(tree.index());
+    tree.set_text("salt/db.sls", "# A comment.\ndb-running:\n  service.running:\n    - enable: True\n");
+    assert!(std::ptr::eq(before, tree.index()) && named(&tree, "db-running") == 1);
+    tree.set_text("salt/db.sls", "db-running:\n  service.running:\n    - name: db\n");
+    assert_eq!((named(&tree, "db"), named(&tree, "db-running")), (1, 1));
+    tree.set_text("salt/db.sls", "include:\n  - web\nother:\n  service.running: []\n");
+    assert_eq!((named(&tree, "db"), named(&tree, "other"), tree.index().includes("salt/db.sls").len()), (0, 1, 1));
+    tree.set_text("pillar/web.sls", "\nweb:\n  port: 80\n");
+    assert_eq!(tree.index().pillar_keys["web"][0].start, 1);
+}

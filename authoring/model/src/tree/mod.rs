@@ -28,6 +28,8 @@ pub struct Tree {
     files: BTreeMap<String, Arc<File>>,
     paths: BTreeSet<String>,
     index: OnceLock<Index>,
+    /// Whether files of the disk keep what is needed about other files alone.
+    is_lean: bool,
 }
 
 impl Tree {
@@ -36,6 +38,19 @@ impl Tree {
     /// # Errors
     /// The directory cannot be read. Files that cannot be read are left out.
     pub fn load(root: &Path, layout: Option<Layout>) -> io::Result<Self> {
+        Self::read(root, layout, false)
+    }
+
+    /// Reads all files below a directory as [`Tree::load`] does, and forgets the data of files with states. A file whose
+    /// text is [set](Tree::set_text) keeps them.
+    ///
+    /// # Errors
+    /// As for [`Tree::load`].
+    pub fn load_lean(root: &Path, layout: Option<Layout>) -> io::Result<Self> {
+        Self::read(root, layout, true)
+    }
+
+    fn read(root: &Path, layout: Option<Layout>, is_lean: bool) -> io::Result<Self> {
         let paths = Self::paths_below(root)?;
         let layout = layout.unwrap_or_else(|| Layout::detect(paths.iter().map(String::as_str)));
         let wanted: Vec<(&String, FileKind)> = paths.iter().map(|path| (path, layout.kind(path))).collect();
@@ -45,7 +60,11 @@ impl Tree {
             let mut own = Vec::new();
             while let Some((path, kind)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let Some(text) = text_of(root, path) {
-                    own.push(((*path).clone(), Arc::new(File::read(path, *kind, &text))));
+                    let mut file = File::read(path, *kind, &text);
+                    if is_lean {
+                        file.shrink();
+                    }
+                    own.push(((*path).clone(), Arc::new(file)));
                 }
             }
             files.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
@@ -57,7 +76,7 @@ impl Tree {
             }
         });
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Tree { root: root.to_owned(), layout, files, paths, index: OnceLock::new() })
+        Ok(Tree { root: root.to_owned(), layout, files, paths, index: OnceLock::new(), is_lean })
     }
 
     /// Returns the paths of all files below a directory.
@@ -78,19 +97,22 @@ impl Tree {
             |(path, text): &(&str, &str)| ((*path).to_owned(), Arc::new(File::read(path, layout.kind(path), text)));
         let files = texts.iter().map(read).collect();
         let paths = texts.iter().map(|(path, _)| (*path).to_owned()).collect();
-        Tree { root: PathBuf::new(), layout, files, paths, index: OnceLock::new() }
+        Tree { root: PathBuf::new(), layout, files, paths, index: OnceLock::new(), is_lean: false }
     }
 
     /// Replaces the text of a file, or adds the file. Of one that is too large, only the path counts.
     pub fn set_text(&mut self, path: &str, text: &str) {
         let kind = self.layout.kind(path);
-        self.paths.insert(path.to_owned());
-        if kind == FileKind::Other || text.len() as u64 > MAX_SIZE {
-            self.files.remove(path);
+        let is_new = self.paths.insert(path.to_owned());
+        let before = if kind == FileKind::Other || text.len() as u64 > MAX_SIZE {
+            self.files.remove(path)
         } else {
-            self.files.insert(path.to_owned(), Arc::new(File::read(path, kind, text)));
+            self.files.insert(path.to_owned(), Arc::new(File::read(path, kind, text)))
+        };
+        let is_same = before.is_some_and(|before| self.files.get(path).is_some_and(|new| index::is_same(&before, new)));
+        if is_new || !is_same {
+            self.index = OnceLock::new();
         }
-        self.index = OnceLock::new();
     }
 
     /// Reads a file of the directory again; one that is gone is removed. Whether anything changed.
@@ -102,10 +124,14 @@ impl Tree {
         }
         match Some(path).filter(|path| self.layout.kind(path) != FileKind::Other).and_then(|path| self.text(path)) {
             Some(text) => {
-                if self.files.get(path).is_some_and(|file| *file.text == *text) {
+                if !self.is_lean && self.files.get(path).is_some_and(|file| *file.text == *text) {
                     return false;
                 }
                 self.set_text(path, &text);
+                // It is not shared yet.
+                if let Some(file) = self.files.get_mut(path).filter(|_| self.is_lean).and_then(Arc::get_mut) {
+                    file.shrink();
+                }
             }
             None if self.paths.contains(path) && !self.files.contains_key(path) => return false,
             None => {
