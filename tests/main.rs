@@ -45,6 +45,7 @@ mod exit_codes;
 mod faults;
 mod follow;
 mod forged;
+mod formatting;
 mod gitfs;
 mod golden;
 mod hostile;

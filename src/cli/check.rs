@@ -117,7 +117,7 @@ fn real(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the tree that a path is part of.
-fn root_of(path: &Path) -> PathBuf {
+pub fn root_of(path: &Path) -> PathBuf {
     let directory = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let with = |name: &str| directory.ancestors().find(|above| above.join(name).exists());
     with("brine.toml").or_else(|| with(".git")).unwrap_or(directory).to_owned()
@@ -132,7 +132,8 @@ fn inside(root: &Path, path: &Path) -> anyhow::Result<String> {
     }
 }
 
-fn configured(root: &Path, named: Option<&Path>) -> anyhow::Result<Options> {
+/// Returns the options of a configuration file: the named one, or `brine.toml` of a tree.
+pub fn configured(root: &Path, named: Option<&Path>) -> anyhow::Result<Options> {
     let path = named.map_or_else(|| root.join("brine.toml"), Path::to_owned);
     if named.is_none() && !path.exists() {
         return Ok(Options::default());

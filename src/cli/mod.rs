@@ -17,6 +17,7 @@ pub mod docs;
 mod doctor;
 mod event_line;
 mod exit_status;
+mod fmt;
 mod host;
 mod key;
 mod link;
@@ -232,6 +233,14 @@ const COMMANDS: &[Tool] = &[
         usage: lsp::USAGE,
         options: lsp::options,
         run: lsp::run,
+    },
+    Tool {
+        name: "brine fmt",
+        command: "fmt",
+        about: "format SLS files without a change of their data",
+        usage: fmt::USAGE,
+        options: fmt::options,
+        run: fmt::run,
     },
     Tool {
         name: "brine link",

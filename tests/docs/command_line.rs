@@ -26,6 +26,7 @@ const TOOLS: &[&[&str]] = &[
     &["schema"],
     &["docs"],
     &["lsp"],
+    &["fmt"],
     &["link"],
     &["completion"],
     &["man"],

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use brine_authoring_model::file::is_jinja_and_yaml;
 use brine_jinja::view::{Skeleton, View};
 use brine_value::Value;
 
@@ -25,6 +26,9 @@ type Edit = (Range<usize>, &'static str);
 /// assert_eq!(format("a: [\n"), None);
 /// ```
 pub fn format(text: &str) -> Option<String> {
+    if !is_jinja_and_yaml(text) {
+        return None;
+    }
     let view = View::of(text);
     let before = data(&view)?;
     let skeletons: Vec<Skeleton> = (0..view.variants()).map(|variant| view.skeleton(variant, false)).collect();
@@ -142,6 +146,11 @@ fn apply(text: &str, edits: &[Edit]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_renderers_are_left_alone() {
+        assert_eq!(format("#!py\ndef run():  \n    return {}\n"), None);
+    }
 
     #[test]
     fn whitespace_changes_and_data_stay() {

@@ -313,6 +313,18 @@ fn in_source(mut node: SourceNode, skeleton: &Skeleton) -> SourceNode {
     node
 }
 
+/// Whether a file of this text is rendered by Jinja and YAML alone.
+///
+/// ```
+/// use brine_authoring_model::file::is_jinja_and_yaml;
+///
+/// assert!(is_jinja_and_yaml("a: 1\n") && is_jinja_and_yaml("#!jinja|yaml\na: 1\n"));
+/// assert!(!is_jinja_and_yaml("#!py\ndef run():\n    return {}\n"));
+/// ```
+pub fn is_jinja_and_yaml(text: &str) -> bool {
+    matches!(pipe(text), Pipe::Static { .. })
+}
+
 /// How a file is rendered.
 enum Pipe {
     /// By Jinja, if at all, and YAML.
