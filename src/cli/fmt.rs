@@ -1,5 +1,6 @@
 //! `brine fmt`: formats SLS files without a change of their data.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,13 +8,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use brine_authoring_model::{Layout, Tree};
-use brine_lint::{Options, format::format};
+use brine_lint::Options;
+use brine_lint::format::format;
+use brine_lint::samples::{Renders, Sample};
 use brine_system::files::{Attributes, Entry, Flush, Links};
 use brine_system::user_files;
 use clap::{CommandFactory, Parser, ValueHint};
 use similar::TextDiff;
 
-use super::{check, usage};
+use super::check::{self, minions::Minions};
+use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
 pub const USAGE: &str = "brine fmt [options] [PATH...]";
@@ -64,10 +68,23 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return standard_input(&arguments);
     }
     let mut totals = Totals::default();
+    let mut minions = Minions::new(Sample::common());
     for path in &paths {
-        match files(path) {
-            Ok(files) => files.iter().for_each(|file| totals.count(file, format_file(file, &arguments))),
-            Err(error) => totals.count(path, Err(error)),
+        let found = files(path).and_then(|found| {
+            let samples = minions.all()?;
+            let (tree, renders) = (OnceCell::new(), OnceCell::new());
+            for file in &found.files {
+                let outcome = format_file(file, &arguments, |before, after| {
+                    let tree = tree.get_or_init(|| Tree::load(&found.root, None).ok()).as_ref();
+                    let renders = renders.get_or_init(|| Some(Renders::new(tree?, samples))).as_ref();
+                    renders.is_some_and(|renders| is_same_rendered(renders, &found.root, file, before, after))
+                });
+                totals.count(file, outcome);
+            }
+            Ok(())
+        });
+        if let Err(error) = found {
+            totals.count(path, Err(error));
         }
     }
     let verb = if arguments.check || arguments.diff { "would change" } else { "changed" };
@@ -113,7 +130,18 @@ impl Totals {
     }
 }
 
-fn format_file(path: &Path, arguments: &Arguments) -> anyhow::Result<Outcome> {
+/// Whether two texts of a file have the same data for each sample.
+fn is_same_rendered(renders: &Renders<'_>, root: &Path, path: &Path, before: &str, after: &str) -> bool {
+    let Ok(real) = path.canonicalize() else { return false };
+    let path = real.strip_prefix(root).unwrap_or(&real).to_string_lossy().into_owned();
+    renders.data(&path, before) == renders.data(&path, after)
+}
+
+fn format_file(
+    path: &Path,
+    arguments: &Arguments,
+    is_same_rendered: impl FnOnce(&str, &str) -> bool,
+) -> anyhow::Result<Outcome> {
     // Replaced as it is, if a link takes its place.
     let entry = Entry::resolve(path, Links::Keep)?;
     if path.metadata()?.len() > MAX_SIZE {
@@ -123,6 +151,9 @@ fn format_file(path: &Path, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let Some(formatted) = format(&text) else { return Ok(Outcome::Left) };
     if formatted == text {
         return Ok(Outcome::Same);
+    }
+    if text.contains('{') && !is_same_rendered(&text, &formatted) {
+        return Ok(Outcome::Left);
     }
     if arguments.diff {
         print_diff(&path.display().to_string(), &text, &formatted);
@@ -163,8 +194,14 @@ fn print_diff(name: &str, before: &str, after: &str) {
     }
 }
 
+/// Files of a tree.
+struct Found {
+    root: PathBuf,
+    files: Vec<PathBuf>,
+}
+
 /// Returns the SLS files at or below a path that the configuration does not exclude, without links.
-fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn files(path: &Path) -> anyhow::Result<Found> {
     let is_sls = |path: &Path| path.extension().is_some_and(|extension| extension == "sls");
     if path.symlink_metadata()?.is_symlink() && path.is_file() {
         bail!("it is a link: name the file that it points to");
@@ -180,7 +217,8 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         if !is_sls(path) {
             bail!("its name is invalid: expected an SLS file, whose name ends with .sls");
         }
-        return Ok(if excluded(&real) { Vec::new() } else { vec![path.to_owned()] });
+        let files = if excluded(&real) { Vec::new() } else { vec![path.to_owned()] };
+        return Ok(Found { root, files });
     }
     let below = Tree::paths_below(path)?;
     let layout = Layout::detect(below.iter().map(String::as_str));
@@ -189,5 +227,6 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let is_plain = full.symlink_metadata().is_ok_and(|found| found.is_file());
         is_sls(Path::new(name)) && layout.kind(name).is_sls() && is_plain && !excluded(&real.join(name))
     };
-    Ok(below.iter().filter(is_wanted).map(|name| path.join(name)).collect())
+    let files = below.iter().filter(is_wanted).map(|name| path.join(name)).collect();
+    Ok(Found { root, files })
 }

@@ -33,6 +33,12 @@ impl Check<'_> {
         let watching = self.catalogue.states.get(&format!("{}.mod_watch", state.module));
         let watching = watching.map(|function| function.params).unwrap_or_default();
         let fills_template = state.argument("template").is_some();
+        // Its further arguments are those of file.managed.
+        let managed = self.catalogue.states.get("file.managed").filter(|_| signature.name == "file.recurse");
+        let is_passed_on = !matches!(argument.name.as_str(), "mode" | "makedirs");
+        if is_passed_on && managed.is_some_and(|managed| managed.param(&argument.name).is_some()) {
+            return;
+        }
         match brine_state::unknown_argument(signature.params, watching, fills_template, &argument.name) {
             Some(hint) => {
                 let message = format!("unknown argument '{}' of {}: {hint}", argument.name, signature.name);

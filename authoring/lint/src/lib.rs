@@ -9,8 +9,10 @@
 //! | [`options`] | `brine.toml`, selected codes, `# brine: ignore` |
 //! | [`fixes`] | applies fixes |
 //! | [`format`](mod@format) | formats files |
+//! | [`samples`] | renders for sample grains and pillar |
 //!
-//! [`check`] checks a whole tree; [`check_file`] one file of it, without what [`check_ids`] finds.
+//! [`check`] checks a whole tree, [`check_with`] also with renders; [`check_file`] one file of it, without what
+//! [`check_ids`] finds.
 
 mod arguments;
 mod danger;
@@ -26,6 +28,7 @@ pub mod options;
 mod references;
 pub mod report;
 pub mod rules;
+pub mod samples;
 mod style;
 mod syntax;
 #[cfg(test)]
@@ -39,12 +42,15 @@ use brine_authoring_model::{Catalogue, File, Index, Tree};
 pub use finding::{Finding, Fix};
 pub use options::Options;
 pub use rules::Severity;
+use samples::Renders;
+pub use samples::Samples;
 
 /// What the checks of a file need.
 struct Check<'a> {
     tree: &'a Tree,
     index: &'a Index,
     catalogue: &'a Catalogue,
+    options: &'a Options,
     file: &'a File,
     found: Vec<Finding>,
 }
@@ -68,7 +74,7 @@ impl Check<'_> {
 
 /// Checks one file of a tree. Its findings are sorted by place.
 pub fn check_file(tree: &Tree, catalogue: &Catalogue, options: &Options, file: &File) -> Vec<Finding> {
-    let mut check = Check { tree, index: tree.index(), catalogue, file, found: Vec::new() };
+    let mut check = Check { tree, index: tree.index(), catalogue, options, file, found: Vec::new() };
     check.syntax();
     check.names();
     check.references();
@@ -81,25 +87,41 @@ pub fn check_file(tree: &Tree, catalogue: &Catalogue, options: &Options, file: &
     found
 }
 
+/// The size of the stack of a worker: templates may nest as deep as on a minion.
+const STACK: usize = 16 << 20;
+
 /// Checks all files of a tree. Findings are sorted by file and place.
 pub fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Vec<Finding> {
+    check_with(tree, catalogue, options, None)
+}
+
+/// Checks all files of a tree, and renders for samples those that cannot be read without a render.
+pub fn check_with(tree: &Tree, catalogue: &Catalogue, options: &Options, samples: Option<&Samples>) -> Vec<Finding> {
     let files: Vec<_> = tree.files().filter(|file| options.includes(&file.path)).collect();
     // It is made once, before several threads need it.
     tree.index();
+    let renders = samples.map(|samples| Renders::new(tree, samples));
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         let mut own = Vec::new();
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            own.extend(check_file(tree, catalogue, options, file));
+            let found = check_file(tree, catalogue, options, file);
+            if let Some(renders) = &renders {
+                let rendered = samples::findings(renders, catalogue, options, file, &found);
+                own.extend(rendered.into_iter().filter(|finding| options.reports(file, finding)));
+            }
+            own.extend(found);
         }
         found.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
     };
     let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
     std::thread::scope(|scope| {
         for _ in 0..workers.min(files.len().div_ceil(8)) {
-            scope.spawn(work);
+            _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         }
     });
+    // What is left if no thread could be started.
+    work();
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.extend(check_ids(tree, options));
     found.sort_by(|one, other| (&one.path, one.span.start, one.code).cmp(&(&other.path, other.span.start, other.code)));

@@ -1,7 +1,7 @@
 //! `B2`: names of functions, filters, tests and grains.
 
 use brine_authoring_model::catalogue::Functions;
-use brine_authoring_model::{FileKind, State, grains};
+use brine_authoring_model::{FileKind, Place, State, grains};
 use brine_jinja::view::{Kind, Root, is_dynamic};
 use brine_text::nearest::{nearest, nearest_within};
 
@@ -32,7 +32,39 @@ impl Check<'_> {
             format!("there is no state module '{}'", state.module)
         };
         let near = self.nearest_function(&full, built_in, custom);
+        let has_module = built_in.has_module(&state.module) || custom.has_module(&state.module);
+        let uses = self.index.state_modules.get(&state.module);
+        if !has_module && near.is_none() && self.is_module_elsewhere("B201", "state", &state.module, &state.span, uses)
+        {
+            return;
+        }
         self.unknown("B201", state.span.clone(), message, near, &full);
+    }
+
+    /// Whether a module that neither Brine nor the tree has is probably a part of a package: it is used several times. Its
+    /// first use is reported, as a warning.
+    fn is_module_elsewhere(
+        &mut self,
+        code: &'static str,
+        kind: &str,
+        module: &str,
+        span: &std::ops::Range<usize>,
+        uses: Option<&(usize, Place)>,
+    ) -> bool {
+        if self.options.is_external(module) {
+            return true;
+        }
+        let Some((count, first)) = uses.filter(|(count, _)| *count > 1) else { return false };
+        if first.path == self.file.path && first.start == span.start {
+            let message = format!(
+                "neither Brine nor the tree has the {kind} module '{module}', which is used {count} times: name it under \
+                 'external' of brine.toml if a package provides it"
+            );
+            let mut finding = Finding::new(code, &self.file.path, span.clone(), message);
+            finding.severity = crate::Severity::Warning;
+            self.add(finding);
+        }
+        true
     }
 
     fn reaction(&mut self, state: &State) {
@@ -97,6 +129,13 @@ impl Check<'_> {
                     let is_runner = self.file.kind == FileKind::Reactor && self.catalogue.runners.knows(function);
                     if !built_in.knows(function) && !custom.knows(function) && !is_runner {
                         let near = self.nearest_function(function, built_in, custom);
+                        let module = function.split('.').next().unwrap_or(function);
+                        let has_module = built_in.has_module(module) || custom.has_module(module);
+                        let uses = self.index.called_modules.get(module);
+                        let is_new = !has_module && near.is_none();
+                        if is_new && self.is_module_elsewhere("B202", "execution", module, &fact.span, uses) {
+                            continue;
+                        }
                         let message = format!("there is no execution function '{function}'");
                         self.unknown("B202", fact.span.clone(), message, near, function);
                     }

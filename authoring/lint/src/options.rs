@@ -21,6 +21,8 @@ pub struct Options {
     pub file_roots: Vec<String>,
     /// The roots of the pillar, if they are named.
     pub pillar_roots: Vec<String>,
+    /// Globs of SLS, templates and modules that other trees or packages provide.
+    pub external: Vec<String>,
 }
 
 impl Options {
@@ -50,9 +52,11 @@ impl Options {
                 Some("exclude") => &mut options.exclude,
                 Some("file_roots") => &mut options.file_roots,
                 Some("pillar_roots") => &mut options.pillar_roots,
+                Some("external") => &mut options.external,
                 _ => {
                     return Err(format!(
-                        "option '{name}' is invalid: expected select, ignore, exclude, file_roots or pillar_roots"
+                        "option '{name}' is invalid: expected select, ignore, exclude, file_roots, pillar_roots or \
+                         external"
                     ));
                 }
             };
@@ -84,6 +88,12 @@ impl Options {
                     || path.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with('/'))
             });
         is_wanted && !self.exclude.iter().any(|glob| fnmatch(glob, path))
+    }
+
+    /// Whether another tree or a package provides an SLS, a template or a module.
+    pub fn is_external(&self, name: &str) -> bool {
+        let first = name.split(['.', '/']).next().unwrap_or(name);
+        self.external.iter().any(|glob| fnmatch(glob, name) || fnmatch(glob, first))
     }
 
     /// Whether a finding is reported.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use brine_authoring_model::index::{Found, may_equal};
-use brine_authoring_model::{File, FileKind, Include, Requisite, State};
+use brine_authoring_model::{File, FileKind, Include, Requisite, State, Wanted};
 use brine_jinja::view::{Inclusion, Kind, Root, View, is_dynamic};
 use brine_text::glob::is_pattern;
 use brine_text::nearest::nearest;
@@ -31,6 +31,30 @@ impl Check<'_> {
         self.pillar();
         self.paths();
         self.file_name();
+        self.elsewhere();
+    }
+
+    /// Whether a name that the tree lacks is probably that of another tree.
+    fn is_elsewhere(&self, kind: Wanted, name: &str) -> bool {
+        self.options.is_external(name) || self.index.missing(self.tree).is_elsewhere(kind, name)
+    }
+
+    /// Reports once that the tree refers to others.
+    fn elsewhere(&mut self) {
+        for (kind, what) in
+            [(Wanted::Sls, "SLS"), (Wanted::Pillar, "SLS of the pillar"), (Wanted::Template, "templates")]
+        {
+            let missing = self.index.missing(self.tree);
+            let names = missing.elsewhere(kind, |name| self.options.is_external(name));
+            if let Some((count, name, place)) = names.filter(|(_, _, place)| place.path == self.file.path) {
+                let message = format!(
+                    "{count} {what} are not in this tree, such as '{name}': name those of other trees under 'external' of \
+                     brine.toml"
+                );
+                let span = place.start..place.end;
+                self.report("B314", span, message);
+            }
+        }
     }
 
     /// Reports paths that are given to the method `get` of a mapping.
@@ -73,6 +97,9 @@ impl Check<'_> {
             return;
         }
         let name = include.name.trim_start_matches('.');
+        if nearest(name, self.index.sls_names()).is_none() && self.is_elsewhere(Wanted::Sls, &include.name) {
+            return;
+        }
         let mut finding =
             Finding::new("B302", &self.file.path, include.span.clone(), format!("there is no SLS '{}'", include.name));
         if let Some(bare) = name.strip_suffix(".sls") {
@@ -92,6 +119,7 @@ impl Check<'_> {
         if module == Some("sls") {
             if self.index.include(self.tree, self.file, &requisite.name) == Found::Nothing
                 && !is_pattern(&requisite.name)
+                && !self.is_elsewhere(Wanted::Sls, &requisite.name)
             {
                 let message =
                     format!("'{}: sls' matches nothing: there is no SLS '{}'", requisite.keyword, requisite.name);
@@ -200,6 +228,8 @@ impl Check<'_> {
                     !path.is_empty()
                         && self.index.served(self.tree, path) == Found::Nothing
                         && !self.index.serves_directory(self.tree, path)
+                        && !self.is_made_later(path)
+                        && !self.is_elsewhere(Wanted::Source, path)
                 })
             };
             // The first file of a list that exists is taken.
@@ -210,6 +240,13 @@ impl Check<'_> {
                 self.report("B305", node.span.clone(), message);
             }
         }
+    }
+
+    /// Whether the directory of a file is missing in one that is there: orchestrations make such files.
+    fn is_made_later(&self, path: &str) -> bool {
+        let Some((directory, _)) = path.rsplit_once('/') else { return false };
+        let has = |path: &str| self.index.serves_directory(self.tree, path);
+        directory.split_once('/').is_some_and(|(first, _)| has(first) && !has(directory))
     }
 
     fn unused_includes(&mut self) {
@@ -264,7 +301,12 @@ impl Check<'_> {
                             } else {
                                 self.index.sls_names().collect()
                             };
-                            let near = nearest(name, names).map(|near| format!(": did you mean '{near}'?"));
+                            let near = nearest(name, names);
+                            let kind = if is_pillar { Wanted::Pillar } else { Wanted::Sls };
+                            if near.is_none() && self.is_elsewhere(kind, name) {
+                                continue;
+                            }
+                            let near = near.map(|near| format!(": did you mean '{near}'?"));
                             let message = format!("there is no SLS '{name}'{}", near.unwrap_or_default());
                             self.report("B306", item.span.clone(), message);
                         }
@@ -278,11 +320,9 @@ impl Check<'_> {
         let Some(view) = &self.file.view else { return };
         for fact in &view.facts {
             let Kind::Template { path: Some(path), by, names, may_be_missing } = &fact.kind else { continue };
-            let path = path.trim_start_matches("salt://");
-            // Relative to this file.
-            let path = path.trim_start_matches("./").trim_start_matches("../");
-            match self.index.served(self.tree, path) {
-                Found::Nothing if !may_be_missing => {
+            match self.index.served_for(self.tree, self.file, path) {
+                Found::Nothing if !may_be_missing && !self.is_elsewhere(Wanted::Template, path) => {
+                    let path = path.trim_start_matches("salt://").trim_start_matches("./").trim_start_matches("../");
                     self.report("B304", fact.span.clone(), format!("there is no template '{path}' in the tree"));
                 }
                 Found::Paths(paths) if *by == Inclusion::From => {
@@ -311,7 +351,9 @@ impl Check<'_> {
     fn variables(&mut self) {
         let Some(view) = &self.file.view else { return };
         // An included file has the variables of what includes it.
-        let is_included = self.index.templates.contains(&self.file.path);
+        let directory = self.file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let is_included =
+            self.index.templates.contains(&self.file.path) || self.index.open_directories.contains(directory);
         if !self.file.kind.is_sls() || view.error().is_some() || is_included {
             return;
         }
@@ -333,7 +375,8 @@ impl Check<'_> {
         let is_used = matches!(self.file.kind, FileKind::State | FileKind::Template);
         // Without a top file of the pillar, the tree is a part that others use.
         let has_pillar = self.tree.files().any(|file| file.kind == FileKind::PillarTop);
-        if !is_used || !has_pillar || self.index.open_pillar.contains("") {
+        let is_part = self.index.missing(self.tree).has_pillar_elsewhere();
+        if !is_used || !has_pillar || is_part || self.index.open_pillar.contains("") {
             return;
         }
         for fact in &view.facts {

@@ -171,6 +171,13 @@ pub const RULES: &[Rule] = &[
     )
     .covers(&[214]),
     rule(
+        "B314",
+        Style,
+        "The tree refers to others",
+        "Several SLS or templates are not there, as if formulas, a private pillar or submodules were elsewhere: they are not \
+         reported one by one. `external` of `brine.toml` names what other trees have.",
+    ),
+    rule(
         "B401",
         Warning,
         "Unknown argument",

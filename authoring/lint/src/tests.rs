@@ -121,6 +121,90 @@ fn references_between_files_are_found() {
 }
 
 #[test]
+fn trees_that_are_parts_are_told_once() {
+    let catalogue = catalogue();
+    let nop = "a:\n  test.nop: []\n";
+    let uses =
+        "b:\n  qvm.present: []\nc:\n  qvm.present: []\n{{ salt['qvm.a']() }}{{ salt['qvm.b']() }}:\n  test.nop: []\n";
+    let many = "include: [redis, limits.one, wireguard, postfix, backup.two]\n";
+    for (texts, external, expected) in [
+        // A module of a package, and a misspelt one.
+        (vec![("a.sls", uses)], "", vec!["B201 2:3", "B202 5:9"]),
+        (vec![("a.sls", uses)], "qvm", vec![]),
+        (vec![("a.sls", "b:\n  qvm.present: []\n")], "", vec!["B201 2:3"]),
+        // Formulas of other trees, and a missing file.
+        (vec![("a.sls", many)], "", vec!["B314 1:50"]),
+        (vec![("a.sls", many)], "[a-z]*", vec![]),
+        (vec![("a.sls", "include: [redis]\n"), ("b.sls", "include: [redis]\n")], "", vec!["B314 1:11"]),
+        (vec![("a.sls", "include: [redis]\n")], "", vec!["B302 1:11"]),
+        (
+            vec![("a.sls", many), ("nginx.sls", nop), ("b.sls", "include: [ngnix]\n")],
+            "",
+            vec!["B314 1:50", "B302 1:11"],
+        ),
+        (vec![("a.sls", "{% import_yaml '/srv/x.yaml' as x %}\n{{ x }}:\n  test.nop: []\n")], "", vec!["B314 1:16"]),
+        // A private pillar.
+        (
+            vec![
+                ("pillar/top.sls", "base:\n  '*': [private.a]\n  'b': [private.b]\n"),
+                ("salt/top.sls", "base:\n  '*': [a]\n"),
+                ("salt/a.sls", "a{{ pillar['b']['c'] }}:\n  test.nop: []\n"),
+            ],
+            "",
+            vec!["B314 2:9"],
+        ),
+        // Macros of the pillar.
+        (
+            vec![
+                ("pillar/m.jinja", "{% macro b() %}{% endmacro %}\n"),
+                ("salt/m.jinja", "{% macro c() %}{% endmacro %}\n"),
+                ("pillar/a.sls", "{% from 'm.jinja' import b %}\na: {{ b() }}\n"),
+                ("salt/top.sls", "base: {}\n"),
+            ],
+            "",
+            vec![],
+        ),
+        // A file that another one includes by a computed path.
+        (
+            vec![
+                ("a/c.sls", "{{ x }}:\n  test.nop: []\n"),
+                ("a/b.sls", "{% set x = 1 %}{% include slspath + '/c.sls' %}\n"),
+            ],
+            "",
+            vec![],
+        ),
+        (
+            vec![
+                (
+                    "a.sls",
+                    "/a:\n  file.recurse:\n    - source: salt://b\n    - show_changes: False\n    - makedirs: True\n",
+                ),
+                ("b/c", ""),
+            ],
+            "",
+            vec!["B401 5:7"],
+        ),
+        // Data beside states.
+        (vec![("a.sls", "db:\n  master:\n    host: x\n  slave:\n    host: y\n")], "", vec![]),
+        // Modules of 'module_dirs'.
+        (
+            vec![
+                ("srv/modules/modules/my.py", "def run():\n    pass\n"),
+                ("a.sls", "{{ salt['my.run']() }}{{ salt['my.rnu']() }}:\n  test.nop: []\n"),
+            ],
+            "",
+            vec!["B202 1:26"],
+        ),
+        // A file that an orchestration makes.
+        (vec![("a/init.sls", "/a:\n  file.managed:\n    - source: salt://a/cache/key\n")], "", vec![]),
+    ] {
+        let options =
+            Options { external: external.split_whitespace().map(str::to_owned).collect(), ..Options::default() };
+        assert_eq!(found(&catalogue, &texts, &options), expected, "{texts:?}");
+    }
+}
+
+#[test]
 fn options_select_and_ignore() {
     let catalogue = catalogue();
     let source = "a:\n  cmd.run: [] \n";

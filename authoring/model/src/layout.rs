@@ -45,6 +45,11 @@ fn is_pillar(name: &str) -> bool {
     ["pillar", "pillars"].iter().any(|word| name.ends_with(word) || name == "pillar_roots")
 }
 
+/// Whether a directory has custom modules: one of a root, or of `module_dirs`.
+fn has_modules(name: &str) -> bool {
+    name.starts_with('_') || ["modules", "states", "runners", "wheel", "grains", "renderers"].contains(&name)
+}
+
 /// Whether this is the name of a top file.
 fn is_top(name: &str) -> bool {
     name == "top.sls" || name.ends_with("_top.sls")
@@ -97,9 +102,7 @@ impl Layout {
         match extension {
             "sls" => {}
             "jinja" | "j2" | "jinja2" => return FileKind::Template,
-            "py" if directory.rsplit('/').next().is_some_and(|parent| parent.starts_with('_')) => {
-                return FileKind::Python;
-            }
+            "py" if directory.rsplit('/').next().is_some_and(has_modules) => return FileKind::Python,
             _ => return FileKind::Other,
         }
         let is_below = |root: &String| below(root, path).is_some();

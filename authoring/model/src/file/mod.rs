@@ -70,12 +70,23 @@ pub struct File {
     pub is_open: bool,
     /// Ids without states in some branch, while the file is read.
     pub(crate) without_states: Vec<(String, Range<usize>)>,
+    /// The numbers of mappings and of functions below ids, while the file is read.
+    pub(crate) forms: (usize, usize),
 }
 
 impl File {
-    /// Reads a file.
-    pub fn read(path: &str, kind: FileKind, text: &str) -> Self {
-        let mut file = File {
+    /// Reads the text that the template of a file returned for a sample. Ranges are those of this text.
+    pub fn rendered(path: &str, kind: FileKind, text: &str) -> Self {
+        let mut file = File::empty(path, kind, text);
+        file.data();
+        if matches!(kind, FileKind::State | FileKind::Reactor) {
+            file.read_states();
+        }
+        file
+    }
+
+    fn empty(path: &str, kind: FileKind, text: &str) -> Self {
+        File {
             path: path.to_owned(),
             kind,
             text: text.into(),
@@ -87,7 +98,13 @@ impl File {
             problems: Vec::new(),
             is_open: false,
             without_states: Vec::new(),
-        };
+            forms: (0, 0),
+        }
+    }
+
+    /// Reads a file.
+    pub fn read(path: &str, kind: FileKind, text: &str) -> Self {
+        let mut file = File::empty(path, kind, text);
         match kind {
             FileKind::Python | FileKind::Other => return file,
             FileKind::Template => {

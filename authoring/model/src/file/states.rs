@@ -33,6 +33,13 @@ impl File {
             }
         }
         self.documents = documents;
+        // Mappings of mappings without any function: pillar or other data in a directory of states.
+        if self.forms.0 > 0 && self.forms.1 == 0 && self.includes.is_empty() {
+            self.states.clear();
+            self.without_states.clear();
+            self.problems.retain(|problem| problem.kind != ProblemKind::Structure);
+            self.is_open = true;
+        }
         // A reactor file in a directory of another name.
         if self.states.iter().any(|state| is_reaction(&state.module, &state.function)) {
             self.kind = FileKind::Reactor;
@@ -172,6 +179,8 @@ impl File {
             is_extension,
             is_open: key.is_repeated || body.is_repeated,
         };
+        let is_data = function.is_none() && matches!(body.content, Content::Map(_));
+        *if is_data { &mut self.forms.0 } else { &mut self.forms.1 } += 1;
         let mut functions: Vec<(String, Range<usize>)> = Vec::new();
         match &body.content {
             Content::List(items) => {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use brine_jinja::view::{Kind, is_dynamic};
 use brine_text::glob::{fnmatch, is_pattern};
@@ -9,6 +10,7 @@ use brine_yaml::SourceNode;
 use brine_yaml::nodes::Content;
 
 use super::Tree;
+use super::missing::Missing;
 use crate::catalogue::{Catalogue, Signature};
 use crate::file::File;
 use crate::layout::{FileKind, below, name};
@@ -73,6 +75,13 @@ pub struct Index {
     pub pillar_keys: BTreeMap<String, Vec<Place>>,
     /// Keys below which only a render knows the pillar; the empty key is the whole pillar.
     pub open_pillar: BTreeSet<String>,
+    /// The modules of states: the number of uses, and the first one.
+    pub state_modules: HashMap<String, (usize, Place)>,
+    /// The modules of functions that templates call: the number of uses, and the first one.
+    pub called_modules: HashMap<String, (usize, Place)>,
+    /// Directories with templates whose includes only a render knows.
+    pub open_directories: HashSet<String>,
+    missing: OnceLock<Missing>,
 }
 
 impl Index {
@@ -107,10 +116,11 @@ impl Index {
                 _ => None,
             });
             for path in paths {
-                if let Found::Paths(found) = index.served(tree, path) {
+                if let Found::Paths(found) = index.served_for(tree, file, path) {
                     index.templates.extend(found);
                 }
             }
+            index.modules(file);
             match file.kind {
                 FileKind::State => index.states(tree, file),
                 FileKind::Pillar => index.pillar(file),
@@ -118,6 +128,32 @@ impl Index {
             }
         }
         index
+    }
+
+    /// Counts the modules that a file uses.
+    fn modules(&mut self, file: &File) {
+        for state in &file.states {
+            let place = || Place::new(&file.path, &state.span);
+            self.state_modules.entry(state.module.clone()).or_insert_with(|| (0, place())).0 += 1;
+        }
+        for fact in file.view.iter().flat_map(|view| &view.facts) {
+            match &fact.kind {
+                Kind::Call { function, .. } => {
+                    let module = function.split('.').next().unwrap_or(function).to_owned();
+                    self.called_modules.entry(module).or_insert_with(|| (0, Place::new(&file.path, &fact.span))).0 += 1;
+                }
+                Kind::Template { path: None, .. } => {
+                    let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+                    self.open_directories.insert(directory.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the references to what the tree does not have.
+    pub fn missing(&self, tree: &Tree) -> &Missing {
+        self.missing.get_or_init(|| Missing::of(tree, self))
     }
 
     fn states(&mut self, tree: &Tree, file: &File) {
@@ -181,8 +217,10 @@ impl Index {
         let mut parts = file.path.rsplit('/');
         let stem = parts.next().unwrap_or_default().trim_end_matches(".py");
         let stem = if stem == "__init__" { parts.next().unwrap_or_default() } else { stem };
-        let directory = file.path.split('/').rev().find(|part| part.starts_with('_')).unwrap_or_default();
-        let functions = match directory {
+        let directory = file.path.split('/').rev().find(|part| part.starts_with('_') && !part.ends_with(".py"));
+        let parent = file.path.rsplit('/').nth(1).unwrap_or_default();
+        let directory = directory.map_or_else(|| format!("_{parent}"), str::to_owned);
+        let functions = match directory.as_str() {
             "_modules" => &mut self.custom.execution,
             "_states" => &mut self.custom.states,
             "_runners" => &mut self.custom.runners,
@@ -238,7 +276,9 @@ impl Index {
             return Found::Unknown;
         }
         if !written.starts_with('.') {
-            return self.sls_files(written);
+            let found = self.sls_files(written);
+            let is_linked = found == Found::Nothing && is_below_link(tree, &written.replace('.', "/"));
+            return if is_linked { Found::Unknown } else { found };
         }
         let levels = written.len() - written.trim_start_matches('.').len();
         let rest = &written[levels..];
@@ -255,6 +295,9 @@ impl Index {
             parts.extend(Some(rest).filter(|rest| !rest.is_empty()));
             if let found @ Found::Paths(_) = self.sls_files(&parts.join(".")) {
                 return found;
+            }
+            if is_below_link(tree, &parts.join("/")) {
+                return Found::Unknown;
             }
         }
         Found::Nothing
@@ -280,6 +323,22 @@ impl Index {
         self.pillar_sls.keys().map(String::as_str)
     }
 
+    /// Returns the files that a path in a template of a file means: one of the pillar reads those of the pillar first.
+    pub fn served_for(&self, tree: &Tree, file: &File, path: &str) -> Found {
+        let path = path.trim_start_matches("salt://");
+        // Relative to the file.
+        let path = path.trim_start_matches("./").trim_start_matches("../");
+        if matches!(file.kind, FileKind::Pillar | FileKind::PillarTop) && !is_dynamic(path) {
+            let roots = tree.layout().pillar_roots.iter().filter(|root| below(root, &file.path).is_some());
+            let inside: Vec<String> =
+                roots.map(|root| format!("{root}/{path}")).filter(|full| tree.paths().contains(full)).collect();
+            if !inside.is_empty() {
+                return Found::Paths(inside);
+            }
+        }
+        self.served(tree, path)
+    }
+
     /// Returns the files that a path below `salt://` means, also below a root that is not known.
     pub fn served(&self, tree: &Tree, path: &str) -> Found {
         if is_dynamic(path) {
@@ -297,7 +356,10 @@ impl Index {
         let last = path.rsplit('/').next().unwrap_or(path);
         let all = self.by_name.get(last).map(Vec::as_slice).unwrap_or_default();
         let inside: Vec<String> = all.iter().filter(|full| below_some_root(full, path)).cloned().collect();
-        if inside.is_empty() { Found::Nothing } else { Found::Paths(inside) }
+        if !inside.is_empty() {
+            return Found::Paths(inside);
+        }
+        if is_below_link(tree, path) { Found::Unknown } else { Found::Nothing }
     }
 
     /// Whether a directory below `salt://` has files.
@@ -391,6 +453,12 @@ pub(super) fn is_same(old: &File, new: &File) -> bool {
             old.module == new.module && old.is_extension == new.is_extension && old.names() == new.names()
         })
         && templates(old) == templates(new)
+}
+
+/// Whether a path of the file server is below a link to a directory.
+fn is_below_link(tree: &Tree, path: &str) -> bool {
+    let full = |root: &String| if root.is_empty() { path.to_owned() } else { format!("{root}/{path}") };
+    tree.layout().state_roots.iter().any(|root| tree.is_linked(&full(root)))
 }
 
 /// Whether a text with placeholders may become another text.

@@ -1,6 +1,7 @@
 //! All files of a tree; incremental by file.
 
 pub mod index;
+pub mod missing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::file::File;
-use crate::layout::{FileKind, Layout};
+use crate::layout::{self, FileKind, Layout};
 use index::Index;
 
 /// The largest file that is read, in bytes.
@@ -27,6 +28,7 @@ pub struct Tree {
     layout: Layout,
     files: BTreeMap<String, Arc<File>>,
     paths: BTreeSet<String>,
+    links: BTreeSet<String>,
     index: OnceLock<Index>,
     /// Whether files of the disk keep what is needed about other files alone.
     is_lean: bool,
@@ -76,7 +78,9 @@ impl Tree {
             }
         });
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Tree { root: root.to_owned(), layout, files, paths, index: OnceLock::new(), is_lean })
+        // What is below a link to a directory is not read.
+        let links = paths.iter().filter(|path| !path.contains('.') && root.join(path).is_dir()).cloned().collect();
+        Ok(Tree { root: root.to_owned(), layout, files, paths, links, index: OnceLock::new(), is_lean })
     }
 
     /// Returns the paths of all files below a directory.
@@ -97,7 +101,15 @@ impl Tree {
             |(path, text): &(&str, &str)| ((*path).to_owned(), Arc::new(File::read(path, layout.kind(path), text)));
         let files = texts.iter().map(read).collect();
         let paths = texts.iter().map(|(path, _)| (*path).to_owned()).collect();
-        Tree { root: PathBuf::new(), layout, files, paths, index: OnceLock::new(), is_lean: false }
+        Tree {
+            root: PathBuf::new(),
+            layout,
+            files,
+            paths,
+            links: BTreeSet::new(),
+            index: OnceLock::new(),
+            is_lean: false,
+        }
     }
 
     /// Replaces the text of a file, or adds the file. Of one that is too large, only the path counts.
@@ -175,6 +187,11 @@ impl Tree {
     /// Returns the paths of all files.
     pub fn paths(&self) -> &BTreeSet<String> {
         &self.paths
+    }
+
+    /// Whether a path is below a link to a directory, so that its files are not known.
+    pub fn is_linked(&self, path: &str) -> bool {
+        self.links.iter().any(|link| path == link || layout::below(link, path).is_some())
     }
 
     /// Returns what the files define. It is made when it is first needed after a change.

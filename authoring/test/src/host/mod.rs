@@ -29,6 +29,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::format::Given;
 pub use functions::Library;
 pub use minion::{Roots, pillar};
+pub use pure::is_pure;
 use root::Root;
 pub use states::{EXAMINED, is_examined};
 

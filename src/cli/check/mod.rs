@@ -10,12 +10,17 @@ use anyhow::{Context, bail};
 use brine_authoring_model::{Catalogue, Signature, Tree};
 use brine_function::Registry;
 use brine_lint::report::{Format, report};
-use brine_lint::{Finding, Options, Severity, check, fixes};
+use brine_lint::samples::Sample;
+use brine_lint::{Finding, Options, Severity, check_with, fixes};
 use brine_system::user_files;
-use clap::{ArgAction, CommandFactory, Parser};
+use brine_value::Value;
+use clap::{ArgAction, CommandFactory, Parser, ValueHint};
 
+use self::minions::Minions;
 use super::usage;
 use crate::ui::{ColourChoice, Ui};
+
+pub mod minions;
 
 pub const USAGE: &str = "brine check [options] [PATH...]";
 
@@ -43,6 +48,13 @@ struct Arguments {
     /// Apply safe fixes
     #[arg(long)]
     fix: bool,
+    /// Render for the grains in this YAML or JSON file, also as `salt --out json` prints them (default: common systems);
+    /// several are allowed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    grains: Vec<PathBuf>,
+    /// Render for the pillar in this YAML or JSON file; several are allowed, and each is used with each of --grains
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pillar: Vec<PathBuf>,
     /// Check again whenever a file changes
     #[arg(long)]
     watch: bool,
@@ -80,13 +92,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     options.ignore.extend(arguments.ignore.iter().cloned());
     options.paths = paths.iter().map(|path| inside(&root, path)).collect::<anyhow::Result<_>>()?;
     let catalogue = catalogue();
+    let (grains, pillars) = (data_of(&arguments.grains)?, data_of(&arguments.pillar)?);
+    let samples = Sample::of_files(&grains, &pillars).map_err(anyhow::Error::msg)?;
+    let mut samples = Minions::new(samples);
     let choice = if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto };
     let mut ui = Ui::new(choice);
     loop {
-        let (tree, mut findings) = examine(&root, &catalogue, &options)?;
+        let (tree, mut findings) = examine(&root, &catalogue, &options, &mut samples)?;
         let mut tree = tree;
         if arguments.fix && fix(&tree, &findings)? > 0 {
-            (tree, findings) = examine(&root, &catalogue, &options)?;
+            (tree, findings) = examine(&root, &catalogue, &options, &mut samples)?;
         }
         let is_coloured = format == Format::Text && !ui.colours().end().is_empty();
         ui.print(report(&tree, &findings, format, is_coloured).trim_end_matches('\n'))?;
@@ -143,9 +158,29 @@ pub fn configured(root: &Path, named: Option<&Path>) -> anyhow::Result<Options> 
     Options::parse(&text).map_err(anyhow::Error::msg).with_context(failed)
 }
 
-fn examine(root: &Path, catalogue: &Catalogue, options: &Options) -> anyhow::Result<(Tree, Vec<Finding>)> {
+/// Reads files with grains or pillar.
+fn data_of(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Value)>> {
+    let read = |path: &PathBuf| {
+        let failed = || format!("reading {} failed", path.display());
+        let text = std::fs::read_to_string(path).with_context(failed)?;
+        let data = brine_yaml::load(&text).with_context(failed)?;
+        if data.as_map().is_none() {
+            bail!("{} is invalid: expected a mapping of names to values", path.display());
+        }
+        Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), data))
+    };
+    paths.iter().map(read).collect()
+}
+
+fn examine(
+    root: &Path,
+    catalogue: &Catalogue,
+    options: &Options,
+    samples: &mut Minions,
+) -> anyhow::Result<(Tree, Vec<Finding>)> {
     let tree = Tree::load(root, options.layout()).with_context(|| format!("reading {} failed", root.display()))?;
-    let findings = check(&tree, catalogue, options);
+    let samples = samples.of(&tree)?;
+    let findings = check_with(&tree, catalogue, options, samples);
     Ok((tree, findings))
 }
 
