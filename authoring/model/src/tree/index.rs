@@ -431,30 +431,6 @@ impl Index {
     }
 }
 
-/// Whether another text of a file defines the same, so that the index stays as it is. Places of pillar keys are in the
-/// index, those of states are not.
-pub(super) fn is_same(old: &File, new: &File) -> bool {
-    let has_no_places = matches!(new.kind, FileKind::State | FileKind::Reactor | FileKind::Template);
-    if !has_no_places || old.kind != new.kind {
-        return false;
-    }
-    let templates = |file: &File| -> Vec<String> {
-        let facts = file.view.iter().flat_map(|view| &view.facts);
-        let paths = facts.filter_map(|fact| match &fact.kind {
-            Kind::Template { path, .. } => path.clone(),
-            _ => None,
-        });
-        paths.collect()
-    };
-    let states = |file: &File| file.states.len();
-    states(old) == states(new)
-        && old.includes.iter().map(|include| &include.name).eq(new.includes.iter().map(|include| &include.name))
-        && old.states.iter().zip(&new.states).all(|(old, new)| {
-            old.module == new.module && old.is_extension == new.is_extension && old.names() == new.names()
-        })
-        && templates(old) == templates(new)
-}
-
 /// Whether a path of the file server is below a link to a directory.
 fn is_below_link(tree: &Tree, path: &str) -> bool {
     let full = |root: &String| if root.is_empty() { path.to_owned() } else { format!("{root}/{path}") };

@@ -2,6 +2,7 @@
 
 pub mod index;
 pub mod missing;
+mod same;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -121,7 +122,7 @@ impl Tree {
         } else {
             self.files.insert(path.to_owned(), Arc::new(File::read(path, kind, text)))
         };
-        let is_same = before.is_some_and(|before| self.files.get(path).is_some_and(|new| index::is_same(&before, new)));
+        let is_same = before.is_some_and(|before| self.files.get(path).is_some_and(|new| same::is_same(&before, new)));
         if is_new || !is_same {
             self.index = OnceLock::new();
         }
