@@ -53,6 +53,7 @@ mod hostile_minion;
 #[cfg(feature = "interop")]
 mod interop;
 mod jobs;
+mod known_minions;
 #[cfg(feature = "interop")]
 mod loaders;
 mod logs;
