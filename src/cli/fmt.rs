@@ -32,7 +32,7 @@ const FAILED: u8 = 2;
 /// Format SLS files without touching Jinja and without changing their data
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Whitespace alone changes: at the end of lines, empty lines, after dashes and colons. The data of each choice of\nbranches are compared before a file is written; what a template writes only when it is run stays as it is. Links are\nnot followed. The exit status is 2 if a file cannot be read or written.\n\nExamples:\n  brine fmt                format the SLS files of this directory\n  brine fmt --check        name the files that would change; the exit status is 1 if there are any\n  brine fmt --diff web     show what would change below a directory\n  brine fmt - < web.sls    format standard input"
+    after_help = "Whitespace alone changes: at the end of lines, empty lines, after dashes and colons. The data of each choice of branches are compared before a file is written; what a template writes only when it is run stays as it is. Links are not followed. The exit status is 2 if a file cannot be read or written.\n\nExamples:\n  brine fmt                format the SLS files of this directory\n  brine fmt --check        name the files that would change; the exit status is 1 if there are any\n  brine fmt --diff web     show what would change below a directory\n  brine fmt - < web.sls    format standard input"
 )]
 struct Arguments {
     /// Files or directories, or - for standard input (default: this directory)

@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_millis(300);
 /// Find what is wrong in SLS, pillar, top and reactor files, without a minion
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "The tree is the nearest directory above PATH with brine.toml or .git, or else PATH itself. Nothing is run, no file\nis changed without --fix. The exit status is 1 if a finding is an error, else 0.\n\nExamples:\n  brine check                              the tree of this directory\n  brine check salt/web                     findings of one directory\n  brine check --select B3 --ignore B305    references alone\n  brine check --format github              in a workflow of GitHub\n  brine check --fix                        mend what is safe to mend"
+    after_help = "The tree is the nearest directory above PATH with brine.toml or .git, or else PATH itself. Nothing is run, no file is changed without --fix. The exit status is 1 if a finding is an error, else 0.\n\nExamples:\n  brine check                              the tree of this directory\n  brine check salt/web                     findings of one directory\n  brine check --select B3 --ignore B305    references alone\n  brine check --format github              in a workflow of GitHub\n  brine check --fix                        mend what is safe to mend"
 )]
 struct Arguments {
     /// Files or directories (default: this directory)

@@ -42,7 +42,7 @@ const COLUMNS: usize = 100;
 /// Show the documentation of a function, an option, an event or anything else, without a network
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "NAME is looked up as a function, a row of a table (an option, metric, event tag or code of brine check), a\npage, a module, a tool, a heading and a phrase, in this order. A word before it chooses one of them: state, execution,\nrunner, wheel, option, metric, event, error, page, module, tool, heading, text.\n\nExamples:\n  brine docs                         list the pages\n  brine docs file.managed            a function\n  brine docs state cmd.run           the state of this name alone\n  brine docs worker_threads          an option\n  brine docs salt/job/1/ret/web1     an event\n  brine docs troubleshooting         a page\n  brine docs reactor#limits          a section of a page\n  brine docs text full disk          the places with these words"
+    after_help = "NAME is looked up as a function, a row of a table (an option, metric, event tag or code of brine check), a page, a module, a tool, a heading and a phrase, in this order. A word before it chooses one of them: state, execution, runner, wheel, option, metric, event, error, page, module, tool, heading, text.\n\nExamples:\n  brine docs                         list the pages\n  brine docs file.managed            a function\n  brine docs state cmd.run           the state of this name alone\n  brine docs worker_threads          an option\n  brine docs salt/job/1/ret/web1     an event\n  brine docs troubleshooting         a page\n  brine docs reactor#limits          a section of a page\n  brine docs text full disk          the places with these words"
 )]
 struct Arguments {
     /// What to look up
