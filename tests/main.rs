@@ -57,6 +57,7 @@ mod known_minions;
 #[cfg(feature = "interop")]
 mod loaders;
 mod logs;
+mod lsp;
 mod masters;
 #[cfg(feature = "interop")]
 mod migrating;
