@@ -133,7 +133,7 @@ fn kept_name(here: &Here<'_>, file: &File, state: &State) -> Result<Option<(Rang
         let item = format!("{}{name}", blank(indent));
         return Ok(Some((line_end..line_end, format!("\n{item}"))));
     }
-    let rest = after.strip_prefix(':').map(str::trim).unwrap_or("?");
+    let rest = after.strip_prefix(':').map_or("?", str::trim);
     let is_comment = rest.is_empty() || rest.starts_with('#');
     if is_comment && before.trim().is_empty() {
         let first = state.arguments.iter().map(|argument| argument.span.start).find(|at| *at > line_end);

@@ -140,7 +140,7 @@ impl Canvas<'_> {
         let mut at = 0;
         while let Some(start) = text.get(at..).and_then(|rest| rest.find("{#")).map(|start| at + start) {
             let end = text[start..].find("#}").map_or(text.len(), |end| start + end + 2);
-            let in_tag = self.file.view.iter().flat_map(|view| view.tags()).any(|tag| tag.contains(&start));
+            let in_tag = self.file.view.iter().flat_map(brine_jinja::view::View::tags).any(|tag| tag.contains(&start));
             if !in_tag {
                 self.paint(&(start..end), SemanticTokenType::COMMENT, 0);
             }

@@ -73,8 +73,7 @@ pub(crate) struct Here<'w> {
 impl Root {
     /// Reads a folder. The second value is what is wrong with its `brine.toml`.
     pub(crate) fn load(directory: &Path) -> std::io::Result<(Self, Option<String>)> {
-        let bare = Tree::of_texts([]);
-        let mut tree = bare;
+        let mut tree = Tree::of_texts([]);
         tree.root = directory.to_owned();
         let (options, wrong) = match tree.text("brine.toml").map(|text| Options::parse(&text)) {
             Some(Ok(options)) => (options, None),
@@ -147,7 +146,6 @@ impl Workspace {
 
     /// Adds a folder, and moves open documents into it. Returns what the client is told.
     pub(crate) fn add_root(&mut self, directory: &Path) -> Option<String> {
-        // A folder of no name, such as a link to one, is that which it names.
         let failed = |error: std::io::Error| format!("reading {} failed: {error}", directory.display());
         if self.roots.iter().any(|root| root.directory == directory) {
             return None;

@@ -21,8 +21,8 @@ const OF_REACTIONS: [(&str, &str); 6] = [
     ("ret", "The returner that stores the results."),
 ];
 
-/// Adds what may be typed at the end of a way. `is_key` and `is_followed` tell whether a colon is there.
-pub(super) fn complete(items: &mut Items<'_, '_>, path: &[Step], is_key: bool, is_followed: bool) {
+/// Adds what may be typed at the end of a way. `is_followed` tells whether a colon is there.
+pub(super) fn complete(items: &mut Items<'_, '_>, path: &[Step], is_followed: bool) {
     let path: Vec<Option<&str>> = path
         .iter()
         .map(|step| match step {
@@ -30,7 +30,7 @@ pub(super) fn complete(items: &mut Items<'_, '_>, path: &[Step], is_key: bool, i
             Step::Item => None,
         })
         .collect();
-    let colon = if is_key && is_followed || is_followed { "" } else { ":" };
+    let colon = if is_followed { "" } else { ":" };
     match items.here.file.kind {
         FileKind::Top | FileKind::PillarTop => {
             if let [Some(_), Some(_), None] = path[..] {
@@ -172,7 +172,7 @@ fn requisites(items: &mut Items<'_, '_>, colon: &str) {
                 }
                 let text = format!("{}: {}", state.module, written(&state.id));
                 if let Some(item) = items.add(&text, &text, Kind::REFERENCE, &file.path) {
-                    item.sort_text = Some(format!("{}{text}", if is_near { 0 } else { 1 }));
+                    item.sort_text = Some(format!("{}{text}", u8::from(!is_near)));
                 }
             }
         }

@@ -29,9 +29,9 @@ pub(crate) fn complete(here: &Here<'_>, at: usize) -> CompletionList {
     let typed = here.file.text.get(word.start..at.min(word.end)).unwrap_or_default().to_lowercase();
     let mut items = Items { here, word: word.clone(), typed, found: Vec::new(), is_cut: false };
     match &cursor {
-        Cursor::Data { path, is_key, is_followed, .. } => match here.file.kind {
+        Cursor::Data { path, is_followed, .. } => match here.file.kind {
             FileKind::State | FileKind::Reactor | FileKind::Pillar | FileKind::Top | FileKind::PillarTop => {
-                data::complete(&mut items, path, *is_key, *is_followed);
+                data::complete(&mut items, path, *is_followed);
             }
             FileKind::Template | FileKind::Python | FileKind::Other => {}
         },
@@ -114,7 +114,7 @@ impl<'w> Items<'_, 'w> {
             let summary = documentation::summary(param);
             if let Some(item) = self.add(param.name, &new, CompletionItemKind::PROPERTY, param.expected) {
                 item.documentation = Some(markdown(summary));
-                item.sort_text = Some(format!("{}{number:04}", if param.is_required() { 0 } else { 1 }));
+                item.sort_text = Some(format!("{}{number:04}", u8::from(!param.is_required())));
             }
         }
     }

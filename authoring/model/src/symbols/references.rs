@@ -143,8 +143,11 @@ fn may_use_file(file: &File, path: &str) -> bool {
 fn word(symbol: &Symbol) -> Option<&str> {
     match symbol {
         Symbol::Pillar(path) | Symbol::Grain(path) => path.last().map(String::as_str),
-        Symbol::Filter(name) | Symbol::Test(name) | Symbol::Keyword(name) => Some(name),
-        Symbol::Argument { name, .. } | Symbol::Parameter { name, .. } => Some(name),
+        Symbol::Filter(name)
+        | Symbol::Test(name)
+        | Symbol::Keyword(name)
+        | Symbol::Argument { name, .. }
+        | Symbol::Parameter { name, .. } => Some(name),
         _ => None,
     }
 }

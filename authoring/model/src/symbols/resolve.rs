@@ -133,9 +133,10 @@ fn custom(tree: &Tree, directory: &str, full: &str) -> Vec<Place> {
     for file in tree.files().filter(is_of) {
         for name in [function.to_owned(), format!("{function}_")] {
             let start = format!("def {name}(");
-            let at = match file.text.starts_with(&start) {
-                true => Some(0),
-                false => file.text.find(&format!("\n{start}")).map(|at| at + 1),
+            let at = if file.text.starts_with(&start) {
+                Some(0)
+            } else {
+                file.text.find(&format!("\n{start}")).map(|at| at + 1)
             };
             places.extend(at.map(|at| Place::new(&file.path, &(at + 4..at + 4 + name.len()))));
         }
