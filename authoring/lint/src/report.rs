@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use brine_authoring_model::Tree;
+use brine_text::xml::escape;
 use serde_json::{Value, json};
 
 use crate::finding::Finding;
@@ -212,10 +213,6 @@ fn github(tree: &Tree, finding: &Finding) -> String {
 }
 
 fn junit(tree: &Tree, findings: &[Finding]) -> String {
-    let escape = |text: &str| {
-        let quiet: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
-        quiet.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-    };
     let failures = findings.iter().filter(|finding| finding.severity > Severity::Style).count();
     let files: Vec<&str> = tree.files().map(|file| file.path.as_str()).collect();
     let mut out = format!(

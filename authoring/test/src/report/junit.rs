@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use brine_text::xml::escape as escaped;
+
 use crate::Report;
 use crate::run::Outcome;
 
@@ -68,22 +70,4 @@ pub fn junit(report: &Report) -> String {
         out += "  </testsuite>\n";
     }
     out + "</testsuites>\n"
-}
-
-/// Returns text for an attribute or an element; characters that XML does not have become spaces.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\n' => out += "&#10;",
-            '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }

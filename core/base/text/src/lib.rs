@@ -9,6 +9,7 @@
 //! | [`shell`] | quoting for POSIX shells |
 //! | [`tabs`] | Python's `str.expandtabs` |
 //! | [`words`] | command lines into words |
+//! | [`xml`] | text in XML |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
@@ -19,3 +20,4 @@ pub mod network;
 pub mod shell;
 pub mod tabs;
 pub mod words;
+pub mod xml;
