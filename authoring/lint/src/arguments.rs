@@ -166,7 +166,9 @@ fn wrong_type(expected: &str, value: &SourceNode) -> Option<&'static str> {
         "True or False" | "an integer" | "a number" | "a non-negative number" => {
             is_collection || got == "a string" && !converts(expected, value.text().unwrap_or_default())
         }
-        "a string" | "a path" => is_collection,
+        // Texts may be given line by line.
+        "a string" => got == "a mapping",
+        "a path" => is_collection,
         "a list" => got == "a mapping" || matches!(got, "a boolean"),
         "a mapping" => matches!(got, "a boolean" | "an integer" | "a number"),
         _ => false,

@@ -40,8 +40,14 @@ impl Check<'_> {
                     self.command(state);
                     self.deprecated(state);
                     for argument in &state.arguments {
-                        self.secret(&argument.name, &argument.value);
+                        self.secret("B503", &argument.name, &argument.value);
                     }
+                }
+            }
+            // Examples have example secrets.
+            FileKind::Pillar if !self.file.path.contains("example") => {
+                for document in &self.file.documents {
+                    self.secret("B506", "", document);
                 }
             }
             FileKind::Reactor => self.input(),
@@ -91,16 +97,16 @@ impl Check<'_> {
         self.report("B505", state.span.clone(), message);
     }
 
-    fn secret(&mut self, name: &str, value: &SourceNode) {
+    fn secret(&mut self, code: &'static str, name: &str, value: &SourceNode) {
         match &value.content {
             Content::Map(entries) => {
                 for (key, value) in entries {
-                    self.secret(key.text().unwrap_or_default(), value);
+                    self.secret(code, key.text().unwrap_or_default(), value);
                 }
             }
             Content::List(items) => items.iter().for_each(|item| {
                 for (key, value) in item.map().unwrap_or_default() {
-                    self.secret(key.text().unwrap_or_default(), value);
+                    self.secret(code, key.text().unwrap_or_default(), value);
                 }
             }),
             Content::Scalar { text, value: scalar, .. } => {
@@ -113,8 +119,9 @@ impl Check<'_> {
                         .iter()
                         .any(|start| text.starts_with(start));
                 if is_secret && is_word && !is_elsewhere {
-                    let message = format!("'{name}' is a secret in plain text: take it from the pillar");
-                    self.report("B503", value.span.clone(), message);
+                    let instead = if code == "B503" { "take it from the pillar" } else { "encrypt it" };
+                    let message = format!("'{name}' is a secret in plain text: {instead}");
+                    self.report(code, value.span.clone(), message);
                 }
             }
         }

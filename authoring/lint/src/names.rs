@@ -10,7 +10,10 @@ use crate::{Check, Finding, known};
 impl Check<'_> {
     pub(crate) fn names(&mut self) {
         match self.file.kind {
-            FileKind::State => self.file.states.iter().for_each(|state| self.state_function(state)),
+            FileKind::State => self.file.states.iter().for_each(|state| {
+                self.state_function(state);
+                self.called_functions(state);
+            }),
             FileKind::Reactor => self.file.states.iter().for_each(|state| self.reaction(state)),
             _ => {}
         }
@@ -39,6 +42,51 @@ impl Check<'_> {
             return;
         }
         self.unknown("B201", state.span.clone(), message, near, &full);
+    }
+
+    /// Reports functions that a state calls and that do not exist.
+    fn called_functions(&mut self, state: &State) {
+        let (built_in, custom, kind) = match (state.module.as_str(), state.function.as_str()) {
+            ("salt", "function") | ("module", "run") => {
+                (&self.catalogue.execution, &self.index.custom.execution, "execution")
+            }
+            ("salt", "runner") => (&self.catalogue.runners, &self.index.custom.runners, "runner"),
+            ("salt", "wheel") => (&self.catalogue.wheel, &self.index.custom.wheel, "wheel"),
+            _ => return,
+        };
+        // The catalogue of a program may lack a kind.
+        if built_in.iter().next().is_none() || state.is_open || state.is_extension {
+            return;
+        }
+        let is_function = |name: &str| {
+            let mut parts = name.split('.');
+            let mut is_part = || {
+                let part = parts.next().unwrap_or_default();
+                !part.is_empty() && part.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+            };
+            is_part() && is_part() && name.matches('.').count() == 1 && !is_dynamic(name)
+        };
+        let is_new_form = state.module == "module" && state.argument("name").is_none();
+        let mut called: Vec<(&str, std::ops::Range<usize>)> = Vec::new();
+        if is_new_form {
+            called.extend(state.arguments.iter().map(|argument| (argument.name.as_str(), argument.span.clone())));
+        }
+        match state.argument("name") {
+            Some(name) => called.extend(name.value.text().map(|text| (text, name.value.span.clone()))),
+            None if !called.iter().any(|(name, _)| is_function(name)) => {
+                called.push((&state.id, state.id_span.clone()));
+            }
+            None => {}
+        }
+        for (name, span) in called.into_iter().filter(|(name, _)| is_function(name)) {
+            let module = name.split('.').next().unwrap_or(name);
+            let is_elsewhere = !built_in.has_module(module) && !custom.has_module(module);
+            if built_in.knows(name) || custom.knows(name) || is_elsewhere || self.options.is_external(module) {
+                continue;
+            }
+            let near = self.nearest_function(name, built_in, custom);
+            self.unknown("B207", span, format!("there is no {kind} function '{name}'"), near, name);
+        }
     }
 
     /// Whether a module that neither Brine nor the tree has is probably a part of a package: it is used several times. Its

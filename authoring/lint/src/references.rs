@@ -41,14 +41,12 @@ impl Check<'_> {
 
     /// Reports once that the tree refers to others.
     fn elsewhere(&mut self) {
-        for (kind, what) in
-            [(Wanted::Sls, "SLS"), (Wanted::Pillar, "SLS of the pillar"), (Wanted::Template, "templates")]
-        {
+        for (kind, what) in [(Wanted::Sls, "SLS"), (Wanted::Pillar, "pillar SLS"), (Wanted::Template, "templates")] {
             let missing = self.index.missing(self.tree);
             let names = missing.elsewhere(kind, |name| self.options.is_external(name));
             if let Some((count, name, place)) = names.filter(|(_, _, place)| place.path == self.file.path) {
                 let message = format!(
-                    "{count} {what} are not in this tree, such as '{name}': name those of other trees under 'external' of \
+                    "{what} of other trees: {count} missing here, such as '{name}': name them under 'external' of \
                      brine.toml"
                 );
                 let span = place.start..place.end;

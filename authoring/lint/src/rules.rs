@@ -108,6 +108,12 @@ pub const RULES: &[Rule] = &[
         "A reactor file names an execution, runner or wheel function that does not exist.",
     ),
     rule(
+        "B207",
+        Error,
+        "Unknown function that a state calls",
+        "`module.run`, `salt.function`, `salt.runner` or `salt.wheel` names a function that does not exist.",
+    ),
+    rule(
         "B301",
         Error,
         "A requisite matches nothing",
@@ -221,6 +227,13 @@ pub const RULES: &[Rule] = &[
     ),
     rule("B505", Warning, "Deprecated form", "Salt keeps it for old files; another form has taken its place.")
         .covers(&[213, 901]),
+    rule(
+        "B506",
+        Warning,
+        "A secret in plain text in the pillar",
+        "Everybody who reads the tree has it. Encrypt it, as with the renderer `gpg`, or take it from an external source.",
+    )
+    .on_request(),
     rule("B601", Style, "Whitespace at the end of a line", "It shows in every diff.").covers(&[201]),
     rule("B602", Style, "A tab", "YAML is indented with spaces; a tab in the indentation is an error.")
         .covers(&[203]),

@@ -80,6 +80,12 @@ fn each_code_has_its_place() {
         ("/a:\n  file.managed:\n    - mode: 0644\n", vec!["B605 3:13"]),
         ("a:\n  test.nop: []", vec!["B606 2:15"]),
         ("a:\n  test.nop: []  # brine: ignore B6 \n", vec![]),
+        ("a:\n  module.run:\n    - name: test.pingg\n", vec!["B207 3:13"]),
+        ("a:\n  module.run:\n    - test.pingg:\n      - x\n", vec!["B207 3:7"]),
+        ("test.pingg:\n  module.run: []\n", vec!["B207 1:1"]),
+        ("test.ping:\n  salt.function:\n    - tgt: a\n", vec![]),
+        ("test.pingg:\n  salt.function:\n    - tgt: a\n", vec!["B207 1:1"]),
+        ("a:\n  module.run:\n    - name: custom.run\n", vec![]),
     ] {
         assert_eq!(found(&catalogue, &[("a.sls", source)], &Options::default()), expected, "{source}");
     }
@@ -114,6 +120,7 @@ fn references_between_files_are_found() {
             vec!["B206 2:3", "B504 3:15"],
         ),
         (vec![("a.b.sls", "c:\n  test.nop: []\n")], vec!["B313 1:1"]),
+        (vec![("a/init.sls", nop), ("b.sls", "include:\n  - a.init\n")], vec![]),
         (vec![("_states/my.py", "def done(name):\n    pass\n"), ("a.sls", "a:\n  my.done:\n    - x: 1\n")], vec![]),
     ] {
         assert_eq!(found(&catalogue, &texts, &Options::default()), expected, "{texts:?}");
@@ -193,7 +200,7 @@ fn trees_that_are_parts_are_told_once() {
                 ("a.sls", "{{ salt['my.run']() }}{{ salt['my.rnu']() }}:\n  test.nop: []\n"),
             ],
             "",
-            vec!["B202 1:26"],
+            vec!["B202 1:31"],
         ),
         // A file that an orchestration makes.
         (vec![("a/init.sls", "/a:\n  file.managed:\n    - source: salt://a/cache/key\n")], "", vec![]),
@@ -211,10 +218,24 @@ fn options_select_and_ignore() {
     for (select, ignore, expected) in [
         (vec![], vec!["B6"], vec!["B501 2:3"]),
         (vec!["B601"], vec![], vec!["B601 2:14"]),
+        (vec!["B31", "B506"], vec![], vec![]),
         (vec!["B"], vec!["B5", "B6"], vec![]),
     ] {
         let owned = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect();
         let options = Options { select: owned(select), ignore: owned(ignore), ..Options::default() };
         assert_eq!(found(&catalogue, &[("a.sls", source)], &options), expected);
+    }
+}
+
+#[test]
+fn codes_on_request_are_reported_if_selected() {
+    let catalogue = catalogue();
+    let nop = "a:\n  test.nop: []\n";
+    let unused = vec![("a.sls", nop), ("b.sls", "include:\n  - a\nb:\n  test.nop: []\n")];
+    let secret = vec![("pillar/a.sls", "db:\n  password: hunter22\n  key: '-----BEGIN PGP MESSAGE-----'\n")];
+    for (texts, code, expected) in [(unused, "B310", "B310 2:5"), (secret, "B506", "B506 2:13")] {
+        assert_eq!(found(&catalogue, &texts, &Options::default()), Vec::<String>::new());
+        let options = Options { select: vec![code.to_owned()], ..Options::default() };
+        assert_eq!(found(&catalogue, &texts, &options), [expected]);
     }
 }

@@ -468,6 +468,8 @@ fn found_in(by_name: &HashMap<String, Vec<String>>, written: &str) -> Found {
         return Found::Unknown;
     }
     let written = &written.replace('/', ".");
+    // The file `a/init.sls` is called `a` or `a.init`.
+    let written = written.strip_suffix(".init").filter(|name| !name.is_empty()).unwrap_or(written);
     let paths: Vec<String> = if is_pattern(written) {
         let fitting = by_name.iter().filter(|(name, _)| fnmatch(written, name));
         fitting.flat_map(|(_, paths)| paths.iter().cloned()).collect()
