@@ -16,6 +16,7 @@ mod batches;
 mod beacons;
 mod blackout;
 mod catch_up;
+mod check;
 mod cluster;
 mod cluster_faults;
 mod cluster_histories;
