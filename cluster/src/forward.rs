@@ -14,8 +14,9 @@ use brine_value::{FromValue, Value, msgpack};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::{LinkError, nats};
 use crate::large::{is_large, is_outage, return_name, return_of};
-use crate::link::{Link, LinkError, nats};
+use crate::link::Link;
 use crate::message::{EventPosition, Item, Message, messages};
 use crate::seal::MAX_DELAY;
 use crate::shared::Shared;

@@ -5,7 +5,8 @@ use brine_digest::Digest;
 use brine_event::Event;
 use brine_value::{FromValue, Value, map, msgpack};
 
-use crate::link::{LinkError, nats, token};
+use crate::error::{LinkError, nats};
+use crate::link::token;
 use crate::message::MAX_PAYLOAD;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};

@@ -23,6 +23,7 @@
 #![warn(clippy::self_named_module_files)]
 
 mod clock;
+mod error;
 mod forward;
 mod heartbeat;
 mod known;
@@ -58,7 +59,8 @@ use brine_runtime::supervisor::Supervisor;
 use brine_value::Map;
 use tokio::sync::{mpsc, watch};
 
-pub use link::{Link, LinkError};
+pub use error::LinkError;
+pub use link::Link;
 pub use queues::QueueItem;
 pub use secrets::{KeyPairError, share_key_pair};
 pub use settings::{Settings, SettingsError};

@@ -16,8 +16,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::server_time;
+use crate::error::{LinkError, nats};
 use crate::large::{is_large, is_outage, return_name, return_of};
-use crate::link::{Link, LinkError, name_of, nats};
+use crate::link::{Link, name_of};
 use crate::message::{Item, Message, Parts};
 use crate::positions::Incarnation;
 use crate::shared::Shared;

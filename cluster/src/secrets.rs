@@ -8,7 +8,8 @@ use brine_value::{Map, Value, msgpack};
 use tokio::time::Instant;
 
 use crate::Local;
-use crate::link::{Link, LinkError, nats};
+use crate::error::{LinkError, nats};
+use crate::link::Link;
 
 const KEY_PAIR: &str = "shared.key_pair";
 pub(crate) const PUBLISH_KEYS: &str = "shared.publish_keys";

@@ -16,7 +16,8 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use tokio::sync::watch;
 
 use crate::clock::server_time;
-use crate::link::{Link, LinkError, nats, token};
+use crate::error::{LinkError, nats};
+use crate::link::{Link, token};
 use crate::metrics;
 use crate::state::State;
 

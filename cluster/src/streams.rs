@@ -5,7 +5,7 @@ use async_nats::jetstream::stream::{self, DiscardPolicy};
 use async_nats::jetstream::{Context, ErrorCode, kv};
 use std::time::Duration;
 
-use crate::link::{LinkError, nats};
+use crate::error::{LinkError, nats};
 use crate::settings::Settings;
 
 /// The window in which a server deduplicates messages.

@@ -21,8 +21,9 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::{LinkError, nats};
 use crate::known::Known;
-use crate::link::{Entry, Link, LinkError, name_of, nats, token};
+use crate::link::{Entry, Link, name_of, token};
 use crate::message::MAX_PAYLOAD;
 use crate::part_list::PartList;
 use crate::secrets::PUBLISH_KEYS;
