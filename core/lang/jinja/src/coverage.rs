@@ -81,8 +81,8 @@ pub struct Covered {
 impl Covered {
     /// Returns how often the text at a position was rendered.
     pub fn count(&self, at: usize) -> u64 {
-        let inside = self.parts.iter().filter(|part| part.start <= at && at < part.end);
-        inside.last().map_or(0, |part| part.count)
+        let mut inside = self.parts.iter().filter(|part| part.start <= at && at < part.end);
+        inside.next_back().map_or(0, |part| part.count)
     }
 }
 

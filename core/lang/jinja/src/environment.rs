@@ -8,7 +8,7 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use super::syntax::Called;
-use super::{call, coverage, data, filters, guard, methods, operators};
+use super::{call, data, filters, guard, methods, operators};
 
 /// The global that hides a variable of an importing template from an imported one.
 pub(super) const HIDDEN: &str = "__undefined__";
@@ -39,7 +39,6 @@ fn environment() -> Environment<'static> {
     operators::add_to(&mut environment);
     environment.add_global(HIDDEN, JinjaValue::UNDEFINED);
     guard::add_to(&mut environment);
-    coverage::add_to(&mut environment);
     environment
 }
 

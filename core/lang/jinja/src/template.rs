@@ -125,6 +125,9 @@ impl Template {
         if imports.is_lenient() {
             environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         }
+        if marked.is_some() {
+            coverage::add_to(&mut environment);
+        }
         catch_panics(|| environment.add_template_owned(name.to_owned(), text))
             .map_err(|error| JinjaError::new(name, &document, &map, &error, None, &[]))?;
         Ok(Template {
@@ -238,6 +241,7 @@ impl Template {
         if self.imports.is_lenient() {
             environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         }
+        coverage::add_to(&mut environment);
         let text = emit(&self.document, Purpose::Diagnose).text;
         if catch_panics(|| environment.add_template_owned(self.name.clone(), text)).is_ok() {
             lookups.add_to(&mut environment);
