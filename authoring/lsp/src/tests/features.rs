@@ -200,6 +200,10 @@ fn findings_follow_open_texts_and_the_disk() {
     let uri = fixture.uri("salt/db.sls");
     fixture.workspace.close(&uri);
     assert_eq!(codes(&fixture, "salt/web/init.sls"), Vec::<String>::new());
+    // A missing directory would be one that is made later.
+    super::write(fixture.directory.path(), &[("salt/web/files/other.conf", "")]);
+    let uri = fixture.uri("salt/web/files/other.conf");
+    fixture.workspace.changed_on_disk(&uri);
     std::fs::remove_file(fixture.directory.path().join("salt/web/files/web.conf")).unwrap();
     let uri = fixture.uri("salt/web/files/web.conf");
     fixture.workspace.changed_on_disk(&uri);
