@@ -75,8 +75,10 @@ fn orchestration(plan: &Map, steps: &[Value], colours: Colours) -> String {
             page.plain("");
             continue;
         };
-        page.lines.extend(text.lines().map(|line| if line.is_empty() { String::new() } else { format!("    {line}") }));
-        page.plain("");
+        // Without the sum at the end.
+        let lines: Vec<&str> = text.lines().collect();
+        let lines = lines.split_last().map_or(&[][..], |(_, lines)| lines);
+        page.lines.extend(lines.iter().map(|line| if line.is_empty() { String::new() } else { format!("    {line}") }));
         let groups = step.get("groups").and_then(Value::as_list).unwrap_or_default();
         changing += usize::from(!groups.is_empty());
         minions.extend(groups.iter().flat_map(|group| ids(group.get("minions"))));
@@ -263,6 +265,20 @@ mod tests {
         };
         let restart = map! {"name" => "cmd.run", "comment" => "Function cmd.run would be executed", "failed" => false};
         let plan = map! {"fun" => "state.orchestrate", "arg" => list!["deploy"], "steps" => list![web, restart]};
-        insta::assert_snapshot!(render(&plan.into(), Colours::OFF).unwrap(), @"");
+        insta::assert_snapshot!(render(&plan.into(), Colours::OFF).unwrap(), @"
+        state.orchestrate deploy
+
+        Step 1: web
+            2 minions: 1 state: w1, w2
+                a (test.nop)
+                    would
+
+            1 minion would not change: w3
+
+        Step 2: cmd.run
+            Function cmd.run would be executed
+
+        Plan: 1 of 2 steps would change states of 2 minions
+        ");
     }
 }
