@@ -11,6 +11,8 @@ use brine_value::{Map, Value};
 /// The execution function that applies a plan: minions that do not know plans, such as those of Salt, answer that it is
 /// not available, and so run nothing.
 pub const APPLY_PLAN: &str = "state.apply_plan";
+/// The runner function whose plan has steps.
+pub const ORCHESTRATE: &str = "state.orchestrate";
 /// The functions that can be planned.
 pub const PLANNED: [&str; 3] = ["state.apply", "state.sls", "state.highstate"];
 

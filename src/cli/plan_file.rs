@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::Context as _;
-use brine_auth::PLANNED;
-use brine_job::plan::{ORCHESTRATE, Plan};
+use brine_auth::{ORCHESTRATE, PLANNED};
+use brine_job::plan::Plan;
 use brine_system::files::{Attributes, Entry, Flush, Links};
 use brine_system::user_files;
 use brine_value::{Map, Value, json};

@@ -15,7 +15,7 @@ mod names;
 mod throttle;
 mod tokens;
 
-pub use brine_carriers::{APPLY_PLAN, PLANNED};
+pub use brine_carriers::{APPLY_PLAN, ORCHESTRATE, PLANNED};
 
 pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING, ineffective, may_be_masters};
 pub use backends::CustomAuthModules;

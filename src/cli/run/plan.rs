@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use brine_auth::ORCHESTRATE;
 use brine_config::VERSION;
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_job::plan::{ORCHESTRATE, OrchestrationPlan, describe};
+use brine_job::plan::{OrchestrationPlan, describe};
 use brine_value::{Map, Value, map};
 
 use super::super::client::user;
@@ -53,7 +54,12 @@ impl Planning {
 
 /// Returns the function and its arguments that apply a kept plan.
 pub(super) fn applying(path: &Path) -> anyhow::Result<(String, Args)> {
-    let plan = OrchestrationPlan::from_map(plan_file::read_map(path)?)?;
+    let map = plan_file::read_map(path)?;
+    if let Some(fun) = map.get("fun").and_then(Value::as_str).filter(|fun| *fun != ORCHESTRATE) {
+        let name = path.display();
+        anyhow::bail!("{name} is the plan of {fun}: apply it by `salt --apply {name}`");
+    }
+    let plan = OrchestrationPlan::from_map(map)?;
     let mut args = Args::from_wire(plan.arg());
     args.keyword.insert("plan".into(), plan.steps().into());
     Ok((ORCHESTRATE.to_owned(), args))

@@ -9,8 +9,6 @@ use brine_ids::Jid;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 
-use crate::plan::StepPlan;
-
 /// A job to publish, and the parameters of the wait for its returns.
 #[derive(Debug, Clone)]
 pub struct OrchestratedJob {
@@ -53,6 +51,17 @@ pub struct Called {
     pub value: Value,
     /// Whether the function succeeded.
     pub success: bool,
+}
+
+/// What a step of an orchestration does on its minions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepPlan {
+    /// It runs.
+    Run,
+    /// It is planned.
+    Plan,
+    /// It changes what was planned: the minions by the digest of their changes.
+    Apply(Map),
 }
 
 /// The master that executes an orchestration. All methods block.

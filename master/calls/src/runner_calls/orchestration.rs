@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use brine_bus::{Filter, Start};
 use brine_function::Args;
-use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
-use brine_job::plan::{StepPlan, Steps};
+use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob, StepPlan};
+use brine_job::plan::Steps;
 use brine_mask::Mask;
 use brine_master_custom::Kind;
 use brine_master_jobs::Jobs;

@@ -16,4 +16,4 @@ pub use groups::Groups;
 use request::FORM;
 pub use request::{InvalidPlan, Plan};
 pub use states::{BASIS, Outcome, PLANNING, PlannedStates, digest_of, digest_of_value, is_change};
-pub use steps::{ORCHESTRATE, OrchestrationPlan, StepPlan, Steps};
+pub use steps::{OrchestrationPlan, Steps};

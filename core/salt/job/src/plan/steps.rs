@@ -6,21 +6,7 @@ use parking_lot::Mutex;
 
 use super::request::{InvalidPlan, check_groups};
 use super::{FORM, Groups};
-use crate::orchestration::MinionResult;
-
-/// The function that is planned, and that applies a plan.
-pub const ORCHESTRATE: &str = "state.orchestrate";
-
-/// What a step of an orchestration does on its minions.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StepPlan {
-    /// It runs.
-    Run,
-    /// It is planned.
-    Plan,
-    /// It changes what was planned: the minions by the digest of their changes.
-    Apply(Map),
-}
+use crate::orchestration::{MinionResult, StepPlan};
 
 /// The steps of an orchestration that is planned, or that applies a plan.
 #[derive(Debug)]
@@ -141,9 +127,7 @@ impl OrchestrationPlan {
             let got = map.get(field).map_or("nothing".to_owned(), ToString::to_string);
             InvalidPlan::Field { field, expected, got }
         };
-        if map.get("fun").and_then(Value::as_str) != Some(ORCHESTRATE) {
-            return Err(wrong("fun", ORCHESTRATE));
-        }
+        map.get("fun").and_then(Value::as_str).ok_or_else(|| wrong("fun", "a function"))?;
         map.get("arg").and_then(Value::as_list).ok_or_else(|| wrong("arg", "a list"))?;
         let steps = map.get("steps").and_then(Value::as_list).ok_or_else(|| wrong("steps", "a list"))?;
         for step in steps {
@@ -210,9 +194,11 @@ mod tests {
         let (found, has_failures) = steps.finish(&results).unwrap();
         assert!(has_failures, "a minion is silent");
         assert_eq!(found[1], map! {"name" => "cmd.run", "comment" => "would", "failed" => false}.into());
-        let plan =
-            OrchestrationPlan::new(map! {"fun" => ORCHESTRATE, "arg" => list!["deploy"]}, found.into_iter().collect())
-                .unwrap();
+        let plan = OrchestrationPlan::new(
+            map! {"fun" => "orchestrate", "arg" => list!["deploy"]},
+            found.into_iter().collect(),
+        )
+        .unwrap();
         let plan = OrchestrationPlan::from_map(plan.map().clone()).unwrap();
         let applied = Steps::read(&plan.steps().into()).unwrap().unwrap();
         let StepPlan::Apply(digests) = applied.of("web") else { panic!("{applied:?}") };
@@ -228,8 +214,8 @@ mod tests {
         assert!(steps.finish(&Map::new()).unwrap_err().contains("several steps have the name 'web'"));
         assert!(Steps::read(&Value::Nil).unwrap().is_none());
         assert!(Steps::read(&map! {"web" => 1}.into()).is_err() && Steps::read(&"x".into()).is_err());
-        let job = || map! {"fun" => ORCHESTRATE, "arg" => list![]};
-        assert!(OrchestrationPlan::new(map! {"fun" => "state.apply"}, list![]).is_err());
+        let job = || map! {"fun" => "orchestrate", "arg" => list![]};
+        assert!(OrchestrationPlan::new(map! {"arg" => list![]}, list![]).is_err());
         assert!(OrchestrationPlan::new(job(), list![map! {"groups" => list![]}]).is_err());
         let group = map! {"digest" => "x", "minions" => list!["a"]};
         assert!(OrchestrationPlan::new(job(), list![map! {"name" => "a", "groups" => list![group]}]).is_err());

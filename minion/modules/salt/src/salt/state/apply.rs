@@ -4,8 +4,8 @@ use brine_carriers::{APPLY_PLAN, PLANNED};
 use brine_context::{StateContext, StateReturn};
 use brine_function::arguments::refuse;
 use brine_function::{Args, CallResult, Others, ParamList, function};
-use brine_job::orchestration::MinionResult;
-use brine_job::plan::{StepPlan, dry_run};
+use brine_job::orchestration::{MinionResult, StepPlan};
+use brine_job::plan::dry_run;
 use brine_value::{FromValue, Map, Value, map};
 
 use super::{Job, ReturnerArgs, RunArgs, is_success, with_jid, words};
