@@ -14,7 +14,10 @@
 //! [`check`] checks a whole tree, [`check_with`] also with renders; [`check_file`] one file of it, without what
 //! [`check_ids`] finds.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
+
 mod arguments;
+mod configuration;
 mod danger;
 mod duplicates;
 pub mod finding;
@@ -124,6 +127,7 @@ pub fn check_with(tree: &Tree, catalogue: &Catalogue, options: &Options, samples
     work();
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.extend(check_ids(tree, options));
+    found.extend(configuration::check(tree, catalogue, options));
     found.sort_by(|one, other| (&one.path, one.span.start, one.code).cmp(&(&other.path, other.span.start, other.code)));
     found
 }

@@ -20,6 +20,7 @@ impl Check<'_> {
                     state.requisites.iter().for_each(|requisite| self.requisite(requisite));
                     self.extension(state);
                     self.sources(state);
+                    self.step(state);
                 }
                 self.unused_includes();
             }
@@ -213,6 +214,23 @@ impl Check<'_> {
             message.push_str(&format!(": include the SLS of {path}"));
         }
         self.report("B303", state.id_span.clone(), message);
+    }
+
+    /// Reports SLS that a step of an orchestration applies and that do not exist.
+    fn step(&mut self, state: &State) {
+        if state.full_name() != "salt.state" {
+            return;
+        }
+        let Some(argument) = state.argument("sls") else { return };
+        let value = &argument.value;
+        for node in value.list().unwrap_or(std::slice::from_ref(value)) {
+            let names = node.text().unwrap_or_default().split(',').map(str::trim);
+            for name in names.filter(|name| !name.is_empty() && !is_dynamic(name)) {
+                if self.index.sls_files(name) == Found::Nothing && !self.is_elsewhere(Wanted::Sls, name) {
+                    self.report("B316", node.span.clone(), format!("there is no SLS '{name}' in the tree"));
+                }
+            }
+        }
     }
 
     fn sources(&mut self, state: &State) {

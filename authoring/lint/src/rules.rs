@@ -114,6 +114,13 @@ pub const RULES: &[Rule] = &[
         "`module.run`, `salt.function`, `salt.runner` or `salt.wheel` names a function that does not exist.",
     ),
     rule(
+        "B208",
+        Warning,
+        "Unknown option of a master or minion",
+        "A configuration file has an option that neither Brine nor Salt knows, or one without an effect in Brine. Options of \
+         modules have a dot and are not reported.",
+    ),
+    rule(
         "B301",
         Error,
         "A requisite matches nothing",
@@ -184,6 +191,18 @@ pub const RULES: &[Rule] = &[
          reported one by one. `external` of `brine.toml` names what other trees have.",
     ),
     rule(
+        "B315",
+        Warning,
+        "A reactor file does not exist",
+        "The tree has reactor files, and none has the name that an entry of `reactor` in a configuration file gives.",
+    ),
+    rule(
+        "B316",
+        Error,
+        "An SLS of an orchestration step does not exist",
+        "`sls` of `salt.state` names a file that the tree does not have.",
+    ),
+    rule(
         "B401",
         Warning,
         "Unknown argument",
@@ -200,6 +219,12 @@ pub const RULES: &[Rule] = &[
         "What follows `- context:` or `- defaults:` must be indented by four spaces: at two, its keys are arguments of the state.",
     )
     .covers(&[219]),
+    rule(
+        "B406",
+        Error,
+        "Wrong type of an option of a master or minion",
+        "The daemon refuses to start with it.",
+    ),
     rule(
         "B501",
         Warning,

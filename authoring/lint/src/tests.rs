@@ -239,3 +239,37 @@ fn codes_on_request_are_reported_if_selected() {
         assert_eq!(found(&catalogue, &texts, &options), [expected]);
     }
 }
+
+#[test]
+fn configuration_files_and_steps_are_checked() {
+    let mut catalogue = catalogue();
+    catalogue.examine_options = Some(|text, is_master| {
+        let mistake = |option: &str, is_error| brine_authoring_model::OptionMistake {
+            option: option.to_owned(),
+            message: format!("of the {}", if is_master { "master" } else { "minion" }),
+            is_error,
+        };
+        let all = [("worker_thread", false), ("publish_port", true)];
+        all.into_iter()
+            .filter(|(option, _)| text.contains(option))
+            .map(|(option, error)| mistake(option, error))
+            .collect()
+    });
+    let texts = [
+        ("salt/top.sls", "base:\n  '*':\n    - web\n"),
+        ("salt/web.sls", "a:\n  test.nop: []\n"),
+        ("salt/orch/deploy.sls", "a:\n  salt.state:\n    - tgt: '*'\n    - sls:\n      - web\n      - webb\n"),
+        ("reactor/start.sls", "a:\n  local.test.ping:\n    - tgt: '*'\n"),
+        (
+            "etc/master",
+            "publish_port: many\nreactor:\n  - 'salt/auth': [/srv/reactor/start.sls]\n  - a:\n    - /srv/reactor/strat.sls\n    - salt://reactor/*.sls\n",
+        ),
+        ("etc/minion.d/a.conf", "id: x\nworker_thread: 1\n"),
+        ("etc/minion.d/b.conf", "id: [\n"),
+        ("etc/minion.d/c.conf", "worker_thread: {{ x }}\n"),
+    ];
+    assert_eq!(
+        found(&catalogue, &texts, &Options::default()),
+        ["B406 1:1", "B315 5:7", "B208 2:1", "B102 2:1", "B316 6:9"]
+    );
+}

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use brine_authoring_model::lines::Units;
@@ -17,8 +17,6 @@ use crate::{convert, uri};
 const MAX_DOCUMENTS: usize = 2000;
 /// The largest document that is analysed outside of a folder, in bytes.
 const MAX_LOOSE: usize = 1 << 20;
-/// The largest number of configuration files of a folder.
-const MAX_CONFIGURATIONS: usize = 200;
 
 /// A folder of the client.
 pub(crate) struct Root {
@@ -28,8 +26,6 @@ pub(crate) struct Root {
     pub tree: Tree,
     /// The choice of findings.
     pub options: Options,
-    /// The configuration files of masters and minions in it, for the files that they name.
-    pub configurations: BTreeMap<String, Arc<File>>,
     /// The times of the files when they were read.
     times: HashMap<String, Option<SystemTime>>,
     /// The findings about all files, since the last change.
@@ -74,7 +70,7 @@ impl Root {
     /// Reads a folder. The second value is what is wrong with its `brine.toml`.
     pub(crate) fn load(directory: &Path) -> std::io::Result<(Self, Option<String>)> {
         let mut tree = Tree::of_texts([]);
-        tree.root = directory.to_owned();
+        directory.clone_into(&mut tree.root);
         let (options, wrong) = match tree.text("brine.toml").map(|text| Options::parse(&text)) {
             Some(Ok(options)) => (options, None),
             Some(Err(error)) => {
@@ -84,30 +80,10 @@ impl Root {
             None => (Options::default(), None),
         };
         let tree = Tree::load_lean(directory, options.layout())?;
-        let mut root = Root {
-            directory: directory.to_owned(),
-            tree,
-            options,
-            configurations: BTreeMap::new(),
-            times: HashMap::new(),
-            repeated: OnceLock::new(),
-        };
-        let paths: Vec<String> = root.tree.paths().iter().filter(|path| is_configuration(path)).cloned().collect();
-        for path in paths.into_iter().take(MAX_CONFIGURATIONS) {
-            root.reread_configuration(&path);
-        }
+        let mut root =
+            Root { directory: directory.to_owned(), tree, options, times: HashMap::new(), repeated: OnceLock::new() };
         root.times = root.tree.files().map(|file| (file.path.clone(), modified(directory, &file.path))).collect();
         Ok((root, wrong))
-    }
-
-    fn reread_configuration(&mut self, path: &str) {
-        match self.tree.text(path) {
-            Some(text) => {
-                let file = Arc::new(File::configuration(path, &text));
-                self.configurations.insert(path.to_owned(), file);
-            }
-            None => _ = self.configurations.remove(path),
-        }
     }
 
     /// Returns the findings about ids in several files.
@@ -119,20 +95,8 @@ impl Root {
     fn reread(&mut self, path: &str) {
         self.repeated = OnceLock::new();
         self.tree.reread(path);
-        if is_configuration(path) {
-            self.reread_configuration(path);
-        }
         self.times.insert(path.to_owned(), modified(&self.directory, path));
     }
-}
-
-/// Whether a file is a configuration of a master or a minion.
-fn is_configuration(path: &str) -> bool {
-    let mut parts = path.rsplit('/');
-    let name = parts.next().unwrap_or_default();
-    let directory = parts.next().unwrap_or_default();
-    matches!(name, "master" | "minion")
-        || matches!(directory, "master.d" | "minion.d") && Path::new(name).extension().is_some_and(|end| end == "conf")
 }
 
 fn modified(directory: &Path, path: &str) -> Option<SystemTime> {
@@ -196,21 +160,15 @@ impl Workspace {
             return;
         }
         let path = uri::path(&uri);
-        let home = match path.as_ref().and_then(|path| self.home(path)) {
-            Some((number, path)) => {
-                let root = &mut self.roots[number];
-                root.repeated = OnceLock::new();
-                root.tree.set_text(&path, &text);
-                if is_configuration(&path) {
-                    root.configurations.insert(path.clone(), Arc::new(File::configuration(&path, &text)));
-                }
-                Home::Root(number, path)
-            }
-            None => {
-                let name = path.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or("document.sls");
-                let text = if text.len() > MAX_LOOSE { "" } else { &text };
-                Home::Loose(Box::new(Tree::of_texts([(name, text)])))
-            }
+        let home = if let Some((number, path)) = path.as_ref().and_then(|path| self.home(path)) {
+            let root = &mut self.roots[number];
+            root.repeated = OnceLock::new();
+            root.tree.set_text(&path, &text);
+            Home::Root(number, path)
+        } else {
+            let name = path.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or("document.sls");
+            let text = if text.len() > MAX_LOOSE { "" } else { &text };
+            Home::Loose(Box::new(Tree::of_texts([(name, text)])))
         };
         self.documents.insert(uri, Document { text, version, home });
     }
@@ -312,7 +270,7 @@ impl Workspace {
 
     fn in_root(&self, number: usize, path: &str) -> Option<Here<'_>> {
         let root = self.roots.get(number)?;
-        let file = root.tree.file(path).or_else(|| root.configurations.get(path))?;
+        let file = root.tree.file(path)?;
         Some(Here { workspace: self, tree: &root.tree, file, root: Some(root) })
     }
 
@@ -340,13 +298,12 @@ impl<'w> Here<'w> {
 
     /// Returns another file of the tree, or a configuration beside it.
     pub(crate) fn other(&self, path: &str) -> Option<&'w File> {
-        let configuration = || self.root.and_then(|root| root.configurations.get(path));
-        self.tree.file(path).or_else(configuration).map(|file| &**file)
+        self.tree.file(path).map(|file| &**file)
     }
 
     /// Returns the configurations.
     pub(crate) fn configurations(&self) -> Vec<&'w File> {
-        self.root.map(|root| root.configurations.values().map(|file| &**file).collect()).unwrap_or_default()
+        self.tree.configurations().map(|file| &**file).collect()
     }
 
     /// Returns the URI of a file of the tree.
@@ -354,7 +311,7 @@ impl<'w> Here<'w> {
         match self.root {
             Some(root) => self.workspace.uri(root, path),
             None => self.workspace.documents.iter().find_map(|(uri, document)| match &document.home {
-                Home::Loose(tree) if std::ptr::eq(&**tree, self.tree) => uri.parse().ok(),
+                Home::Loose(tree) if std::ptr::eq(std::ptr::from_ref(&**tree), self.tree) => uri.parse().ok(),
                 _ => None,
             }),
         }

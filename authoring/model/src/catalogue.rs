@@ -113,4 +113,17 @@ pub struct Catalogue {
     pub wheel: Functions,
     /// The names of grains that some system has.
     pub grains: BTreeSet<String>,
+    /// Examines the text of a configuration file, of a master or else of a minion; without it, options are not checked.
+    pub examine_options: Option<fn(text: &str, is_master: bool) -> Vec<OptionMistake>>,
+}
+
+/// A mistake in a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionMistake {
+    /// The option.
+    pub option: String,
+    /// One sentence.
+    pub message: String,
+    /// Whether the daemon refuses to start.
+    pub is_error: bool,
 }

@@ -130,6 +130,37 @@ impl Layout {
     }
 }
 
+/// Whether a file may be the configuration of a master or a minion, by its path.
+pub fn is_configuration(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let (name, directory) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_drop_in = || Path::new(name).extension().is_some_and(|end| end == "conf");
+    matches!(name, "master" | "minion") || matches!(directory, "master.d" | "minion.d") && is_drop_in()
+}
+
+/// Returns whether a file surely configures a master, or a minion, by its path; `None` for another file.
+///
+/// ```
+/// use brine_authoring_model::layout::is_of_master;
+///
+/// assert_eq!(is_of_master("etc/salt/master"), Some(true));
+/// assert_eq!(is_of_master("etc/salt/minion.d/web.conf"), Some(false));
+/// assert_eq!(is_of_master("salt/master/init.sls"), None);
+/// ```
+pub fn is_of_master(path: &str) -> Option<bool> {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let last = directory.rsplit('/').next().unwrap_or_default();
+    let is_main = ["salt", "etc", "conf", "config"].contains(&last);
+    let is_drop_in = Path::new(name).extension().is_some_and(|end| end == "conf");
+    match (name, last) {
+        ("master", _) if is_main => Some(true),
+        ("minion", _) if is_main => Some(false),
+        (_, "master.d") if is_drop_in => Some(true),
+        (_, "minion.d") if is_drop_in => Some(false),
+        _ => None,
+    }
+}
+
 /// Returns the path below a directory.
 pub fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
     if root.is_empty() { Some(path) } else { path.strip_prefix(root)?.strip_prefix('/') }

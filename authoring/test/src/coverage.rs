@@ -27,7 +27,7 @@ impl CoveredFile {
     fn of(path: PathBuf, source: &str, coverage: &Coverage) -> Self {
         let covered = coverage.of(source);
         let lines = lines_of(source).into_iter().map(|(number, at)| (number, covered.count(at))).collect();
-        let line = |at: usize| source.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = |at: usize| source[..at].matches('\n').count() + 1;
         let conditions = covered.conditions.into_iter().map(|Condition { at, branches }| (line(at), branches));
         CoveredFile { path, lines, conditions: conditions.collect() }
     }
@@ -130,7 +130,7 @@ pub fn text(files: &[CoveredFile], escape: impl Fn(&str) -> String) -> String {
     let width = files.iter().map(|file| name(file).chars().count()).max().unwrap_or_default().max("total".len());
     let mut out = String::from("coverage\n");
     let mut row = |name: &str, lines: (usize, usize), branches: (usize, usize), missing: &str| {
-        let percent = if lines.1 == 0 { 100 } else { lines.0 * 100 / lines.1 };
+        let percent = (lines.0 * 100).checked_div(lines.1).unwrap_or(100);
         let all = format!("{}/{}", lines.0, lines.1);
         let branches = format!("{}/{}", branches.0, branches.1);
         let row = format!("  {name:width$}  {percent:>3} % of lines {all:>9}, branches {branches:>7}  {missing}");

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use brine_authoring_model::{Catalogue, Signature, Tree};
+use brine_authoring_model::{Catalogue, OptionMistake, Signature, Tree};
+use brine_config::Mistake;
 use brine_function::Registry;
 use brine_lint::report::{Format, report};
 use brine_lint::samples::Sample;
@@ -124,6 +125,10 @@ pub fn catalogue() -> Catalogue {
         .iter()
         .for_each(|one| catalogue.runners.add(Signature::of(one)));
     Registry::new(brine_master_runners::wheel::MODULES).iter().for_each(|one| catalogue.wheel.add(Signature::of(one)));
+    catalogue.examine_options = Some(|text, is_master| {
+        let mistakes = brine_config::examine(text, is_master).into_iter();
+        mistakes.map(|Mistake { option, message, is_error }| OptionMistake { option, message, is_error }).collect()
+    });
     catalogue
 }
 

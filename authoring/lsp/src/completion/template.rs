@@ -87,7 +87,7 @@ fn entries(items: &mut Items<'_, '_>, entries: &'static [Entry], kind: Kind) {
 
 /// Adds the keys of the pillar below others, with their places and values.
 fn pillar(items: &mut Items<'_, '_>, above: &[String]) {
-    let start = above.iter().map(|key| format!("{key}:")).collect::<String>();
+    let start = above.iter().fold(String::new(), |start, key| start + key + ":");
     let keys = &items.here.tree.index().pillar_keys;
     let below: Vec<&String> = keys.keys().filter(|key| key.starts_with(&start)).collect();
     for full in below {

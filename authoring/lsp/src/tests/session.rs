@@ -48,7 +48,7 @@ fn sessions_begin_and_end_as_the_protocol_says() {
     assert_eq!(end.unwrap(), End::Shutdown);
     assert_eq!((&sent[0]["result"]["capabilities"]["positionEncoding"], &sent[1]["id"]), (&json!("utf-16"), &json!(2)));
     assert_eq!(session(&[initialize.clone(), exit]).0.unwrap(), End::Exit);
-    assert_eq!(session(&[initialize.clone()]).0.unwrap(), End::Closed);
+    assert_eq!(session(std::slice::from_ref(&initialize)).0.unwrap(), End::Closed);
     let (_, sent) = session(&[initialize, request(5, "what", Value::Null)]);
     assert_eq!(sent[1]["error"]["code"], json!(-32601));
     assert_eq!(session(&[]).0.unwrap(), End::Closed);

@@ -101,7 +101,9 @@ fn is_use(tree: &Tree, file: &File, occurrence: &Occurrence, target: &Target) ->
     let finds =
         |places: &BTreeSet<Place>| definitions(tree, file, occurrence).iter().any(|place| places.contains(place));
     match (&occurrence.symbol, target) {
-        (Symbol::Id { .. }, Target::Ids(_, places)) => finds(places),
+        (Symbol::Id { .. }, Target::Ids(_, places)) | (Symbol::Member { .. }, Target::Variable(_, places)) => {
+            finds(places)
+        }
         (Symbol::Sls(name), Target::Files(paths)) => {
             let index = tree.index();
             let found =
@@ -114,7 +116,6 @@ fn is_use(tree: &Tree, file: &File, occurrence: &Occurrence, target: &Target) ->
         (Symbol::Variable(own), Target::Variable(name, places)) => {
             own == name && places.iter().any(|place| place.path == file.path)
         }
-        (Symbol::Member { .. }, Target::Variable(_, places)) => finds(places),
         (own, Target::Same(symbol)) => own == symbol,
         _ => false,
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use brine_jinja::view::{Kind, is_dynamic};
@@ -217,7 +218,11 @@ impl Index {
         let mut parts = file.path.rsplit('/');
         let stem = parts.next().unwrap_or_default().trim_end_matches(".py");
         let stem = if stem == "__init__" { parts.next().unwrap_or_default() } else { stem };
-        let directory = file.path.split('/').rev().find(|part| part.starts_with('_') && !part.ends_with(".py"));
+        let directory = file
+            .path
+            .split('/')
+            .rev()
+            .find(|part| part.starts_with('_') && Path::new(part).extension().is_none_or(|ending| ending != "py"));
         let parent = file.path.rsplit('/').nth(1).unwrap_or_default();
         let directory = directory.map_or_else(|| format!("_{parent}"), str::to_owned);
         let functions = match directory.as_str() {

@@ -16,6 +16,8 @@ use index::Index;
 
 /// The largest file that is read, in bytes.
 const MAX_SIZE: u64 = 1 << 20;
+/// The largest number of configuration files.
+const MAX_CONFIGURATIONS: usize = 1000;
 /// The largest number of paths.
 const MAX_PATHS: usize = 200_000;
 /// Directories that no file server serves.
@@ -29,6 +31,8 @@ pub struct Tree {
     layout: Layout,
     files: BTreeMap<String, Arc<File>>,
     paths: BTreeSet<String>,
+    /// The configuration files of masters and minions, which are no SLS.
+    configurations: BTreeMap<String, Arc<File>>,
     links: BTreeSet<String>,
     index: OnceLock<Index>,
     /// Whether files of the disk keep what is needed about other files alone.
@@ -81,7 +85,14 @@ impl Tree {
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         // What is below a link to a directory is not read.
         let links = paths.iter().filter(|path| !path.contains('.') && root.join(path).is_dir()).cloned().collect();
-        Ok(Tree { root: root.to_owned(), layout, files, paths, links, index: OnceLock::new(), is_lean })
+        let configuration = |path: &String| {
+            let file = File::configuration(path, &text_of(root, path)?);
+            Some((path.clone(), Arc::new(file)))
+        };
+        let of_daemons = paths.iter().filter(|path| layout::is_configuration(path)).take(MAX_CONFIGURATIONS);
+        let configurations = of_daemons.filter_map(configuration).collect();
+        let root = root.to_owned();
+        Ok(Tree { root, layout, files, paths, configurations, links, index: OnceLock::new(), is_lean })
     }
 
     /// Returns the paths of all files below a directory.
@@ -102,11 +113,15 @@ impl Tree {
             |(path, text): &(&str, &str)| ((*path).to_owned(), Arc::new(File::read(path, layout.kind(path), text)));
         let files = texts.iter().map(read).collect();
         let paths = texts.iter().map(|(path, _)| (*path).to_owned()).collect();
+        let of_daemons = texts.iter().filter(|(path, _)| layout::is_configuration(path));
+        let configurations =
+            of_daemons.map(|(path, text)| ((*path).to_owned(), Arc::new(File::configuration(path, text)))).collect();
         Tree {
             root: PathBuf::new(),
             layout,
             files,
             paths,
+            configurations,
             links: BTreeSet::new(),
             index: OnceLock::new(),
             is_lean: false,
@@ -117,6 +132,9 @@ impl Tree {
     pub fn set_text(&mut self, path: &str, text: &str) {
         let kind = self.layout.kind(path);
         let is_new = self.paths.insert(path.to_owned());
+        if layout::is_configuration(path) && text.len() as u64 <= MAX_SIZE {
+            self.configurations.insert(path.to_owned(), Arc::new(File::configuration(path, text)));
+        }
         let before = if kind == FileKind::Other || text.len() as u64 > MAX_SIZE {
             self.files.remove(path)
         } else {
@@ -134,6 +152,13 @@ impl Tree {
             let was_there = self.paths.contains(path);
             self.remove(path);
             return was_there;
+        }
+        if layout::is_configuration(path) {
+            match self.text(path) {
+                Some(text) => self.set_text(path, &text),
+                None => _ = self.configurations.remove(path),
+            }
+            return true;
         }
         match Some(path).filter(|path| self.layout.kind(path) != FileKind::Other).and_then(|path| self.text(path)) {
             Some(text) => {
@@ -160,6 +185,7 @@ impl Tree {
     pub fn remove(&mut self, path: &str) {
         self.paths.remove(path);
         self.files.remove(path);
+        self.configurations.remove(path);
         self.index = OnceLock::new();
     }
 
@@ -177,7 +203,12 @@ impl Tree {
 
     /// Returns a file that is not only a path.
     pub fn file(&self, path: &str) -> Option<&Arc<File>> {
-        self.files.get(path)
+        self.files.get(path).or_else(|| self.configurations.get(path))
+    }
+
+    /// Returns the configuration files of masters and minions.
+    pub fn configurations(&self) -> impl Iterator<Item = &Arc<File>> {
+        self.configurations.values()
     }
 
     /// Returns all files that are not only paths, sorted by path.

@@ -26,7 +26,7 @@ mod transport;
 mod unknown_arguments;
 
 pub use known::{Status, ignored_options};
-pub use load::{ConfigError, Loaded, Warning};
+pub use load::{ConfigError, Loaded, Mistake, Warning, examine};
 pub use master::{MasterConfig, job_lifetime};
 pub use minion::MinionConfig;
 pub use module_options::{ModuleOption, module_options};

@@ -1,5 +1,7 @@
 //! Reads a configuration: the main file, its drop-ins and includes. Warns about probable mistakes.
 
+mod examine;
+
 use std::path::{Path, PathBuf};
 
 use brine_text::glob;
@@ -10,6 +12,8 @@ use brine_yaml::{Located, YamlError};
 use super::known;
 use super::options::{ANOTHER_WORD, BadOption, Options};
 use super::{MasterConfig, MinionConfig, Status, transport};
+
+pub use examine::{Mistake, examine};
 
 /// The options that drop-ins extend instead of replace, so that each drop-in can add its own reactions.
 const APPENDED_LISTS: &[&str] = &["reactor", "reactor_rules"];
@@ -171,31 +175,32 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     Ok(Loaded { config, warnings, files: files.into_iter().map(|file| file.path).collect() })
 }
 
-/// Builds a configuration from the given options; `files` are their sources, for error messages.
+/// Returns what an option of a wrong type has got.
+fn got(bad: &BadOption, given: &Map) -> String {
+    match given.get(bad.name) {
+        Some(number @ (Value::Int(_) | Value::UInt(_) | Value::Float(_))) => number.to_string(),
+        // Words and numbers are no secrets.
+        Some(Value::Str(word)) if bad.error.got == ANOTHER_WORD || is_number(bad.error.expected) => format!("'{word}'"),
+        _ => bad.error.got.to_owned(),
+    }
+}
+
 /// Whether an option is a number or a boolean, by the description of its type.
 fn is_number(expected: &str) -> bool {
     ["number", "integer", "boolean", "seconds", "port"].iter().any(|word| expected.contains(word))
 }
 
+/// Builds a configuration from the given options; `files` are their sources, for error messages.
 fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let wrong = |bad: &BadOption| {
         // The last file with the option takes precedence.
         let source = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
-        let number =
-            given.get(bad.name).filter(|value| matches!(value, Value::Int(_) | Value::UInt(_) | Value::Float(_)));
         ConfigError::WrongType {
             path: source.map_or_else(|| "command line".into(), |file| file.path.clone()),
             line: source.map_or(0, |file| line_of(&file.located, bad.name)),
             name: bad.name,
             expected: bad.error.expected,
-            got: match (number, given.get(bad.name)) {
-                (Some(number), _) => number.to_string(),
-                // Words and numbers are no secrets.
-                (None, Some(Value::Str(word))) if bad.error.got == ANOTHER_WORD || is_number(bad.error.expected) => {
-                    format!("'{word}'")
-                }
-                _ => bad.error.got.to_owned(),
-            },
+            got: got(bad, &given),
         }
     };
     let mut config = T::from_given(&given).map_err(|all| {

@@ -1,0 +1,69 @@
+//! `B208`, `B315`, `B406`: configuration files of masters and minions, which are no SLS of the tree.
+
+use std::ops::Range;
+use std::path::Path;
+
+use brine_authoring_model::layout::is_of_master;
+use brine_authoring_model::{Catalogue, File, FileKind, Tree};
+use brine_yaml::SourceNode;
+
+use crate::{Finding, Options};
+
+/// Checks the configuration files of a tree. Those that are rendered first are not checked.
+pub(crate) fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in tree.configurations().filter(|file| options.includes(&file.path)) {
+        let Some(is_master) = is_of_master(&file.path) else { continue };
+        if file.text.contains("{{") || file.text.contains("{%") {
+            continue;
+        }
+        let own = of_file(tree, catalogue, file, is_master);
+        found.extend(own.into_iter().filter(|finding| options.reports(file, finding)));
+    }
+    found
+}
+
+fn of_file(tree: &Tree, catalogue: &Catalogue, file: &File, is_master: bool) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Err(error) = brine_yaml::load(&file.text) {
+        found.push(Finding::new("B102", &file.path, line(&file.text, error.line), error.message));
+        return found;
+    }
+    let entries = || file.documents.iter().flat_map(|document| document.map().unwrap_or_default());
+    let key = |name: &str| entries().find(|(key, _)| key.text() == Some(name)).map(|(key, _)| key.span.clone());
+    for mistake in catalogue.examine_options.map(|examine| examine(&file.text, is_master)).unwrap_or_default() {
+        let code = if mistake.is_error { "B406" } else { "B208" };
+        found.push(Finding::new(code, &file.path, key(&mistake.option).unwrap_or(0..0), mistake.message));
+    }
+    // Without reactor files, the tree is not the one that has them.
+    if tree.files().any(|file| file.kind == FileKind::Reactor) {
+        let reactors = entries().filter(|(key, _)| key.text() == Some("reactor"));
+        for node in reactors.flat_map(|(_, entries)| reactor_files(entries)) {
+            let path = node.text().unwrap_or_default();
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let has_file = |have: &String| have.rsplit('/').next() == Some(name);
+            // Globs name all files of a directory.
+            if !name.contains('*') && !tree.paths().iter().any(has_file) {
+                let message = format!("no file of the tree has the name of the reactor file '{path}'");
+                found.push(Finding::new("B315", &file.path, node.span.clone(), message));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the files of reactor entries: a list of mappings of globs to a file or a list of files.
+fn reactor_files(entries: &SourceNode) -> Vec<&SourceNode> {
+    let maps = entries.list().unwrap_or_default().iter().filter_map(SourceNode::map).flatten();
+    let files = maps.flat_map(|(_, files)| files.list().unwrap_or_else(|| std::slice::from_ref(files)));
+    files
+        .filter(|file| file.text().is_some_and(|text| Path::new(text).extension().is_some_and(|end| end == "sls")))
+        .collect()
+}
+
+/// Returns the range of a line, counted from 1.
+fn line(text: &str, number: usize) -> Range<usize> {
+    let start = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
+    let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
+    start..end
+}
