@@ -23,7 +23,7 @@ use super::docs::{self, pointers};
 use super::exit_status::FailureStatus;
 use super::runtime;
 use super::usage;
-use crate::ui::{print_plain, print_plain_error, print_pointer};
+use crate::ui::{print_as_salt, print_plain, print_plain_error, print_pointer};
 
 const NAME: &str = "salt-call";
 pub const USAGE: &str = "salt-call [options] <function> [arguments]";
@@ -335,7 +335,7 @@ fn show(
                 print_plain_error(format_args!("unknown function '{fun}': did you mean '{near}'?"));
             }
             if similar.is_empty() {
-                print_plain_error(&message);
+                print_as_salt(&message);
                 return Ok(ExitCode::from(NOT_AVAILABLE));
             }
             // As in Salt, with the documentation of functions with this prefix.

@@ -170,6 +170,11 @@ pub fn print_plain_error(text: impl Display) {
     print_pointer(&text);
 }
 
+/// Prints text as [`print_plain_error`] does, without what explains it: a message that programs know from Salt.
+pub fn print_as_salt(text: impl Display) {
+    _ = write_line(&mut io::stderr(), &escape_control(&text.to_string()));
+}
+
 /// Prints on stderr where the documentation explains a message that was printed elsewhere.
 pub fn print_pointer(message: &str) {
     if let Some(pointer) = symptoms::pointer(message) {
