@@ -173,10 +173,10 @@ async fn share(context: &Context, settings: &Settings) -> Result<i64, LinkError>
 /// Opens a stream, and creates a missing one.
 async fn open_stream(context: &Context, config: stream::Config) -> Result<stream::Stream, LinkError> {
     let needed = config.max_bytes >> 20;
-    context.get_or_create_stream(config).await.map_err(|error| match is_storage(&error) {
-        true => LinkError::Storage { needed },
-        false => nats(error),
-    })
+    context
+        .get_or_create_stream(config)
+        .await
+        .map_err(|error| if is_storage(&error) { LinkError::Storage { needed } } else { nats(error) })
 }
 
 /// Whether a server, or each of a cluster, has too little storage for the stream.

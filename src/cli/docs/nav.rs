@@ -55,7 +55,12 @@ pub fn files(root: &Path) -> Result<Vec<(String, String)>, (String, io::Error)> 
     let found = std::fs::read_dir(root.join("docs").join(DRAWINGS)).into_iter().flatten().flatten();
     let mut names: Vec<String> = found.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    paths.extend(names.iter().filter(|name| name.ends_with(".txt")).map(|name| format!("{DRAWINGS}/{name}")));
+    paths.extend(
+        names
+            .iter()
+            .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "txt"))
+            .map(|name| format!("{DRAWINGS}/{name}")),
+    );
     let mut files = Vec::new();
     for path in paths {
         let text = read(&path, "docs")?;

@@ -40,8 +40,7 @@ impl Planning {
                 "--plan: give the arguments of {fun} other than SLS files by name, such as pillar='...'"
             ));
         }
-        let mut job =
-            plan::describe(&fun, args.clone(), &request.tgt, &request.tgt_type.to_string(), request.user.as_str());
+        let mut job = plan::describe(&fun, args.clone(), &request.tgt, &request.tgt_type, request.user.as_str());
         job.insert("version".into(), VERSION.into());
         request.arg = plan::dry_run(args).to_wire();
         Ok(Planning { job, groups: Groups::default(), jid: String::new() })

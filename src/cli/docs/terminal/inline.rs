@@ -97,7 +97,7 @@ impl Found {
         }
         match self.words.last_mut() {
             Some(last) if !self.is_apart && last.colour == self.colour && last.code == (false, false) => {
-                last.text.push(c)
+                last.text.push(c);
             }
             _ => {
                 let (colour, is_apart) = (self.colour, self.is_apart);

@@ -25,8 +25,8 @@ pub(super) fn show(rows: &[&str], style: Style<'_>, indent: usize, links: &mut V
     if all + indent <= style.width {
         let padded = |cells: Vec<String>, lengths: Vec<usize>| {
             let parts = cells.iter().zip(lengths).zip(&widths);
-            let line: String =
-                parts.map(|((cell, length), width)| format!("{cell}{}", " ".repeat(width - length + GAP))).collect();
+            let line = parts
+                .fold(String::new(), |line, ((cell, length), width)| line + cell + &" ".repeat(width - length + GAP));
             format!("{margin}{}\n", line.trim_end())
         };
         let names: Vec<String> = head.iter().map(|name| plain(name)).collect();
