@@ -309,7 +309,7 @@ fn latency_over_a_thousand_files() {
                 "findings" => {
                     client.findings(path);
                     times.push(started.elapsed());
-                    work.push(client.work() - before);
+                    work.push(client.work().saturating_sub(before));
                     continue;
                 }
                 "references" => with.clone(),
@@ -319,7 +319,7 @@ fn latency_over_a_thousand_files() {
             };
             let answer = client.at(method, path, place, &further);
             times.push(started.elapsed());
-            work.push(client.work() - before);
+            work.push(client.work().saturating_sub(before));
             assert!(!answer.is_null() && answer.get("code").is_none(), "{method}: {answer}");
         }
         times.sort();
