@@ -29,8 +29,7 @@ impl Planning {
         if !ORCHESTRATIONS.contains(&fun) {
             return Err(format!("--plan plans orchestrations ({}): got {fun}", ORCHESTRATIONS.join(", ")));
         }
-        let mut job = describe(ORCHESTRATE, args.clone(), &Value::Nil, "", &user());
-        job.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with("tgt")));
+        let mut job = describe(ORCHESTRATE, args.clone(), &user());
         job.extend(map! {"jid" => jid, "version" => VERSION});
         args.keyword.shift_remove("test");
         args.keyword.insert("plan".into(), true.into());

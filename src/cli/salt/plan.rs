@@ -7,7 +7,7 @@ use brine_config::VERSION;
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_job::plan::{self, Groups, Plan};
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
 use super::super::client::user;
@@ -40,8 +40,10 @@ impl Planning {
                 "--plan: give the arguments of {fun} other than SLS files by name, such as pillar='...'"
             ));
         }
-        let mut job = plan::describe(&fun, args.clone(), &request.tgt, &request.tgt_type, request.user.as_str());
-        job.insert("version".into(), VERSION.into());
+        let mut job = plan::describe(&fun, args.clone(), request.user.as_str());
+        job.extend(map! {
+            "tgt" => request.tgt.clone(), "tgt_type" => request.tgt_type.as_str(), "version" => VERSION,
+        });
         request.arg = plan::dry_run(args).to_wire();
         Ok(Planning { job, groups: Groups::default(), jid: String::new() })
     }

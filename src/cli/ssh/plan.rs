@@ -43,8 +43,10 @@ pub(super) fn planned(call: Call, tgt: &Value, kind: &str) -> anyhow::Result<(Ca
     match call {
         Call::Function { fun, args, jid, opts } if PLANNED.contains(&fun.as_str()) => {
             let args = Args::from_wire(&args);
-            let mut job = plan::describe(&fun, args.clone(), tgt, kind, &client::user());
-            job.extend(map! {"jid" => jid.as_str(), "version" => VERSION});
+            let mut job = plan::describe(&fun, args.clone(), &client::user());
+            job.extend(map! {
+                "tgt" => tgt.clone(), "tgt_type" => kind, "jid" => jid.as_str(), "version" => VERSION,
+            });
             Ok((Call::Function { fun, args: plan::dry_run(args).to_wire(), jid, opts }, job))
         }
         _ => anyhow::bail!("--plan plans {} alone", PLANNED.join(", ")),

@@ -48,8 +48,13 @@ pub fn create(
             None => groups.add_silent(id.as_str()),
         }
     }
-    let mut described = plan::describe(&fun, args, job.tgt(), job.tgt_type(), &context.caller.user);
-    described.extend(map! {"jid" => jid.as_str(), "version" => brine_config::VERSION});
+    let mut described = plan::describe(&fun, args, &context.caller.user);
+    described.extend(map! {
+        "tgt" => job.tgt().clone(),
+        "tgt_type" => job.tgt_type(),
+        "jid" => jid.as_str(),
+        "version" => brine_config::VERSION,
+    });
     let plan = Plan::new(described, groups.to_value()).map_err(CallError::execution)?;
     let kept = context.storage().plans.add(&jid, plan).map_err(CallError::execution)?;
     announce(context, "new", &kept.to_value());

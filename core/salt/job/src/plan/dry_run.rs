@@ -1,7 +1,7 @@
 //! The dry run that a plan is made from, and the job as the plan names it.
 
 use brine_function::Args;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, map};
 
 use super::PLANNING;
 
@@ -12,16 +12,14 @@ pub fn dry_run(mut args: Args) -> Args {
 }
 
 /// Returns a job as a plan names it: with the arguments that it will be applied with, and the time. `args` are those of
-/// the job or of its dry run.
-pub fn describe(fun: &str, mut args: Args, tgt: &Value, tgt_type: &str, user: &str) -> Map {
+/// the job or of its dry run. The caller adds the target, if there is one, and what it knows beside that.
+pub fn describe(fun: &str, mut args: Args, user: &str) -> Map {
     for name in ["test", PLANNING] {
         args.keyword.shift_remove(name);
     }
     map! {
         "fun" => fun,
         "arg" => args.to_wire(),
-        "tgt" => tgt.clone(),
-        "tgt_type" => tgt_type,
         "user" => user,
         "time" => jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     }
@@ -29,7 +27,7 @@ pub fn describe(fun: &str, mut args: Args, tgt: &Value, tgt_type: &str, user: &s
 
 #[cfg(test)]
 mod tests {
-    use brine_value::list;
+    use brine_value::{Value, list};
 
     use super::*;
 
@@ -46,7 +44,7 @@ mod tests {
             let read = |arg: &Value| Args::from_wire(arg.as_list().unwrap_or_default());
             assert_eq!(dry_run(read(&arg)), read(&dry));
             for args in [read(&arg), read(&dry)] {
-                let described = describe("state.apply", args, &"*".into(), "glob", "root");
+                let described = describe("state.apply", args, "root");
                 assert_eq!(read(&described["arg"]), read(&kept));
             }
         }

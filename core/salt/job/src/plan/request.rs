@@ -87,9 +87,7 @@ impl Plan {
 
     /// Returns the minions by digest.
     pub fn digests(&self) -> Map {
-        let groups = self.map.get("groups").and_then(Value::as_list).unwrap_or_default();
-        let one = |group: &Value| Some((group.get("digest")?.clone(), group.get("minions")?.clone()));
-        groups.iter().filter_map(one).collect()
+        digests_of(self.map.get("groups").and_then(Value::as_list).unwrap_or_default())
     }
 
     /// Returns the minions that would change, sorted.
@@ -111,6 +109,12 @@ impl Plan {
         arg.extend(self.arg().iter().cloned());
         arg
     }
+}
+
+/// Returns the minions of groups by digest.
+pub(super) fn digests_of(groups: &[Value]) -> Map {
+    let one = |group: &Value| Some((group.get("digest")?.clone(), group.get("minions")?.clone()));
+    groups.iter().filter_map(one).collect()
 }
 
 /// Checks the version of a plan.

@@ -4,7 +4,7 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
-use super::request::{InvalidPlan, check_groups};
+use super::request::{InvalidPlan, check_form, check_groups, digests_of};
 use super::{FORM, Groups};
 use crate::orchestration::{MinionResult, StepPlan};
 
@@ -122,7 +122,7 @@ impl OrchestrationPlan {
     /// # Errors
     /// Data that is no plan of an orchestration.
     pub fn from_map(map: Map) -> Result<Self, InvalidPlan> {
-        super::request::check_form(&map)?;
+        check_form(&map)?;
         let wrong = |field: &'static str, expected: &'static str| {
             let got = map.get(field).map_or("nothing".to_owned(), ToString::to_string);
             InvalidPlan::Field { field, expected, got }
@@ -150,11 +150,8 @@ impl OrchestrationPlan {
     /// Returns the argument `plan` of the orchestration that applies this plan: minions by step and digest.
     pub fn steps(&self) -> Map {
         let steps = self.map.get("steps").and_then(Value::as_list).unwrap_or_default();
-        let digests = |step: &Value| {
-            let groups = step.get("groups")?.as_list()?;
-            let one = |group: &Value| Some((group.get("digest")?.clone(), group.get("minions")?.clone()));
-            Some((step.get("name")?.clone(), Value::Map(groups.iter().filter_map(one).collect())))
-        };
+        let digests =
+            |step: &Value| Some((step.get("name")?.clone(), digests_of(step.get("groups")?.as_list()?).into()));
         steps.iter().filter_map(digests).collect()
     }
 }
