@@ -54,8 +54,6 @@ pub struct Part {
     pub start: usize,
     /// The position after its last byte.
     pub end: usize,
-    /// The condition that it is a branch of, by number.
-    pub condition: Option<usize>,
     /// The number of times that it was rendered.
     pub count: u64,
 }
@@ -232,7 +230,6 @@ impl Layout {
         let parts = self.parts.iter().enumerate().map(|(number, part)| Part {
             start: if number == 0 { 0 } else { part.start },
             end: part.end,
-            condition: part.condition,
             count: count(number),
         });
         let conditions = self.conditions.iter().enumerate().map(|(number, &(at, inside, has_else))| {
