@@ -1,6 +1,5 @@
 //! `B208`, `B315`, `B406`: configuration files of masters and minions, which are no SLS of the tree.
 
-use std::ops::Range;
 use std::path::Path;
 
 use brine_authoring_model::layout::is_of_master;
@@ -26,7 +25,7 @@ pub(crate) fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Ve
 fn of_file(tree: &Tree, catalogue: &Catalogue, file: &File, is_master: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Err(error) = brine_yaml::load(&file.text) {
-        found.push(Finding::new("B102", &file.path, line(&file.text, error.line), error.message));
+        found.push(Finding::new("B102", &file.path, file.line(error.line), error.message));
         return found;
     }
     let entries = || file.documents.iter().flat_map(|document| document.map().unwrap_or_default());
@@ -59,11 +58,4 @@ fn reactor_files(entries: &SourceNode) -> Vec<&SourceNode> {
     files
         .filter(|file| file.text().is_some_and(|text| Path::new(text).extension().is_some_and(|end| end == "sls")))
         .collect()
-}
-
-/// Returns the range of a line, counted from 1.
-fn line(text: &str, number: usize) -> Range<usize> {
-    let start = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
-    let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
-    start..end
 }

@@ -123,7 +123,7 @@ pub fn check_with(tree: &Tree, catalogue: &Catalogue, options: &Options, samples
             _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         }
     });
-    // What is left if no thread could be started.
+    // This thread works, too: alone, if no other could be started.
     work();
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.extend(check_ids(tree, options));

@@ -107,7 +107,7 @@ pub(crate) struct Change {
     pub closed: Option<String>,
     /// The document whose findings come first; empty if another file changed.
     pub changed: Option<String>,
-    /// What the person is told.
+    /// The message that the editor shows.
     pub told: Option<String>,
 }
 

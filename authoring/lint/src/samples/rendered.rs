@@ -1,7 +1,6 @@
 //! Findings about files as they are rendered for samples, at the lines of their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -184,7 +183,7 @@ fn undefined(
     } else {
         message.to_owned()
     };
-    Some(Finding::new("B308", &file.path, line_of(file, error.line), message))
+    Some(Finding::new("B308", &file.path, file.line(error.line), message))
 }
 
 /// Returns the findings about a rendered text, at the lines of the source.
@@ -209,7 +208,7 @@ fn checked(
         }
         let line = rendered.position(finding.span.start).line;
         let source = (1..=line).rev().find_map(|line| lines.line(text, line)).unwrap_or(1);
-        let whole = line_of(file, source);
+        let whole = file.line(source);
         let written = text.get(finding.span.clone()).filter(|written| !written.is_empty() && !written.contains('\n'));
         let inside = written.and_then(|written| file.text.get(whole.clone())?.find(written).map(|at| (at, written)));
         let span = inside.map_or(whole.clone(), |(at, written)| whole.start + at..whole.start + at + written.len());
@@ -221,14 +220,6 @@ fn checked(
         Some(Finding::new(finding.code, &file.path, span, message))
     };
     check.found.into_iter().filter_map(placed).collect()
-}
-
-/// Returns the text of a line, without its indentation.
-fn line_of(file: &File, line: usize) -> Range<usize> {
-    let start = file.lines.start(line).unwrap_or_default();
-    let text = file.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-    let indent = text.len() - text.trim_start().len();
-    start + indent..start + text.trim_end().len().max(indent)
 }
 
 /// Whether a file, or a template that it reads, looks at the pillar or at data that it cannot be seen to have.

@@ -40,7 +40,7 @@ pub(crate) fn complete(here: &Here<'_>, at: usize) -> CompletionList {
     CompletionList { is_incomplete: items.is_cut, items: items.found }
 }
 
-/// The items that fit what is typed.
+/// The offered items.
 struct Items<'h, 'w> {
     here: &'h Here<'w>,
     word: Range<usize>,

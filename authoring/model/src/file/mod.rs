@@ -133,6 +133,14 @@ impl File {
         file
     }
 
+    /// Returns the range of a line, counted from 1, without its indentation.
+    pub fn line(&self, line: usize) -> Range<usize> {
+        let start = self.lines.start(line).unwrap_or_default();
+        let text = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let indent = text.len() - text.trim_start().len();
+        start + indent..start + text.trim_end().len().max(indent)
+    }
+
     /// Reads a configuration file of a master or a minion: its data alone. It is no part of a tree.
     pub fn configuration(path: &str, text: &str) -> Self {
         let mut file = File::read(path, FileKind::Other, text);
