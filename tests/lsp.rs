@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -18,6 +19,22 @@ struct Client {
     last_id: i64,
     /// What the server sent by itself.
     told: Vec<Value>,
+    /// Dropped with the client: the watch over a server that does not answer ends.
+    _watched: Sender<()>,
+}
+
+/// The time for a whole session: a server that is silent that long is killed, so that its test fails and does not wait.
+const SESSION: Duration = Duration::from_secs(180);
+
+/// Kills a process after the time for a session, unless the returned end is dropped before.
+fn watch(process: u32) -> Sender<()> {
+    let (watched, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        if end.recv_timeout(SESSION) == Err(RecvTimeoutError::Timeout) {
+            _ = Command::new("kill").args(["-9", &process.to_string()]).status();
+        }
+    });
+    watched
 }
 
 impl Client {
@@ -26,7 +43,8 @@ impl Client {
         let mut server = Command::new(program).arg("lsp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (server.stdin.take(), BufReader::new(server.stdout.take().unwrap()));
         let root = format!("file://{}", directory.display());
-        let mut client = Client { server, input, output, root, last_id: 0, told: Vec::new() };
+        let watched = watch(server.id());
+        let mut client = Client { server, input, output, root, last_id: 0, told: Vec::new(), _watched: watched };
         let folders = json!([{"uri": client.root, "name": "tree"}]);
         let capabilities = json!({"general": {"positionEncodings": ["utf-16"]}});
         let answer = client.ask("initialize", json!({"capabilities": capabilities, "workspaceFolders": folders}));
@@ -160,8 +178,8 @@ fn an_editor_is_served_over_a_tree() {
     client
         .tell("textDocument/didChange", json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": change}));
     assert_eq!(client.findings("salt/db.sls"), Vec::<String>::new());
-    client.findings(web);
-    assert_eq!(client.findings(web), ["B301"]);
+    // Findings that a later change outdates may be left out, so their number is not known.
+    while client.findings(web) != ["B301"] {}
     client.tell("textDocument/didClose", json!({"textDocument": {"uri": uri}}));
     while client.findings(web) != Vec::<String>::new() {}
     // Places.
