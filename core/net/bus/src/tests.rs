@@ -183,3 +183,33 @@ async fn events_not_yet_in_the_journal_are_read() {
         assert_eq!(bus.read(&thread(), TimeOrSeq::Seq(seq), 1).unwrap().len(), 1);
     }
 }
+
+#[tokio::test]
+async fn a_store_of_the_first_layout_continues() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, meta) = (store::Table("journal"), store::Table("meta"));
+    {
+        let (store, _) = Store::open(&directory.path().join("brine.redb"), 1 << 20).unwrap();
+        let mut batch = store::Batch::new();
+        batch.put(meta, *b"schema", 1u64.to_be_bytes().to_vec());
+        for seq in 1..=3u64 {
+            let event = Event::from_map("old", &map! {"n" => seq}).unwrap().stamped(seq, "s").unwrap();
+            batch.put(journal, seq.to_be_bytes(), event.frame().clone());
+        }
+        store.write(batch).durable().await.unwrap();
+        store.close().await;
+    }
+    let (bus, opened) = open(directory.path()).await;
+    assert_eq!(opened, Opened::Clean);
+    let last = bus.fire_all(&vec![Event::from_map("new", &map! {"n" => 4}).unwrap(); 20]).await;
+    bus.persisted(*last[19].as_ref().unwrap()).await.unwrap();
+    let read = bus.read(&thread(), TimeOrSeq::Seq(1), 100).unwrap();
+    assert_eq!(read.iter().map(Event::seq).collect::<Vec<_>>(), (1..=23).collect::<Vec<_>>());
+    bus.close().await;
+    drop(bus);
+    let (bus, _) = open(directory.path()).await;
+    assert_eq!(bus.last_seq(), 23);
+    let stored = bus.inner.journal.as_ref().unwrap().store().blocking(&thread());
+    assert_eq!(stored.get(meta, b"schema").unwrap(), Some(store::SCHEMA.to_be_bytes().to_vec()));
+    assert!(stored.scan(journal, b"", 100).unwrap().len() < 10);
+}

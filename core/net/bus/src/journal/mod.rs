@@ -1,4 +1,6 @@
-//! The journal: events on disk, by sequence number, and the cursors of durable subscribers.
+//! The journal: events on disk, by sequence number, and the cursors of durable subscribers. `rows` has the format.
+
+mod rows;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,8 +16,9 @@ use super::BusLimits;
 use super::numbers::{self, Numbers};
 use super::retention::{self, Cut, JournalLimits, Progress, TRIM_AT_ONCE};
 use crate::metrics;
-use crate::store::{Batch, Opened, Store, StoreError, Table};
+use crate::store::{Batch, BlockingStore, Opened, Store, StoreError, Table};
 
+/// Sequence number of the first event to the row: see `rows`.
 const EVENTS: Table = Table("journal");
 /// Sparse: time in microseconds to sequence number and bytes written so far.
 const INDEX: Table = Table("journal_index");
@@ -90,7 +93,7 @@ impl Journal {
         bus: &BusLimits,
     ) -> Result<(Self, u64, u64), StoreError> {
         let blocking = store.blocking(thread);
-        let mut last = blocking.last(EVENTS)?.map_or(0, |(key, _)| number(&key));
+        let mut last = blocking.last(EVENTS)?.map_or(0, |(key, row)| rows::last(number(&key), &row));
         let mut cursors = HashMap::new();
         for (name, seq) in blocking.scan(CURSORS, b"", usize::MAX)? {
             let seq = number(&seq);
@@ -150,26 +153,43 @@ impl Journal {
 
     /// Reads up to `limit` events from this number on, as many as fit into a page. Logs and counts unreadable ones.
     pub fn read(&self, thread: &MayBlock, from: u64, limit: usize) -> Result<Page, StoreError> {
-        let (pairs, more) = self.store.blocking(thread).scan_page(EVENTS, &from.to_be_bytes(), limit, PAGE_BYTES)?;
-        let next = pairs.last().filter(|_| more).map(|(key, _)| number(key) + 1);
-        let mut events = Vec::with_capacity(pairs.len());
-        for (key, frame) in pairs {
-            let seq = number(&key);
-            match Event::from_trusted_frame(seq, Bytes::from(frame)) {
-                Ok(event) => events.push(event),
-                Err(error) => {
-                    metrics::STORE_DAMAGED.add(1);
-                    tracing::error!(seq, %error, "an event in the journal is unreadable and skipped");
+        let store = self.store.blocking(thread);
+        let start = row_of(&store, from)?;
+        let (mut page, mut bytes) = (Page::default(), 0);
+        store.each_from(EVENTS, &start.to_be_bytes(), |key, row| {
+            let first = number(key);
+            if page.events.len() >= limit || (bytes > 0 && bytes + row.len() > PAGE_BYTES) {
+                page.next = Some(first);
+                return false;
+            }
+            bytes += row.len();
+            for (seq, frame) in rows::events(first, row) {
+                if seq < from {
+                    continue;
+                }
+                if page.events.len() >= limit {
+                    page.next = Some(seq);
+                    return false;
+                }
+                // A copy of its own: an event that somebody keeps does not keep the others of its row.
+                match Event::from_trusted_frame(seq, Bytes::copy_from_slice(frame)) {
+                    Ok(event) => page.events.push(event),
+                    Err(error) => {
+                        metrics::STORE_DAMAGED.add(1);
+                        tracing::error!(seq, %error, "an event in the journal is unreadable and skipped");
+                    }
                 }
             }
-        }
-        Ok(Page { events, next })
+            true
+        })?;
+        Ok(page)
     }
 
     /// Returns the number of the newest event before this number.
     pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
-        let found = self.store.blocking(thread).at_or_before(EVENTS, &below.saturating_sub(1).to_be_bytes())?;
-        Ok(found.map(|(key, _)| number(&key)))
+        let below = below.saturating_sub(1);
+        let found = self.store.blocking(thread).at_or_before(EVENTS, &below.to_be_bytes())?;
+        Ok(found.map(|(key, row)| rows::last(number(&key), &row).min(below)))
     }
 
     /// Returns the number of the first event at or after a position.
@@ -273,13 +293,13 @@ impl Journal {
     pub fn append(&self, batch: &mut Batch, events: &[Event]) -> (u64, Option<Cut>) {
         let mut progress = self.shared.progress.lock();
         let (before, now) = (progress.bytes(), retention::now_micros());
-        for event in events {
+        for (seq, row) in rows::pack(events) {
             if let Some(time) = progress.index(now, &self.shared.limits) {
-                let entry = [event.seq().to_be_bytes(), progress.bytes().to_be_bytes()].concat();
+                let entry = [seq.to_be_bytes(), progress.bytes().to_be_bytes()].concat();
                 batch.put(INDEX, time.to_be_bytes(), entry);
             }
-            progress.add(8 + event.frame().len());
-            batch.put(EVENTS, event.seq().to_be_bytes(), event.frame().clone());
+            progress.add(8 + row.len());
+            batch.put(EVENTS, seq.to_be_bytes(), row);
         }
         (before, if events.is_empty() { None } else { progress.trim(&self.shared.limits) })
     }
@@ -335,7 +355,8 @@ impl Journal {
             self.shared.progress.lock().trim_again();
         }
         if from > 0 {
-            batch.delete_below(EVENTS, from.to_be_bytes());
+            // A row goes once all its events may.
+            batch.delete_below(EVENTS, row_of(&store, from)?.to_be_bytes());
             if let Some((_, time)) = entries.iter().rev().find(|(seq, _)| *seq <= from) {
                 batch.delete_below(INDEX, time.clone());
             }
@@ -344,6 +365,13 @@ impl Journal {
         }
         Ok(())
     }
+}
+
+/// Returns the key of the row that has this event, or the number itself if no row before it has it.
+fn row_of(store: &BlockingStore, seq: u64) -> Result<u64, StoreError> {
+    let before = store.at_or_before(EVENTS, &seq.to_be_bytes())?;
+    let has_it = before.map(|(key, row)| (number(&key), row)).filter(|(first, row)| rows::last(*first, row) >= seq);
+    Ok(has_it.map_or(seq, |(first, _)| first))
 }
 
 /// Queues the cursors for writing, without waiting: a subscriber is being dropped. They do not count as written, so that

@@ -93,3 +93,60 @@ async fn events_unhandled_by_a_durable_subscriber_stay_up_to_twice_the_size() {
     assert_eq!(left(&journal, 11).await, [6, 7, 8, 9, 10]);
     assert!(metrics::EVENTS_MISSED.get() > before);
 }
+
+/// Appends events with these numbers and sizes, in one batch.
+async fn append(journal: &Journal, events: &[(u64, usize)]) {
+    let event = |(seq, size): &(u64, usize)| {
+        Event::from_map("t", &map! {"text" => "x".repeat(*size)}).unwrap().stamped(*seq, "s").unwrap()
+    };
+    let events: Vec<Event> = events.iter().map(event).collect();
+    let mut batch = Batch::new();
+    journal.append(&mut batch, &events);
+    journal.store.write(batch).durable().await.unwrap();
+}
+
+#[tokio::test]
+async fn events_in_rows_of_any_number_are_read_from_any_place() {
+    // The first ten events have rows of their own, as stores of layout 1 have them.
+    let (_folder, journal) = ten(JournalLimits::default()).await;
+    let mut last = 10;
+    for sizes in [&[10; 40][..], &[10, 10, 9000, 9000, 10], &[5], &[3000; 4], &[10; 3]] {
+        let events: Vec<(u64, usize)> = (last + 1..).zip(sizes.iter().copied()).collect();
+        last += events.len() as u64;
+        append(&journal, &events).await;
+    }
+    let rows = journal.store.blocking(&thread()).scan(EVENTS, b"", 1000).unwrap().len();
+    assert!(rows < 25, "{rows} rows");
+    for from in 0..=last + 2 {
+        for limit in [1, 2, 7, 1000] {
+            let page = journal.read(&thread(), from, limit).unwrap();
+            let expected: Vec<u64> = (from.max(1)..=last).take(limit).collect();
+            assert_eq!(page.events.iter().map(Event::seq).collect::<Vec<_>>(), expected, "from {from} at most {limit}");
+            let next = expected.last().map(|seq| seq + 1).filter(|next| *next <= last);
+            assert_eq!(page.next, next, "from {from} at most {limit}");
+        }
+        let before = journal.last_before(&thread(), from).unwrap();
+        assert_eq!(before, from.checked_sub(1).filter(|seq| *seq > 0).map(|seq| seq.min(last)), "before {from}");
+    }
+}
+
+#[tokio::test]
+async fn a_row_stays_while_one_of_its_events_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = Store::open(&directory.path().join("brine.redb"), 1 << 20).unwrap();
+    let journal = open(&store, JournalLimits { age: Duration::from_secs(5), bytes: 1 << 30 }).await;
+    for first in [1, 21, 41] {
+        append(&journal, &(first..first + 20).map(|seq| (seq, 10)).collect::<Vec<_>>()).await;
+    }
+    // The reactor has handled a part of the second row; the index has one entry for each batch, a second apart.
+    journal.cursor("reactor", 25);
+    let mut batch = Batch::new();
+    batch.delete_below(INDEX, [0xff]);
+    for (second, seq) in [(1u64, 1u64), (2, 21), (3, 41)] {
+        batch.put(INDEX, (second * 1_000_000).to_be_bytes(), [seq.to_be_bytes(), 0u64.to_be_bytes()].concat());
+    }
+    store.write(batch).durable().await.unwrap();
+    assert_eq!(left(&journal, 60).await.first(), Some(&21));
+    journal.commit("reactor", 60);
+    assert_eq!(left(&journal, 60).await.first(), Some(&41));
+}

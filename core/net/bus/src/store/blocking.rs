@@ -105,6 +105,25 @@ impl BlockingStore {
         })
     }
 
+    /// Calls `visit` with each pair in ascending order of their keys, from `start` on, until it returns `false`. The
+    /// values are not copied.
+    pub fn each_from(
+        &self,
+        table: Table,
+        start: &[u8],
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.read(table, |table| {
+            for pair in table.range::<&[u8]>((Bound::Included(start), Bound::Unbounded))? {
+                let (key, value) = pair?;
+                if !visit(key.value(), value.value()) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Calls `visit` with each pair in descending order of their keys until it returns `false`. The values are not
     /// copied.
     pub fn each_back(&self, table: Table, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {

@@ -49,11 +49,11 @@ pub(crate) use engine::text_of as panic_text;
 use engine::{Engine, Failure, ReadTable};
 use observers::Observers;
 pub use observers::{Observer, Touched};
-pub(crate) use pages::Pages;
+pub(crate) use pages::{LARGEST_SHARED_ROW, Pages};
 use queue::{Queue, QueueLimits, Reply, ResultReceiver};
 
 /// The version of the layout. A change of the layout increases it and adds a migration of older stores.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
 /// The number of attempts, and the pause between them, to open a store that is in use.
 const RETRIES: u32 = 10;
@@ -407,15 +407,16 @@ fn open_with_retry(
     Engine::open(disk, cache)
 }
 
-/// Checks the version of the layout, and writes it into a new store.
+/// Checks the version of the layout, and writes it into a new store and one of an older layout. Layout 2 has journal rows
+/// of several events; what layout 1 wrote is read as it is.
 fn check_schema(engine: &Engine) -> Result<(), StoreError> {
     let path = engine.disk.path().to_owned();
     let read = |table: ReadTable| Ok(table.get(&b"schema"[..])?.map(|value| value.value().to_vec()));
     let found = engine.read(META, read).unwrap_or_else(|(reason, _)| Err(StoreError::Read(reason)))?;
     match found.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes) {
         Some(found) if found > SCHEMA => Err(StoreError::TooNew { path, found }),
-        Some(_) => Ok(()),
-        None => {
+        Some(SCHEMA) => Ok(()),
+        _ => {
             let mut batch = Batch::new();
             batch.put(META, *b"schema", SCHEMA.to_be_bytes().to_vec());
             match engine.commit(&[batch]) {

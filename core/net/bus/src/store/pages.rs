@@ -7,6 +7,9 @@ const LEAF: u64 = 4;
 const ROW: u64 = 8;
 const BRANCH: u64 = 40;
 
+/// The maximum size of a row, with its key, that shares a page with others or fills one.
+pub(crate) const LARGEST_SHARED_ROW: usize = (PAGE - LEAF - ROW) as usize;
+
 /// Counts the bytes of pages. Rows in key order share leaves of one page; a larger row has its own pages, whose number
 /// is a power of two.
 #[derive(Debug)]
