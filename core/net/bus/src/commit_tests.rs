@@ -111,3 +111,11 @@ async fn the_first_refusal_ends_events_that_are_published_together() {
     assert!(matches!(fired[..], [Ok(1), Err(BusError::TooLarge { .. })]), "{fired:?}");
     assert_eq!(bus.last_seq(), 1);
 }
+
+#[tokio::test]
+async fn events_behind_a_refused_one_are_published_if_each_is_on_its_own() {
+    let bus = Bus::in_memory(small());
+    let large = Event::from_map("large", &map! {"text" => "x".repeat(1 << 17)}).unwrap();
+    let fired = bus.fire_each(&[event("a"), large, event("b")]).await;
+    assert!(matches!(fired[..], [Ok(1), Err(BusError::TooLarge { .. }), Ok(2)]), "{fired:?}");
+}

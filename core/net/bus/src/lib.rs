@@ -163,18 +163,33 @@ impl Bus {
     /// Publishes events one directly after the other, which one commit of the journal persists as far as the ring has
     /// room for them. Returns their sequence numbers; the first refusal ends them.
     pub async fn fire_all(&self, events: &[Event]) -> Vec<Result<u64, BusError>> {
+        self.fire_while(events, Result::is_ok).await
+    }
+
+    /// Publishes events as [`Bus::fire_all`] does, each whether or not one before it was refused.
+    pub async fn fire_each(&self, events: &[Event]) -> Vec<Result<u64, BusError>> {
+        self.fire_while(events, |_| true).await
+    }
+
+    /// Publishes events until the result of one does not hold. Readers are notified once for all that fit at once.
+    async fn fire_while(
+        &self,
+        events: &[Event],
+        holds: impl Fn(&Result<u64, BusError>) -> bool,
+    ) -> Vec<Result<u64, BusError>> {
         let mut fired = Vec::with_capacity(events.len());
         loop {
             let room = self.inner.persisted.notified();
             let mut room = std::pin::pin!(room);
             room.as_mut().enable();
-            let before = fired.len();
+            let (before, mut has_ended) = (fired.len(), false);
             {
                 let mut ring = self.inner.ring.lock();
                 for event in &events[before..] {
                     let Some(result) = self.push(&mut ring, event).transpose() else { break };
+                    has_ended = !holds(&result);
                     fired.push(result);
-                    if fired.last().is_some_and(Result::is_err) {
+                    if has_ended {
                         break;
                     }
                 }
@@ -182,7 +197,7 @@ impl Bus {
             if fired.len() > before {
                 self.inner.arrived.notify_waiters();
             }
-            if fired.len() == events.len() || fired.last().is_some_and(Result::is_err) {
+            if has_ended || fired.len() == events.len() {
                 return fired;
             }
             room.await;

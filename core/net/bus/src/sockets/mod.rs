@@ -84,19 +84,22 @@ impl EventSockets {
     }
 }
 
-/// Publishes received events. Invalid events are counted and logged.
+/// Publishes received events, one directly after the other. Invalid events are counted and logged.
 pub(crate) async fn publish_received(bus: Bus, frames: Vec<Bytes>) {
+    let mut events = Vec::with_capacity(frames.len());
     for frame in frames {
-        let result = match Event::from_frame(frame) {
-            // The bus counts the events that it refuses.
-            Ok(event) => bus.fire_event(event).await.map(|_| ()),
+        match Event::from_frame(frame) {
+            Ok(event) => events.push(event),
             Err(error) => {
                 metrics::EVENTS_REFUSED.add(1);
-                Err(error.into())
+                tracing::warn!(%error, "received event refused");
             }
-        };
+        }
+    }
+    for result in bus.fire_each(&events).await {
         match result {
-            Ok(()) | Err(BusError::Closed | BusError::NotPersisted(_)) => {}
+            Ok(_) | Err(BusError::Closed | BusError::NotPersisted(_)) => {}
+            // The bus counts the events that it refuses.
             Err(error) => tracing::warn!(%error, "received event refused"),
         }
     }
