@@ -415,6 +415,29 @@ Measured by `benches/vs_salt/run cp`: `salt-cp --chunked` of random bytes to one
 {doc.table(["MB", "s", "MB/s", "master, MB", "minion, MB", "`salt-cp`, MB"], rows)}"""
 
 
+def authoring_part(found):
+    editor = found["editor"]
+    rows = [
+        ["`brine check`, whole command, s", number(found["check"]), "", "1"],
+        ["`brine fmt --check`, whole command, s", number(found["format"]), "", ""],
+        ["`brine lsp`: start until the first findings, ms", number(editor["answers"].pop("first")["median"]), "", ""],
+    ]
+    for method, one in editor["answers"].items():
+        rows.append([f"... {method} after a letter, ms", number(one["median"]), number(one["most"]), "50"])
+    rows.append(["... memory, MB", f"{editor['memory'] / MB:.0f}", "", "100"])
+    replay = found["replay"]
+    rows += [
+        [f"`reactor.replay` of {replay['one']['events']:,} events, one in 16 matches and is rendered, s", number(replay["one"]["seconds"]), "", "60"],
+        [f"`reactor.replay` of {replay['each']['events']:,} events, each matches, one of 16 values, s", number(replay["each"]["seconds"]), "", "60"],
+    ]
+    return f"""\
+Measured by `benches/vs_salt/run authoring`: a tree of {found["files"]:,} SLS files of twelve states each, with includes, \
+requisites, maps, sources and pillar. Medians, and the highest where there is one. Each question to the language server \
+follows a change of the open file.
+
+{doc.table(["measure", "Brine", "highest", "target"], rows)}"""
+
+
 PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),
@@ -430,5 +453,6 @@ PARTS = {
     "python": ("Custom modules in Python", python_part),
     "ssh": ("salt-ssh", ssh_part),
     "cp": ("salt-cp", cp_part),
+    "authoring": ("Tools for authors", authoring_part),
     "in-process": ("In process", in_process_part),
 }
