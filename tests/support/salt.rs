@@ -114,8 +114,12 @@ impl PythonMinion {
     /// Returns whether Salt itself dropped a return: its daemon may write a return to a socket that it has just closed
     /// for a new authentication. It logs this and does not retry.
     pub fn dropped_a_return(&self) -> bool {
-        std::fs::read_to_string(&self.log)
-            .is_ok_and(|log| log.contains("Error dispatching event. 'NoneType' object has no attribute 'send'"))
+        // Of 3006 and 3007, and of 3008.
+        let dropped = [
+            "Error dispatching event. 'NoneType' object has no attribute 'send'",
+            "Error dispatching event. RequestClient is closed",
+        ];
+        std::fs::read_to_string(&self.log).is_ok_and(|log| dropped.iter().any(|message| log.contains(message)))
     }
 
     /// Runs `salt-call` beside the daemon.
