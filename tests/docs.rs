@@ -41,8 +41,7 @@ fn examples_of_rules_match_their_files() {
         "stop_rollout",
     ]) {
         let file = doc(&format!("reactor.d/{name}.sls"));
-        let shown: Vec<String> = file.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
-        assert!(text.contains(&shown.join("\n")), "docs/rules.md does not contain reactor.d/{name}.sls verbatim");
+        assert!(text.contains(file.trim_end()), "docs/rules.md does not contain reactor.d/{name}.sls verbatim");
     }
 }
 

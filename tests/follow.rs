@@ -78,7 +78,8 @@ async fn a_subscriber_ends_silently_when_its_reader_closes() {
 async fn documented_programs_miss_no_event() {
     let doc = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reactor.md")).unwrap();
     let block = |language: &str| {
-        let (_, rest) = doc.split_once(&format!("```{language}\n")).unwrap();
+        let (_, rest) = doc.split_once(&format!("```{language} title=")).unwrap();
+        let (_, rest) = rest.split_once('\n').unwrap();
         rest.split_once("```").unwrap().0.to_owned()
     };
     let python = std::env::var("BRINE_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
