@@ -92,6 +92,11 @@ async fn debian_packages_install_upgrade_and_go() {
     let owners = machine.sh("stat -c '%U %n' /var/cache/salt/* /run/salt/*");
     assert!(owners.contains("root /var/cache/salt/minion") && owners.contains("root /run/salt/minion"), "{owners}");
     assert_eq!(machine.sh("readlink -f /usr/bin/salt-key"), "/usr/bin/brine\n");
+    // `xdg-open` prints the address that a browser would get.
+    machine.sh("printf '#!/bin/sh\necho $1\n' > /usr/local/bin/xdg-open; chmod +x /usr/local/bin/xdg-open");
+    let opened = machine.sh("brine docs --open reactor#limits");
+    assert!(opened.contains("file:///usr/share/doc/brine/html/reactor.html#limits"), "{opened}");
+    machine.sh("grep -q 'id=\"limits\"' /usr/share/doc/brine/html/reactor.html; rm /usr/local/bin/xdg-open");
     for (unit, most) in [("brine-master", 3.0), ("brine-api", 3.0), ("brine-syndic", 3.0)] {
         let score = machine.sh(&format!("systemd-analyze security --no-pager {unit} | tail -1"));
         let exposure: f64 = score.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(10.0);
@@ -209,10 +214,11 @@ fn rpm_packages_install_verify_and_go() {
     assert!(rpm(&["-q", "brine"], Vec::new()).contains("brine-0.1.0-2"));
     rpm(&["-U", "--nodeps", "--oldpackage"], built.files("1", ".rpm"));
     verified();
-    let all = ["-e", "brine", "brine-master", "brine-minion", "brine-api", "brine-syndic", "brine-pam"];
+    assert!(rpm(&["-q", "--qf", "%{ARCH}", "brine-doc"], Vec::new()).contains("noarch"));
+    let all = ["-e", "brine", "brine-doc", "brine-master", "brine-minion", "brine-api", "brine-syndic", "brine-pam"];
     rpm(&all, Vec::new());
     assert_eq!(std::fs::read_to_string(path("etc/salt/master")).unwrap(), MASTER);
-    for gone in ["etc/salt/minion", "usr/bin/brine", "usr/lib/brine", "usr/share/brine", "etc/alternatives/salt"] {
+    for gone in ["etc/salt/minion", "usr/bin/brine", "usr/lib/brine", "usr/share/brine", "usr/share/doc/brine", "etc/alternatives/salt"] {
         assert!(path(gone).symlink_metadata().is_err(), "{gone} is still there");
     }
     assert!(enabled.symlink_metadata().is_err(), "the unit is still enabled");
@@ -234,6 +240,6 @@ fn the_same_program_gives_the_same_packages() {
         run(Command::new(project.join("packaging/build")).args(["sums", "--out"]).arg(&out));
         std::fs::read_to_string(out.join("SHA256SUMS")).unwrap()
     });
-    assert_eq!(sums[0].lines().count(), 13, "{}", sums[0]);
+    assert_eq!(sums[0].lines().count(), 15, "{}", sums[0]);
     assert_eq!(sums[0], sums[1]);
 }

@@ -167,7 +167,8 @@ fn address(answer: &Answer, site: Option<&str>, is_installed: bool) -> anyhow::R
         Some(site) => site.to_owned(),
         None if is_installed => format!("file://{SITE}"),
         None => bail!(
-            "opening the page failed: there is no site in {SITE}: set {URL} to the address of one, or leave --open away"
+            "opening the page failed: there is no site in {SITE}: install the package brine-doc, set {URL} to the address of a \
+             site, or leave --open away"
         ),
     };
     let anchor = if answer.anchor.is_empty() { String::new() } else { format!("#{}", answer.anchor) };
