@@ -339,7 +339,14 @@ async fn mistakes_on_the_command_line_are_answered_with_what_to_do() {
 
 /// Configurations of a master with mistakes, and parts of what `--check` reports.
 const OF_MASTERS: &[(&str, i32, &[&str])] = &[
-    ("worker_threads: -1\n", 1, &["option 'worker_threads': expected a non-negative integer, got -1"]),
+    (
+        "worker_threads: -1\n",
+        1,
+        &[
+            "option 'worker_threads': expected a non-negative integer, got -1",
+            "More: brine docs option worker_threads\n",
+        ],
+    ),
     ("worker_threads: 5s\n", 1, &["option 'worker_threads': expected a non-negative integer, got '5s'"]),
     ("worker_threads: -1\ntimeout: soon\n", 1, &["option 'worker_threads'", "option 'timeout'"]),
     ("keep_jobs: 24h\n", 1, &["option 'keep_jobs': expected a non-negative number, got '24h'"]),
@@ -348,7 +355,11 @@ const OF_MASTERS: &[(&str, i32, &[&str])] = &[
     (
         "reactor_rules: [ROOT/rule.yml]\n",
         1,
-        &["rule.yml:2", "'rule.cout' in 'a' is not a rule: expected one of rule.count"],
+        &[
+            "rule.yml:2",
+            "'rule.cout' in 'a' is not a rule: expected one of rule.count",
+            "\nMore: brine docs rules#functions\n",
+        ],
     ),
     ("log_level: loud\n", 1, &["option 'log_level': invalid choice: 'loud' (choose from 'all', "]),
     (

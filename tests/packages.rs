@@ -218,7 +218,14 @@ fn rpm_packages_install_verify_and_go() {
     let all = ["-e", "brine", "brine-doc", "brine-master", "brine-minion", "brine-api", "brine-syndic", "brine-pam"];
     rpm(&all, Vec::new());
     assert_eq!(std::fs::read_to_string(path("etc/salt/master")).unwrap(), MASTER);
-    for gone in ["etc/salt/minion", "usr/bin/brine", "usr/lib/brine", "usr/share/brine", "usr/share/doc/brine", "etc/alternatives/salt"] {
+    for gone in [
+        "etc/salt/minion",
+        "usr/bin/brine",
+        "usr/lib/brine",
+        "usr/share/brine",
+        "usr/share/doc/brine",
+        "etc/alternatives/salt",
+    ] {
         assert!(path(gone).symlink_metadata().is_err(), "{gone} is still there");
     }
     assert!(enabled.symlink_metadata().is_err(), "the unit is still enabled");

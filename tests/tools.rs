@@ -332,7 +332,7 @@ async fn mistyped_names_get_the_nearest_as_suggestion() {
     assert_eq!(stdout(&output), "No minions matched the target. No command was sent, no jid was assigned.\n");
     assert_eq!(
         stderr(&output),
-        "ERROR: No return received\nMore: brine docs troubleshooting#no-minion-matches-the-target\n'wbe1' matches no minion: did you mean 'web1'?\n"
+        "ERROR: No return received\n'wbe1' matches no minion: did you mean 'web1'?\nMore: brine docs troubleshooting#no-minion-matches-the-target\n"
     );
     let output = system.tool_async("salt-run", &["jobs.lst_jobs"]).await;
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("'jobs.lst_jobs' is not available.\n", Some(1)));

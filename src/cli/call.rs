@@ -23,7 +23,7 @@ use super::docs::{self, pointers};
 use super::exit_status::FailureStatus;
 use super::runtime;
 use super::usage;
-use crate::ui::{print_as_salt, print_plain, print_plain_error, print_pointer};
+use crate::ui::{print_as_salt, print_plain, print_plain_error, symptoms};
 
 const NAME: &str = "salt-call";
 pub const USAGE: &str = "salt-call [options] <function> [arguments]";
@@ -374,7 +374,7 @@ fn show(
     let explained = pointers::explained(&value).filter(|_| outcome.retcode != 0).map(str::to_owned);
     printer.show(&map! {"local" => value}.into(), hint)?;
     if let Some(message) = explained {
-        print_pointer(&message);
+        symptoms::note(&message);
     }
     if outcome.retcode == 0 && matches!(fun, "sys.doc" | "sys.state_doc") {
         docs::point(fun, &arguments.words[1..]);

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use brine_check::Finding;
+use brine_check::{Finding, Severity};
 use brine_sandbox::{Profile, SandboxError};
 use brine_system::{files, user_files};
 use clap::{Args, CommandFactory, Parser};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::common::{CommonOptions, Role};
 use super::privileges::{self, OwnedPaths};
 use super::{service_manager, usage};
-use crate::ui::{print_plain, print_plain_error};
+use crate::ui::{print_plain, print_plain_error, symptoms};
 
 /// The environment variable that marks the background process.
 const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
@@ -132,6 +132,8 @@ impl DaemonOptions {
         let findings = examine();
         for finding in &findings {
             print_plain(finding);
+            let section = (finding.severity > Severity::Note).then(|| symptoms::of_configuration(&finding.message));
+            section.flatten().into_iter().for_each(symptoms::note_section);
         }
         let fails = findings.iter().any(Finding::is_failure);
         Some(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -46,7 +46,7 @@ mod test;
 mod up;
 mod usage;
 
-use crate::ui::{print_plain, print_plain_error};
+use crate::ui::{print_plain, print_plain_error, print_pointers};
 use brine_text::nearest::nearest;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -345,13 +345,15 @@ fn no_such_tool(command: &str) -> ExitCode {
 }
 
 fn start(tool: &Tool, words: Vec<OsString>) -> ExitCode {
-    (tool.run)(words).unwrap_or_else(|error| {
+    let status = (tool.run)(words).unwrap_or_else(|error| {
         if daemon::is_in_background() {
             tracing::error!("{}: {}", tool.name, sentence(&error));
         }
         print_plain_error(format_args!("{}: {}", tool.name, sentence(&error)));
         ExitCode::FAILURE
-    })
+    });
+    print_pointers();
+    status
 }
 
 /// Formats an error with its causes, without causes that the message contains already.

@@ -162,12 +162,12 @@ pub fn print_plain(text: impl Display) {
     }
 }
 
-/// Prints text and a newline on stderr, with control characters escaped, and where the documentation explains it. Errors
-/// of stderr are ignored.
+/// Prints text and a newline on stderr, with control characters escaped, and notes where the documentation explains it.
+/// Errors of stderr are ignored.
 pub fn print_plain_error(text: impl Display) {
     let text = text.to_string();
     _ = write_line(&mut io::stderr(), &escape_control(&text));
-    print_pointer(&text);
+    symptoms::note(&text);
 }
 
 /// Prints text as [`print_plain_error`] does, without what explains it: a message that programs know from Salt.
@@ -175,10 +175,10 @@ pub fn print_as_salt(text: impl Display) {
     _ = write_line(&mut io::stderr(), &escape_control(&text.to_string()));
 }
 
-/// Prints on stderr where the documentation explains a message that was printed elsewhere.
-pub fn print_pointer(message: &str) {
-    if let Some(pointer) = symptoms::pointer(message) {
-        _ = write_line(&mut io::stderr(), &pointer);
+/// Prints on stderr where the documentation explains the messages that were printed: the last lines of a tool.
+pub fn print_pointers() {
+    for line in symptoms::take() {
+        _ = write_line(&mut io::stderr(), &line);
     }
 }
 

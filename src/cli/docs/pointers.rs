@@ -100,11 +100,16 @@ mod tests {
     #[test]
     fn every_symptom_has_its_section() {
         let pages = Pages::load().unwrap();
-        for (message, anchor) in symptoms::SYMPTOMS {
-            let name = format!("{}#{anchor}", symptoms::PAGE);
-            let answer = look_up(&pages, &name).unwrap_or_else(|_| panic!("{name} is missing"));
-            assert_eq!(answer.anchor, *anchor);
-            assert_eq!(symptoms::section(&format!("salt: {message}")), Some(*anchor), "{message}");
+        for (message, name) in symptoms::SYMPTOMS.iter().chain(symptoms::OPTIONS).chain(symptoms::FINDINGS) {
+            let answer = look_up(&pages, name).unwrap_or_else(|_| panic!("{name} is missing"));
+            let (page, anchor) = name.split_once('#').unwrap_or((name, ""));
+            assert_eq!((answer.page.as_str(), answer.anchor.as_str()), (page, anchor), "{message}");
+        }
+        for (message, name) in symptoms::SYMPTOMS {
+            assert_eq!(symptoms::section(&format!("salt: {message}")), Some(*name), "{message}");
+        }
+        for (kind, name) in symptoms::FINDINGS {
+            assert!(brine_doctor::kinds::KINDS.iter().any(|known| known.name == *kind), "{kind} {name}");
         }
     }
 

@@ -9,7 +9,7 @@ use brine_value::{Map, Value, json, map};
 
 use super::Examined;
 use crate::escape::{escape_json, escape_line};
-use crate::ui::{Colour, Colours};
+use crate::ui::{Colour, Colours, symptoms};
 
 /// A mend that was tried.
 pub(super) struct Made {
@@ -91,6 +91,10 @@ fn of_finding(finding: &Finding, colours: Colours) -> Vec<String> {
     if finding.more > 0 {
         lines.push(format!("  and {} more like this; --json has all", finding.more));
     }
+    // Either names the option of a finding about the configuration.
+    if let Some(section) = symptoms::of_finding(finding.kind.name, &format!("{}: {}", finding.what, finding.why)) {
+        lines.push(format!("  {:<6} brine docs {section}", "more:"));
+    }
     lines
 }
 
@@ -126,7 +130,8 @@ mod tests {
             .because("\u{9b}2J")
             .mended_by("rm \x1b[A");
         let lines = of_finding(&finding, Colours::OFF);
-        assert_eq!(lines.len(), 4);
+        assert_eq!(lines.len(), 5);
+        assert_eq!(lines.last().unwrap(), "  more:  brine docs troubleshooting#there-is-no-return");
         let text = lines.join("");
         assert!(!text.chars().any(|c| c.is_control() || c == '\u{202e}'), "{text:?}");
     }

@@ -41,7 +41,7 @@ use super::exit_status::FailureStatus;
 use super::plan_file;
 use super::runtime;
 use super::usage;
-use crate::ui::{print_plain, print_plain_error, print_pointer};
+use crate::ui::{print_plain, print_plain_error, symptoms};
 
 const NAME: &str = "salt";
 pub const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
@@ -136,7 +136,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         }
         Err(Ok(error @ ClientError::Denied(_))) => {
             print_plain(&error);
-            print_pointer(&error.to_string());
+            symptoms::note(&error.to_string());
             Ok(statuses.of(FAILURE))
         }
         Err(Ok(error @ ClientError::NoEvents { .. })) => {

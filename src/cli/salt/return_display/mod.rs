@@ -14,7 +14,7 @@ use super::super::docs::pointers::explained;
 use super::arguments::Arguments;
 use super::plan::Planning;
 use super::{FAILURE, NO_MINION, NOTHING_RETURNED, docs};
-use crate::ui::{bar, print_plain, print_plain_error, print_pointer};
+use crate::ui::{bar, print_plain, print_plain_error, symptoms};
 
 /// The number of messages of returns that are kept, to name what the documentation says about them.
 const EXPLAINED: usize = 100;
@@ -234,10 +234,10 @@ impl<'a> ReturnDisplay<'a> {
         }
         print_plain_error("ERROR: Minions returned with non-zero exit code");
         if !self.silent.is_empty() {
-            print_pointer("Minion did not return");
+            symptoms::note("Minion did not return");
         }
         for message in &self.explained {
-            print_pointer(message);
+            symptoms::note(message);
         }
         if self.form == Form::Each { ExitCode::FAILURE } else { self.arguments.statuses.of(FAILURE) }
     }
