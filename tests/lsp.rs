@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::BRINE;
 
+mod editors;
+
 /// A client of one server.
 struct Client {
     server: Child,
