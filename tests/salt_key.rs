@@ -383,6 +383,7 @@ fn missing_and_invalid_configurations_are_reported() {
     fs::write(master.path("master"), "max_minions: many\n").unwrap();
     assert_snapshot!(master.key("-l acc", "").replace(&directory, "ETC/"), @r"
     ! salt-key: ETC/master:1: option 'max_minions': expected a non-negative integer, got 'many'
+    ! More: brine docs option max_minions
     -> 1
     ");
     fs::write(master.path("file"), "").unwrap();
