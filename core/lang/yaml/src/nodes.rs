@@ -1,5 +1,7 @@
 //! The nodes of a document with their ranges in the text, repeated keys included: for tools that show places in files.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -128,24 +130,38 @@ struct Lines<'t> {
     starts: Vec<usize>,
     /// The length of a byte order mark, which the parser does not see.
     mark: usize,
+    is_ascii: bool,
+    /// The byte of each character in `STEP`, of lines that were asked for: a line may be the whole text.
+    marks: RefCell<HashMap<usize, Vec<usize>>>,
 }
+
+/// The characters between two marks in a line.
+const STEP: usize = 64;
 
 impl<'t> Lines<'t> {
     fn of(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
-        Lines { text, starts, mark: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } }
+        let mark = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Lines { text, starts, mark, is_ascii: text.is_ascii(), marks: RefCell::default() }
     }
 
     fn offset(&self, at: Mark) -> usize {
         let Some(start) = self.starts.get(at.line.saturating_sub(1)) else { return self.text.len() };
         let start = if *start == 0 { self.mark } else { *start };
         let end = self.starts.get(at.line).copied().unwrap_or(self.text.len());
-        let line = &self.text[start..end];
         let column = at.column.saturating_sub(1);
-        if line.is_ascii() {
+        if self.is_ascii {
             return (start + column).min(end);
         }
-        line.char_indices().nth(column).map_or(end, |(at, _)| start + at)
+        let line = &self.text[start..end];
+        let mut marks = self.marks.borrow_mut();
+        let marks =
+            marks.entry(at.line).or_insert_with(|| line.char_indices().step_by(STEP).map(|(at, _)| at).collect());
+        let inside = marks.get(column / STEP).and_then(|before| {
+            let (after, _) = line[*before..].char_indices().nth(column % STEP)?;
+            Some(start + before + after)
+        });
+        inside.unwrap_or(end)
     }
 }
 
