@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::OnceLock;
 
 use brine_jinja::view::{Kind, is_dynamic};
@@ -12,7 +11,7 @@ use brine_yaml::nodes::Content;
 
 use super::Tree;
 use super::missing::Missing;
-use crate::catalogue::{Catalogue, Signature};
+use crate::catalogue::Catalogue;
 use crate::file::File;
 use crate::layout::{FileKind, below, name};
 use crate::states::{Requisite, State};
@@ -213,75 +212,22 @@ impl Index {
         }
     }
 
-    /// Reads the functions of a custom module: `def` in the first column.
-    fn python(&mut self, file: &File) {
-        let mut parts = file.path.rsplit('/');
-        let stem = parts.next().unwrap_or_default().trim_end_matches(".py");
-        let stem = if stem == "__init__" { parts.next().unwrap_or_default() } else { stem };
-        let directory = file
-            .path
-            .split('/')
-            .rev()
-            .find(|part| part.starts_with('_') && Path::new(part).extension().is_none_or(|ending| ending != "py"));
-        let parent = file.path.rsplit('/').nth(1).unwrap_or_default();
-        let directory = directory.map_or_else(|| format!("_{parent}"), str::to_owned);
-        let functions = match directory.as_str() {
-            "_modules" => &mut self.custom.execution,
-            "_states" => &mut self.custom.states,
-            "_runners" => &mut self.custom.runners,
-            "_wheel" => &mut self.custom.wheel,
-            "_renderers" => {
-                self.renderers.insert(stem.to_owned());
-                return;
-            }
-            "_grains" => {
-                self.has_custom_grains = true;
-                return;
-            }
-            _ => return,
-        };
-        let quoted = |line: &str| line.split(['\'', '"']).nth(1).map(str::to_owned);
-        let virtual_names: Vec<String> = file
-            .text
-            .lines()
-            .filter(|line| {
-                line.trim_start().starts_with("__virtualname__")
-                    || line.trim_start().starts_with("return \"")
-                    || line.trim_start().starts_with("return '")
-            })
-            .filter_map(quoted)
-            .filter(|name| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric()))
-            .collect();
-        let is_open = file.text.contains("setattr(") || file.text.contains("globals()");
-        let constant = file.text.lines().find_map(|line| line.strip_prefix("__virtualname__ ="));
-        let constant = constant.as_ref().is_some_and(|value| !value.contains(['\'', '"']));
-        for module in std::iter::once(stem).chain(virtual_names.iter().map(String::as_str)) {
-            if is_open || constant {
-                functions.add_open(module);
-            }
-        }
-        let names = || file.text.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
-        for module in std::iter::once(stem).chain(virtual_names.iter().map(String::as_str)) {
-            for function in names().filter(|name| !name.starts_with('_')) {
-                for function in [function, function.trim_end_matches('_')] {
-                    functions.add(Signature {
-                        name: format!("{module}.{function}"),
-                        params: &[],
-                        doc: "",
-                        is_custom: true,
-                    });
-                }
-            }
-        }
-    }
-
     /// Returns the files that a name below `include` of a file means.
     pub fn include(&self, tree: &Tree, file: &File, written: &str) -> Found {
         if is_dynamic(written) {
             return Found::Unknown;
         }
         if !written.starts_with('.') {
-            let found = self.sls_files(written);
+            let mut found = self.sls_files(written);
+            // A formula of the same name as the file, which is somewhere else.
+            if let Found::Paths(paths) = &mut found
+                && !self.has_sls(written)
+            {
+                paths.retain(|path| *path != file.path);
+                if paths.is_empty() {
+                    found = Found::Nothing;
+                }
+            }
             let is_linked = found == Found::Nothing && is_below_link(tree, &written.replace('.', "/"));
             return if is_linked { Found::Unknown } else { found };
         }
@@ -311,6 +257,13 @@ impl Index {
     /// Returns the files of an SLS, or of a glob. An SLS may also be below a root that is not known.
     pub fn sls_files(&self, name: &str) -> Found {
         found_in(&self.sls, name)
+    }
+
+    /// Whether a file below a known root has the name of an SLS, or the name is a glob.
+    pub fn has_sls(&self, name: &str) -> bool {
+        let name = name.replace('/', ".");
+        let name = name.strip_suffix(".init").unwrap_or(&name);
+        is_pattern(name) || is_dynamic(name) || self.sls.contains_key(name)
     }
 
     /// Returns the files of a pillar SLS, or of a glob.

@@ -42,12 +42,15 @@ pub struct Missing {
     outside: BTreeMap<(Wanted, String), usize>,
     /// The directories of submodules that are not there.
     submodules: Vec<String>,
+    /// Whether the tree is a formula, which is used with others.
+    is_formula: bool,
 }
 
 impl Missing {
     /// Collects the references of a tree.
     pub(super) fn of(tree: &Tree, index: &Index) -> Self {
-        let mut missing = Missing { submodules: submodules(tree), ..Self::default() };
+        let is_formula = tree.paths().contains("FORMULA");
+        let mut missing = Missing { submodules: submodules(tree), is_formula, ..Self::default() };
         for file in tree.files() {
             for source in file.states.iter().flat_map(sources) {
                 let (path, node) = source;
@@ -58,6 +61,15 @@ impl Missing {
             for include in file.includes.iter().filter(|include| include.saltenv.is_none()) {
                 if index.include(tree, file, &include.name) == Found::Nothing && !include.name.starts_with('.') {
                     missing.add(Wanted::Sls, &include.name, Place::new(&file.path, &include.span));
+                }
+            }
+            for requisite in file.states.iter().flat_map(|state| &state.requisites) {
+                let is_sls = requisite.module.as_deref() == Some("sls");
+                if is_sls
+                    && index.include(tree, file, &requisite.name) == Found::Nothing
+                    && !is_pattern(&requisite.name)
+                {
+                    missing.add(Wanted::Sls, &requisite.name, Place::new(&file.path, &requisite.span));
                 }
             }
             if matches!(file.kind, FileKind::Top | FileKind::PillarTop) {
@@ -120,7 +132,8 @@ impl Missing {
     /// Whether a name that the tree lacks is probably somewhere else.
     pub fn is_elsewhere(&self, kind: Wanted, name: &str) -> bool {
         let first = first_part(name);
-        let is_outside = self.outside.get(&(kind, first.to_owned())).is_some_and(|uses| *uses >= SEVERAL);
+        let least = if self.is_formula { 1 } else { SEVERAL };
+        let is_outside = self.outside.get(&(kind, first.to_owned())).is_some_and(|uses| *uses >= least);
         let dotted = format!(".{}", name.replace('/', "."));
         let is_in_submodule = self.submodules.iter().any(|path| {
             let last = path.rsplit('/').next().unwrap_or(path);
@@ -138,6 +151,11 @@ impl Missing {
         };
         let ((_, name), places) = of_kind().next()?;
         Some((of_kind().count(), name, places.first()?))
+    }
+
+    /// Whether the tree is a formula, which is used with others.
+    pub fn is_formula(&self) -> bool {
+        self.is_formula
     }
 
     /// Whether the pillar has parts elsewhere.

@@ -1,5 +1,6 @@
 //! All files of a tree; incremental by file.
 
+mod custom;
 pub mod index;
 pub mod missing;
 mod same;
