@@ -20,11 +20,15 @@ impl Check<'_> {
                 continue;
             }
             let Some(signature) = self.catalogue.states.get(&full).cloned() else { continue };
-            for argument in &state.arguments {
-                self.argument(state, &signature, argument);
+            // A step reports the former name of its type of target itself.
+            let is_former = |argument: &Argument| state.module == "salt" && argument.name == "expr_form";
+            let beside = self.indentation(state);
+            for (number, argument) in state.arguments.iter().enumerate() {
+                if !is_former(argument) && !beside.contains(&number) {
+                    self.argument(state, &signature, argument);
+                }
             }
             self.twice(state);
-            self.indentation(state);
             self.required(state, &signature);
         }
     }
@@ -75,25 +79,31 @@ impl Check<'_> {
         self.report("B402", span.start..span.start + first, message);
     }
 
-    /// Reports keys that stand beside `context:` and are meant to be below it.
-    fn indentation(&mut self, state: &State) {
+    /// Reports keys that stand beside `context:` and are meant to be below it. Returns the numbers of these arguments.
+    fn indentation(&mut self, state: &State) -> Vec<usize> {
+        let mut all = Vec::new();
         for (number, argument) in state.arguments.iter().enumerate() {
             if !matches!(argument.name.as_str(), "context" | "defaults") || !argument.value.is_nil() {
                 continue;
             }
             let column = |argument: &Argument| self.file.position(argument.span.start).column;
-            let is_beside = |next: &&Argument| {
-                let before = self.file.text.get(argument.span.end..next.span.start).unwrap_or("-");
-                column(next) == column(argument) && !before.contains("- ")
+            let is_beside = |next: usize| {
+                let (before, next) = (&state.arguments[next - 1], &state.arguments[next]);
+                let between = self.file.text.get(before.span.end..next.span.start).unwrap_or("- ");
+                let starts_item = between.rsplit('\n').next().is_some_and(|indent| indent.contains('-'));
+                column(next) == column(argument) && !starts_item
             };
-            if let Some(next) = state.arguments.get(number + 1).filter(is_beside) {
+            let beside: Vec<usize> = (number + 1..state.arguments.len()).take_while(|next| is_beside(*next)).collect();
+            if let Some(next) = beside.first().map(|next| &state.arguments[*next]) {
                 let message = format!(
                     "'{}' is an argument of the state, not a part of '{}': indent it by two more spaces",
                     next.name, argument.name
                 );
                 self.report("B405", next.span.clone(), message);
             }
+            all.extend(beside);
         }
+        all
     }
 
     fn twice(&mut self, state: &State) {
@@ -116,13 +126,7 @@ impl Check<'_> {
     }
 
     fn required(&mut self, state: &State, signature: &Signature) {
-        let gets_more = state.is_open
-            || state.is_extension
-            || self.file.is_open
-            || state.requisites.iter().any(|requisite| requisite.keyword == "use")
-            || state.argument("names").is_some()
-            || self.is_extended(state);
-        if gets_more {
+        if self.gets_more(state) {
             return;
         }
         for param in signature.params.iter().filter(|param| param.is_required()) {
@@ -131,6 +135,16 @@ impl Check<'_> {
                 self.report("B403", state.span.clone(), message);
             }
         }
+    }
+
+    /// Whether a state may have arguments that are not seen in it.
+    pub(crate) fn gets_more(&self, state: &State) -> bool {
+        state.is_open
+            || state.is_extension
+            || self.file.is_open
+            || state.requisites.iter().any(|requisite| requisite.keyword == "use")
+            || state.argument("names").is_some()
+            || self.is_extended(state)
     }
 
     /// Whether another file may add arguments to a state.
@@ -163,7 +177,7 @@ fn wrong_type(expected: &str, value: &SourceNode) -> Option<&'static str> {
     };
     let is_collection = matches!(got, "a list" | "a mapping");
     let is_wrong = match expected {
-        "True or False" | "an integer" | "a number" | "a non-negative number" => {
+        "True or False" | "an integer" | "a non-negative integer" | "a number" | "a non-negative number" => {
             is_collection || got == "a string" && !converts(expected, value.text().unwrap_or_default())
         }
         // Texts may be given line by line.

@@ -1,4 +1,4 @@
-//! `B208`, `B315`, `B406`: configuration files of masters and minions, which are no SLS of the tree.
+//! `B208`, `B315`, `B318`, `B406` and calls: configuration files of masters and minions, which are no SLS of the tree.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use brine_authoring_model::layout::is_of_master;
 use brine_authoring_model::{Catalogue, File, FileKind, Tree};
 use brine_yaml::SourceNode;
 
-use crate::{Finding, Options};
+use crate::{Check, Finding, Options, reactor};
 
 /// Checks the configuration files of a tree. Those that are rendered first are not checked.
 pub(crate) fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Vec<Finding> {
@@ -16,8 +16,12 @@ pub(crate) fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Ve
         if file.text.contains("{{") || file.text.contains("{%") {
             continue;
         }
-        let own = of_file(tree, catalogue, file, is_master);
-        found.extend(own.into_iter().filter(|finding| options.reports(file, finding)));
+        let mut own = of_file(tree, catalogue, file, is_master);
+        let mut calls = Check::new(tree, catalogue, options, file);
+        calls.calls_of_configuration();
+        own.extend(calls.found);
+        options.retain(file, &mut own);
+        found.extend(own);
     }
     found
 }
@@ -33,6 +37,9 @@ fn of_file(tree: &Tree, catalogue: &Catalogue, file: &File, is_master: bool) -> 
     for mistake in catalogue.examine_options.map(|examine| examine(&file.text, is_master)).unwrap_or_default() {
         let code = if mistake.is_error { "B406" } else { "B208" };
         found.push(Finding::new(code, &file.path, key(&mistake.option).unwrap_or(0..0), mistake.message));
+    }
+    if is_master {
+        found.extend(reactor::entries(file).filter_map(|(pattern, _)| reactor::pattern(file, pattern)));
     }
     // Without reactor files, the tree is not the one that has them.
     if tree.files().any(|file| file.kind == FileKind::Reactor) {

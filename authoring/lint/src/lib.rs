@@ -5,6 +5,8 @@
 //! | [`rules`] | the table of codes |
 //! | [`finding`] | findings and their fixes |
 //! | `syntax`, `names`, `references`, `duplicates`, `arguments`, `danger`, `style` | the checks, one file a group of codes |
+//! | `calls`, `targets`, `reactor` | arguments of called functions, targets of steps, patterns and fields of events |
+//! | `events` | the reference of events |
 //! | [`report`] | text with a caret, JSON, SARIF, GitHub, JUnit |
 //! | [`options`] | `brine.toml`, selected codes, `# brine: ignore` |
 //! | [`fixes`] | applies fixes |
@@ -17,9 +19,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
 mod arguments;
+mod calls;
 mod configuration;
 mod danger;
 mod duplicates;
+mod events;
 pub mod finding;
 pub mod fixes;
 pub mod format;
@@ -28,15 +32,18 @@ mod known;
 mod mutations;
 mod names;
 pub mod options;
+mod reactor;
 mod references;
 pub mod report;
 pub mod rules;
 pub mod samples;
 mod style;
 mod syntax;
+mod targets;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -56,15 +63,17 @@ struct Check<'a> {
     options: &'a Options,
     file: &'a File,
     found: Vec<Finding>,
+    /// What was found: codes, places and messages.
+    seen: HashSet<(&'static str, usize, usize, String)>,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(tree: &'a Tree, catalogue: &'a Catalogue, options: &'a Options, file: &'a File) -> Self {
+        Check { tree, index: tree.index(), catalogue, options, file, found: Vec::new(), seen: HashSet::new() }
+    }
+
     fn add(&mut self, finding: Finding) {
-        if !self
-            .found
-            .iter()
-            .any(|have| have.code == finding.code && have.span == finding.span && have.message == finding.message)
-        {
+        if self.seen.insert((finding.code, finding.span.start, finding.span.end, finding.message.clone())) {
             self.found.push(finding);
         }
     }
@@ -77,15 +86,19 @@ impl Check<'_> {
 
 /// Checks one file of a tree. Its findings are sorted by place.
 pub fn check_file(tree: &Tree, catalogue: &Catalogue, options: &Options, file: &File) -> Vec<Finding> {
-    let mut check = Check { tree, index: tree.index(), catalogue, options, file, found: Vec::new() };
+    let mut check = Check::new(tree, catalogue, options, file);
     check.syntax();
     check.names();
     check.references();
     check.arguments();
+    check.calls();
+    check.targets();
+    check.waits();
+    check.fields();
     check.danger();
     check.style();
     let mut found = check.found;
-    found.retain(|finding| options.reports(file, finding));
+    options.retain(file, &mut found);
     found.sort_by_key(|finding| (finding.span.start, finding.code));
     found
 }

@@ -46,26 +46,19 @@ impl Check<'_> {
 
     /// Reports functions that a state calls and that do not exist.
     fn called_functions(&mut self, state: &State) {
-        let (built_in, custom, kind) = match (state.module.as_str(), state.function.as_str()) {
-            ("salt", "function") | ("module", "run") => {
-                (&self.catalogue.execution, &self.index.custom.execution, "execution")
-            }
-            ("salt", "runner") => (&self.catalogue.runners, &self.index.custom.runners, "runner"),
-            ("salt", "wheel") => (&self.catalogue.wheel, &self.index.custom.wheel, "wheel"),
+        let (built_in, kind) = match (state.module.as_str(), state.function.as_str()) {
+            ("salt", "function") | ("module", "run") => (&self.catalogue.execution, "execution"),
+            ("salt", "runner" | "parallel_runners") => (&self.catalogue.runners, "runner"),
+            ("salt", "wheel") => (&self.catalogue.wheel, "wheel"),
             _ => return,
         };
         // The catalogue of a program may lack a kind.
         if built_in.iter().next().is_none() || state.is_open || state.is_extension {
             return;
         }
-        let is_function = |name: &str| {
-            let mut parts = name.split('.');
-            let mut is_part = || {
-                let part = parts.next().unwrap_or_default();
-                !part.is_empty() && part.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
-            };
-            is_part() && is_part() && name.matches('.').count() == 1 && !is_dynamic(name)
-        };
+        if state.function == "parallel_runners" {
+            return self.parallel_runners(state);
+        }
         let is_new_form = state.module == "module" && state.argument("name").is_none();
         let mut called: Vec<(&str, std::ops::Range<usize>)> = Vec::new();
         if is_new_form {
@@ -79,18 +72,44 @@ impl Check<'_> {
             None => {}
         }
         for (name, span) in called.into_iter().filter(|(name, _)| is_function(name)) {
-            let module = name.split('.').next().unwrap_or(name);
-            let is_elsewhere = !built_in.has_module(module) && !custom.has_module(module);
-            if built_in.knows(name) || custom.knows(name) || is_elsewhere || self.options.is_external(module) {
-                continue;
-            }
-            let near = self.nearest_function(name, built_in, custom);
+            self.called_function(name, span, kind);
+        }
+    }
+
+    /// Reports a function of a kind that a state calls and that does not exist.
+    fn called_function(&mut self, name: &str, span: std::ops::Range<usize>, kind: &str) {
+        let (built_in, custom) = match kind {
+            "runner" => (&self.catalogue.runners, &self.index.custom.runners),
+            "wheel" => (&self.catalogue.wheel, &self.index.custom.wheel),
+            _ => (&self.catalogue.execution, &self.index.custom.execution),
+        };
+        let module = name.split('.').next().unwrap_or(name);
+        if built_in.knows(name) || custom.knows(name) || self.options.is_external(module) {
+            return;
+        }
+        // A module that is misspelt, or one of a package.
+        let near = self.nearest_function(name, built_in, custom);
+        if near.is_some() || built_in.has_module(module) || custom.has_module(module) {
             self.unknown("B207", span, format!("there is no {kind} function '{name}'"), near, name);
         }
     }
 
-    /// Whether a module that neither Brine nor the tree has is probably a part of a package: it is used several times. Its
-    /// first use is reported, as a warning.
+    /// Reports runner functions that a step calls in parallel and that do not exist.
+    fn parallel_runners(&mut self, state: &State) {
+        let runners = state.arguments.iter().filter(|argument| argument.name == "runners");
+        for (_, config) in runners.flat_map(|argument| argument.value.map().unwrap_or_default()) {
+            let one = std::slice::from_ref(config);
+            let name = config.list().unwrap_or(one).iter().find_map(|item| item.get("name"));
+            if let Some((node, name)) = name.and_then(|node| Some((node, node.text()?)))
+                && is_function(name)
+            {
+                self.called_function(name, node.span.clone(), "runner");
+            }
+        }
+    }
+
+    /// Whether a module that neither Brine nor the tree has is probably a part of a package: nothing is near its
+    /// name. Its first use is reported, as a warning.
     fn is_module_elsewhere(
         &mut self,
         code: &'static str,
@@ -102,11 +121,12 @@ impl Check<'_> {
         if self.options.is_external(module) {
             return true;
         }
-        let Some((count, first)) = uses.filter(|(count, _)| *count > 1) else { return false };
+        let Some((count, first)) = uses else { return false };
         if first.path == self.file.path && first.start == span.start {
+            let uses = if *count > 1 { format!(", which is used {count} times") } else { String::new() };
             let message = format!(
-                "neither Brine nor the tree has the {kind} module '{module}', which is used {count} times: name it under \
-                 'external' of brine.toml if a package provides it"
+                "neither Brine nor the tree has the {kind} module '{module}'{uses}: name it under 'external' of brine.toml \
+                 if a package provides it"
             );
             let mut finding = Finding::new(code, &self.file.path, span.clone(), message);
             finding.severity = crate::Severity::Warning;
@@ -147,8 +167,17 @@ impl Check<'_> {
         near.filter(|near| has(near))
     }
 
+    /// Returns the grain that a name means that no minion has.
+    pub(crate) fn misspelt_grain(&self, name: &str) -> Option<String> {
+        let is_known = || grains::names().any(|known| known == name) || self.catalogue.grains.contains(name);
+        if name.len() <= 4 || self.index.has_custom_grains || is_known() {
+            return None;
+        }
+        nearest_within(name, grains::names(), 1).map(str::to_owned)
+    }
+
     /// Reports an unknown name with the nearest one, as a fix if it stands in the source as it is.
-    fn unknown(
+    pub(crate) fn unknown(
         &mut self,
         code: &'static str,
         span: std::ops::Range<usize>,
@@ -197,24 +226,20 @@ impl Check<'_> {
                     self.unknown("B204", fact.span.clone(), format!("there is no test '{name}'"), near, name);
                 }
                 Kind::Lookup { root: Root::Grains, path, .. } => {
-                    let Some(name) = path.first().filter(|name| name.len() > 4) else { continue };
-                    let is_known = grains::names().any(|known| known == name) || self.catalogue.grains.contains(name);
-                    if is_known || self.index.has_custom_grains {
-                        continue;
-                    }
-                    if let Some(near) = nearest_within(name.as_str(), grains::names(), 1) {
-                        let near = Some(near.to_owned());
-                        self.unknown(
-                            "B205",
-                            fact.span.clone(),
-                            format!("no minion has the grain '{name}'"),
-                            near,
-                            name,
-                        );
+                    let Some(name) = path.first() else { continue };
+                    if let near @ Some(_) = self.misspelt_grain(name) {
+                        let message = format!("no minion has the grain '{name}'");
+                        self.unknown("B205", fact.span.clone(), message, near, name);
                     }
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// Whether a text has the form of the name of a function.
+pub(crate) fn is_function(name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    name.split_once('.').is_some_and(|(module, function)| is_part(module) && is_part(function))
 }

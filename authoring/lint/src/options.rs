@@ -98,31 +98,51 @@ impl Options {
 
     /// Whether a finding is reported.
     pub fn reports(&self, file: &File, finding: &Finding) -> bool {
+        self.selects(finding) && !Comments::of(file).is_some_and(|comments| comments.ignore(file, finding))
+    }
+
+    /// Removes the findings of a file that are not reported.
+    pub fn retain(&self, file: &File, found: &mut Vec<Finding>) {
+        let comments = Comments::of(file);
+        found.retain(|finding| {
+            self.selects(finding) && !comments.as_ref().is_some_and(|comments| comments.ignore(file, finding))
+        });
+    }
+
+    fn selects(&self, finding: &Finding) -> bool {
         let starts = |list: &[String]| list.iter().any(|start| finding.code.starts_with(start.as_str()));
         let is_default = rule(finding.code).is_none_or(|rule| rule.is_default);
         let is_selected = if self.select.is_empty() { is_default } else { starts(&self.select) };
-        is_selected && !starts(&self.ignore) && !is_ignored(file, finding)
+        is_selected && !starts(&self.ignore)
     }
 }
 
-/// Whether a comment on the line or above it, or one for the whole file, ignores the code of a finding.
-fn is_ignored(file: &File, finding: &Finding) -> bool {
-    if !file.text.contains("brine: ignore") && !file.text.contains("noqa") {
-        return false;
+/// The lines of a file that has comments which ignore findings.
+struct Comments<'f>(Vec<&'f str>);
+
+impl<'f> Comments<'f> {
+    fn of(file: &'f File) -> Option<Self> {
+        let has_comments = file.text.contains("brine: ignore") || file.text.contains("noqa");
+        has_comments.then(|| Comments(file.text.lines().collect()))
     }
-    let names = |line: &str, word: &str| {
-        let Some((_, codes)) = line.split_once(word) else { return false };
-        let codes = codes.split("#}").next().unwrap_or_default();
-        codes.split([',', ' ']).map(str::trim).any(|code| !code.is_empty() && finding.code.starts_with(code))
-    };
-    let line = file.position(finding.span.start).line;
-    let lines: Vec<&str> = file.text.lines().collect();
-    let at = |number: usize| number.checked_sub(1).and_then(|number| lines.get(number)).copied().unwrap_or_default();
-    let above = at(line.saturating_sub(1));
-    is_ignored_by_salt_lint(at(line), finding)
-        || names(at(line), "brine: ignore ")
-        || above.trim_start().starts_with(['#', '{']) && names(above, "brine: ignore ")
-        || lines.iter().any(|line| names(line, "brine: ignore-file "))
+
+    /// Whether a comment on the line or above it, or one for the whole file, ignores the code of a finding.
+    fn ignore(&self, file: &File, finding: &Finding) -> bool {
+        let names = |line: &str, word: &str| {
+            let Some((_, codes)) = line.split_once(word) else { return false };
+            let codes = codes.split("#}").next().unwrap_or_default();
+            codes.split([',', ' ']).map(str::trim).any(|code| !code.is_empty() && finding.code.starts_with(code))
+        };
+        let Comments(lines) = self;
+        let line = file.position(finding.span.start).line;
+        let at =
+            |number: usize| number.checked_sub(1).and_then(|number| lines.get(number)).copied().unwrap_or_default();
+        let above = at(line.saturating_sub(1));
+        is_ignored_by_salt_lint(at(line), finding)
+            || names(at(line), "brine: ignore ")
+            || above.trim_start().starts_with(['#', '{']) && names(above, "brine: ignore ")
+            || lines.iter().any(|line| names(line, "brine: ignore-file "))
+    }
 }
 
 /// Whether a comment for salt-lint, `# noqa: 206`, ignores the code by its number there.

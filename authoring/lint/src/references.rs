@@ -176,8 +176,13 @@ impl Check<'_> {
     /// Whether states that only a render knows may be in a run with this file.
     fn is_unknown_run(&self) -> bool {
         let run = self.index.run_with(&self.file.path);
+        let has_roots = self.tree.files().any(|file| file.kind == FileKind::Top);
         let is_missing = |file: &File, include: &Include| {
-            include.saltenv.is_some() || self.index.include(self.tree, file, &include.name) == Found::Nothing
+            // Where the roots are known, a name that only ends as that of a file may be one of another tree.
+            let is_guessed = has_roots && !include.name.starts_with('.') && !self.index.has_sls(&include.name);
+            include.saltenv.is_some()
+                || is_guessed
+                || self.index.include(self.tree, file, &include.name) == Found::Nothing
         };
         let is_unknown = |file: &File| file.is_open || file.includes.iter().any(|include| is_missing(file, include));
         run.iter()
@@ -186,6 +191,10 @@ impl Check<'_> {
 
     fn extension(&mut self, state: &State) {
         if !state.is_extension || is_dynamic(&state.id) {
+            return;
+        }
+        // The run of a formula has states of other ones.
+        if self.index.missing(self.tree).is_formula() && self.index.states_named(&state.id).is_empty() {
             return;
         }
         let closure = self.index.closure(&self.file.path);
@@ -319,7 +328,7 @@ impl Check<'_> {
                             };
                             let near = nearest(name, names);
                             let kind = if is_pillar { Wanted::Pillar } else { Wanted::Sls };
-                            if near.is_none() && self.is_elsewhere(kind, name) {
+                            if !near.is_some_and(|near| is_misspelt(name, near)) && self.is_elsewhere(kind, name) {
                                 continue;
                             }
                             let near = near.map(|near| format!(": did you mean '{near}'?"));
@@ -390,7 +399,8 @@ impl Check<'_> {
         let Some(view) = &self.file.view else { return };
         let is_used = matches!(self.file.kind, FileKind::State | FileKind::Template);
         // Without a top file of the pillar, the tree is a part that others use.
-        let has_pillar = self.tree.files().any(|file| file.kind == FileKind::PillarTop);
+        let is_test = |path: &str| path.split('/').any(|part| matches!(part, "t" | "test" | "tests" | "examples"));
+        let has_pillar = self.tree.files().any(|file| file.kind == FileKind::PillarTop && !is_test(&file.path));
         let is_part = self.index.missing(self.tree).has_pillar_elsewhere();
         if !is_used || !has_pillar || is_part || self.index.open_pillar.contains("") {
             return;
@@ -411,6 +421,11 @@ impl Check<'_> {
             self.report("B309", fact.span.clone(), format!("no pillar file provides '{key}'{near}"));
         }
     }
+}
+
+/// Whether each part of a name in which it differs from another one may be a misspelt one. Short parts are other names.
+fn is_misspelt(name: &str, near: &str) -> bool {
+    name.split('.').zip(near.split('.')).all(|(one, other)| one == other || one.len().min(other.len()) > 2)
 }
 
 /// Returns the variables and macros of a template.

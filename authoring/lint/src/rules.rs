@@ -111,7 +111,8 @@ pub const RULES: &[Rule] = &[
         "B207",
         Error,
         "Unknown function that a state calls",
-        "`module.run`, `salt.function`, `salt.runner` or `salt.wheel` names a function that does not exist.",
+        "`module.run`, `salt.function`, `salt.runner`, `salt.wheel` or `salt.parallel_runners` names a function that does not \
+         exist.",
     ),
     rule(
         "B208",
@@ -119,6 +120,12 @@ pub const RULES: &[Rule] = &[
         "Unknown option of a master or minion",
         "A configuration file has an option that neither Brine nor Salt knows, or one without an effect in Brine. Options of \
          modules have a dot and are not reported.",
+    ),
+    rule(
+        "B209",
+        Error,
+        "Unknown type of a target",
+        "`tgt_type` of a step of an orchestration, or of a reaction, is no type of targets. The nearest one is given.",
     ),
     rule(
         "B301",
@@ -203,6 +210,27 @@ pub const RULES: &[Rule] = &[
         "`sls` of `salt.state` names a file that the tree does not have.",
     ),
     rule(
+        "B317",
+        Error,
+        "A nodegroup that no configuration defines",
+        "The master configuration of the tree defines nodegroups, and the target of a step or a reaction names another one.",
+    ),
+    rule(
+        "B318",
+        Warning,
+        "A pattern of tags that no event matches",
+        "An entry of `reactor`, or `salt.wait_for_event`, has a pattern that looks like that of an event in the reference of \
+         events, and none matches: it is misspelt, has a slash too much or too few, or is a regular expression. Patterns of \
+         your own events are not reported.",
+    ),
+    rule(
+        "B319",
+        Warning,
+        "A field that events do not have",
+        "A reactor file reads a field of `data` that no event has whose tag the entries of the file match, by the reference of \
+         events.",
+    ),
+    rule(
         "B401",
         Warning,
         "Unknown argument",
@@ -224,6 +252,32 @@ pub const RULES: &[Rule] = &[
         Error,
         "Wrong type of an option of a master or minion",
         "The daemon refuses to start with it.",
+    ),
+    rule(
+        "B407",
+        Error,
+        "Invalid target",
+        "The master cannot read `tgt` of a step or a reaction, or it selects no minion whatever the fleet is.",
+    ),
+    rule(
+        "B408",
+        Warning,
+        "A step without a target",
+        "`salt.state` without `tgt` applies to all minions in Brine; Salt refuses it.",
+    ),
+    rule(
+        "B409",
+        Error,
+        "A called function does not take an argument",
+        "A template, `module.run`, a step of an orchestration, `mine_functions` or `schedule` calls a function that refuses \
+         the argument. Functions of the tree, and those that take any argument, are not checked.",
+    ),
+    rule(
+        "B410",
+        Error,
+        "A required argument of a called function is missing",
+        "A template, `module.run`, a step of an orchestration, `mine_functions` or `schedule` calls a function without an \
+         argument that it requires.",
     ),
     rule(
         "B501",

@@ -54,8 +54,9 @@ impl<'a> Renders<'a> {
     pub fn data(&self, path: &str, text: &str) -> Vec<Option<Value>> {
         let kind = self.tree.layout().kind(path);
         let (below, name) = names(self.tree, path, kind);
+        let template = compile(self, &below, text);
         let of = |prepared| {
-            let (text, _) = render(self, prepared, &below, &name, text).text.ok()?;
+            let (text, _) = render(self, prepared, &below, &name, template.as_ref()).text.ok()?;
             brine_yaml::load(&text).ok()
         };
         self.samples.all.iter().map(of).collect()
@@ -73,7 +74,20 @@ struct Rendered {
     is_vague: bool,
 }
 
-fn render(renders: &Renders<'_>, prepared: &Prepared, path: &str, name: &str, source: &str) -> Rendered {
+/// Compiles a text, for all samples.
+fn compile(renders: &Renders<'_>, path: &str, source: &str) -> Result<Template, JinjaError> {
+    // The line of the pipe becomes an empty one, so that line numbers stay.
+    let body = if source.starts_with("#!") { source.find('\n').map_or("", |end| &source[end..]) } else { source };
+    Template::compile_sharing(&renders.imports, path, body)
+}
+
+fn render(
+    renders: &Renders<'_>,
+    prepared: &Prepared,
+    path: &str,
+    name: &str,
+    template: Result<&Template, &JinjaError>,
+) -> Rendered {
     let was_called = Arc::new(AtomicBool::new(false));
     let unknown = Unknown { is_pure: renders.samples.is_pure, was_called: Arc::clone(&was_called) };
     let host = prepared.host.clone().with_functions(unknown).with_files(Layer(Arc::clone(&renders.served)));
@@ -84,10 +98,7 @@ fn render(renders: &Renders<'_>, prepared: &Prepared, path: &str, name: &str, so
     context.set_shared("pillar", Arc::new(prepared.sample.pillar.clone().unwrap_or_default()));
     context.set_shared("opts", Arc::clone(&prepared.opts));
     context.set_all(&sls_variables(name, path));
-    // The line of the pipe becomes an empty one, so that line numbers stay.
-    let body = if source.starts_with("#!") { source.find('\n').map_or("", |end| &source[end..]) } else { source };
-    let text = Template::compile_sharing(&renders.imports, path, body)
-        .and_then(|template| template.render_mapped(&context, &host));
+    let text = template.map_err(Clone::clone).and_then(|template| template.render_mapped(&context, &host));
     Rendered { text, is_vague: was_called.load(Ordering::Relaxed) }
 }
 
@@ -124,11 +135,12 @@ pub(crate) fn findings(
     let needs_pillar = reads_pillar(tree, &renders.served, file);
     // By place and message: the samples that have it.
     let mut found: BTreeMap<(usize, usize, &'static str, String), Vec<usize>> = BTreeMap::new();
+    let template = compile(renders, &path, &file.text);
     for (number, prepared) in renders.samples.all.iter().enumerate() {
         if renders.is_over() {
             break;
         }
-        let rendered = render(renders, prepared, &path, &name, &file.text);
+        let rendered = render(renders, prepared, &path, &name, template.as_ref());
         let own = match &rendered.text {
             Err(error) => undefined(error, prepared, needs_pillar, rendered.is_vague, file).into_iter().collect(),
             Ok((text, lines)) => checked((tree, catalogue, options), file, text, lines, rendered.is_vague),
@@ -195,7 +207,7 @@ fn checked(
     is_vague: bool,
 ) -> Vec<Finding> {
     let rendered = File::rendered(&file.path, file.kind, text);
-    let mut check = Check { tree, index: tree.index(), catalogue, options, file: &rendered, found: Vec::new() };
+    let mut check = Check::new(tree, catalogue, options, &rendered);
     if !is_vague {
         check.syntax();
     }

@@ -16,16 +16,24 @@ pub(super) struct Served {
     root: PathBuf,
     roots: Vec<String>,
     paths: BTreeSet<String>,
+    /// The paths by their last part.
+    by_name: HashMap<String, Vec<String>>,
     /// Files that may be changed and not saved.
     texts: HashMap<String, Arc<str>>,
 }
 
 impl Served {
     pub(super) fn of(tree: &Tree) -> Self {
+        let mut by_name: HashMap<String, Vec<String>> = HashMap::new();
+        for path in tree.paths() {
+            let last = path.rsplit('/').next().unwrap_or(path);
+            by_name.entry(last.to_owned()).or_default().push(path.clone());
+        }
         Served {
             root: tree.root.canonicalize().unwrap_or_default(),
             roots: tree.layout().state_roots.clone(),
             paths: tree.paths().clone(),
+            by_name,
             texts: tree.files().map(|file| (file.path.clone(), Arc::clone(&file.text))).collect(),
         }
     }
@@ -37,7 +45,8 @@ impl Served {
         let direct = self.roots.iter().map(full).find(|full| self.paths.contains(full));
         // The root may be a directory of the tree that is not known as one.
         let end = format!("/{path}");
-        direct.or_else(|| self.paths.iter().find(|full| full.ends_with(&end)).cloned())
+        let named = || self.by_name.get(path.rsplit('/').next().unwrap_or(path)).into_iter().flatten();
+        direct.or_else(|| named().find(|full| full.ends_with(&end)).cloned())
     }
 }
 

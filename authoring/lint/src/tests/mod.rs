@@ -1,3 +1,8 @@
+mod calls;
+mod hostile;
+mod orchestration;
+mod reactor;
+
 use brine_authoring_model::{Catalogue, Signature, Tree};
 use brine_function::Registry;
 
@@ -13,6 +18,11 @@ pub(crate) fn catalogue() -> Catalogue {
         catalogue.states.add(Signature::of(function));
     }
     catalogue
+}
+
+/// A function without arguments of its own.
+fn signature(name: &str) -> Signature {
+    Signature { name: name.to_owned(), params: &[], doc: "", is_custom: false }
 }
 
 /// Returns code, line and column of all findings but those of style.
@@ -150,6 +160,55 @@ fn trees_that_are_parts_are_told_once() {
             vec!["B314 1:50", "B302 1:11"],
         ),
         (vec![("a.sls", "{% import_yaml '/srv/x.yaml' as x %}\n{{ x }}:\n  test.nop: []\n")], "", vec!["B314 1:16"]),
+        // Formulas of other trees, in a formula.
+        (vec![("FORMULA", ""), ("users/vimrc.sls", "include: [vim]\n")], "", vec!["B314 1:11"]),
+        (vec![("FORMULA", ""), ("a/b.sls", "extend:\n  nginx:\n    service:\n      - watch: []\n")], "", vec![]),
+        (
+            vec![
+                ("FORMULA", ""),
+                ("a/b.sls", "c:\n  test.nop:\n    - require_in:\n      - sls: apache\n"),
+                ("a/d.sls", nop),
+            ],
+            "",
+            vec!["B314 4:14"],
+        ),
+        // A formula with the name of the file.
+        (
+            vec![
+                ("top.sls", "base:\n  '*': [wiki.rotate]\n"),
+                ("wiki/rotate.sls", "include: [rotate, other]\nb:\n  test.nop:\n    - require:\n      - pkg: rotate\n"),
+                ("log.sls", "include: [rotate]\nc:\n  test.nop:\n    - require:\n      - pkg: rotate\n"),
+            ],
+            "",
+            vec!["B302 1:11", "B302 1:19"],
+        ),
+        // A short name of a directory is no misspelt one.
+        (
+            vec![
+                ("pillar/top.sls", "base:\n  '*': [j.pve, w.pve, w.build, wiki.pve]\n"),
+                ("pillar/j/pve.sls", "a: 1\n"),
+                ("pillar/wikis/pve.sls", "a: 1\n"),
+            ],
+            "",
+            vec!["B314 2:23", "B306 2:32"],
+        ),
+        // The pillar of tests.
+        (
+            vec![
+                ("t/pillar/top.sls", "base:\n  '*': [a]\n"),
+                ("t/pillar/a.sls", "b: 1\n"),
+                ("top.sls", "base: {}\n"),
+                ("c.sls", "a{{ pillar['d'] }}:\n  test.nop: []\n"),
+            ],
+            "",
+            vec![],
+        ),
+        // All keys beside 'context' have one finding.
+        (
+            vec![("a.sls", "/a:\n  file.managed:\n    - context:\n      b: 1\n      c: 1\n    - d: 1\n")],
+            "",
+            vec!["B405 4:7", "B401 6:7"],
+        ),
         // A private pillar.
         (
             vec![
