@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_authoring_model::layout::is_of_master;
-use brine_authoring_model::{Catalogue, File, FileKind, Tree};
+use brine_authoring_model::{Catalogue, File, FileKind, Tree, reactions};
 use brine_yaml::SourceNode;
 
 use crate::{Check, Finding, Options, reactor};
@@ -39,7 +39,7 @@ fn of_file(tree: &Tree, catalogue: &Catalogue, file: &File, is_master: bool) -> 
         found.push(Finding::new(code, &file.path, key(&mistake.option).unwrap_or(0..0), mistake.message));
     }
     if is_master {
-        found.extend(reactor::entries(file).filter_map(|(pattern, _)| reactor::pattern(file, pattern)));
+        found.extend(reactions(file).filter_map(|(pattern, _)| reactor::pattern(file, pattern)));
     }
     // Without reactor files, the tree is not the one that has them.
     if tree.files().any(|file| file.kind == FileKind::Reactor) {

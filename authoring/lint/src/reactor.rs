@@ -1,9 +1,7 @@
 //! `B318`, `B319`: reactor entries and waits for events that nothing matches, and fields that events do not have.
 
-use brine_authoring_model::layout::is_of_master;
 use brine_authoring_model::{File, FileKind};
 use brine_jinja::view::{Kind, is_dynamic};
-use brine_text::glob::fnmatch;
 use brine_text::nearest::{nearest, nearest_within};
 use brine_yaml::SourceNode;
 
@@ -107,13 +105,6 @@ fn near(glob: &str) -> Option<&'static str> {
     nearest_within(glob, globs().filter(|known| known.len() > 8), (glob.len() / 8).clamp(1, 2))
 }
 
-/// Returns the entries of `reactor` in a configuration: patterns with their files.
-pub(crate) fn entries(file: &File) -> impl Iterator<Item = (&SourceNode, &SourceNode)> {
-    let options = file.documents.iter().filter_map(|document| document.get("reactor"));
-    let maps = options.flat_map(|option| option.list().unwrap_or_else(|| std::slice::from_ref(option)));
-    maps.filter_map(SourceNode::map).flatten().map(|(pattern, files)| (pattern, files))
-}
-
 impl Check<'_> {
     /// Reports waits of an orchestration for events that do not occur.
     pub(crate) fn waits(&mut self) {
@@ -131,7 +122,8 @@ impl Check<'_> {
     pub(crate) fn fields(&mut self) {
         let Some(view) = self.file.view.as_ref().filter(|_| self.file.kind == FileKind::Reactor) else { return };
         let sets_data = view.facts.iter().any(|fact| matches!(&fact.kind, Kind::Assign { name } if name == "data"));
-        let globs = if sets_data { Vec::new() } else { self.globs() };
+        let master = self.index.master(self.tree);
+        let globs = if sets_data { Vec::new() } else { master.patterns_of(&self.file.path) };
         let kinds: Vec<Vec<&events::Kind>> = globs.iter().map(|glob| events::meant(glob)).collect();
         if kinds.is_empty() || kinds.iter().any(Vec::is_empty) {
             return;
@@ -148,8 +140,7 @@ impl Check<'_> {
                 continue;
             }
             let near = nearest(field, kinds.iter().flat_map(|kind| kind.words())).map(str::to_owned);
-            let tags: Vec<&str> = globs.iter().map(String::as_str).collect();
-            let message = format!("events of '{}' have no field '{field}'", tags.join("', '"));
+            let message = format!("events of '{}' have no field '{field}'", globs.join("', '"));
             self.unknown("B319", fact.span.start..end, message, near, field);
         }
     }
@@ -159,28 +150,6 @@ impl Check<'_> {
         let asks = |quote: char| self.file.text.contains(&format!("{quote}{field}{quote} in data"));
         asks('\'') || asks('"')
     }
-
-    /// Returns the patterns of the entries that name the file.
-    fn globs(&self) -> Vec<String> {
-        let own = last_two(&self.file.path);
-        let masters = self.tree.configurations().filter(|file| is_of_master(&file.path) == Some(true));
-        let mut globs = Vec::new();
-        for (pattern, files) in masters.flat_map(|file| entries(file)) {
-            let files = files.list().unwrap_or_else(|| std::slice::from_ref(files));
-            let names = |path: &str| fnmatch(&last_two(path), &own);
-            if files.iter().filter_map(SourceNode::text).any(names) {
-                globs.extend(pattern.text().map(str::to_owned));
-            }
-        }
-        globs
-    }
-}
-
-/// Returns the directory and the name of a path.
-fn last_two(path: &str) -> String {
-    let mut parts: Vec<&str> = path.rsplit('/').take(2).collect();
-    parts.reverse();
-    parts.join("/")
 }
 
 /// Returns the field that is read from a mapping that ends at a position, and the end of the expression.

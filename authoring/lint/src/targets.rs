@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use brine_authoring_model::layout::is_of_master;
-use brine_authoring_model::{Argument, FileKind, State, Tree};
+use brine_authoring_model::{Argument, FileKind, State};
 use brine_jinja::view::is_dynamic;
 use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetError, TargetKind};
 use brine_text::nearest::nearest;
@@ -17,6 +16,9 @@ use crate::{Check, Finding};
 
 /// The arguments with the type of a target; the second is the former name.
 const KINDS: [&str; 2] = ["tgt_type", "expr_form"];
+
+/// The longest message about a target, in characters.
+const MESSAGE: usize = 400;
 
 impl Check<'_> {
     pub(crate) fn targets(&mut self) {
@@ -106,7 +108,13 @@ impl Check<'_> {
             (TargetError::NotText { .. }, Value::List(_)) => ": write 'tgt_type: list'",
             _ => "",
         };
-        self.report("B407", span, format!("{wrong}{hint}"));
+        // The error may have the whole target.
+        let mut message = wrong.to_string();
+        if let Some((end, _)) = message.char_indices().nth(MESSAGE) {
+            message.truncate(end);
+            message.push_str(" ...");
+        }
+        self.report("B407", span, message + hint);
     }
 
     /// Returns the nodegroups that the configuration of the tree defines, and reports others if it defines any.
@@ -117,9 +125,9 @@ impl Check<'_> {
             (TargetKind::Compound, Value::List(items)) => of_compound(items.iter().filter_map(Value::as_str)),
             _ => return Map::new(),
         };
-        let defined = if words.is_empty() { None } else { defined_nodegroups(self.tree) };
+        let defined = self.index.master(self.tree).nodegroups.as_ref();
         for name in defined.iter().flat_map(|defined| words.iter().filter(|name| !defined.contains(*name))) {
-            let near = nearest(name.as_str(), defined.iter().flatten().map(String::as_str)).map(str::to_owned);
+            let near = nearest(name.as_str(), defined.iter().copied().flatten().map(String::as_str)).map(str::to_owned);
             let message = format!("no configuration of a master in the tree defines the nodegroup '{name}'");
             self.unknown("B317", span.clone(), message, near, name);
         }
@@ -221,21 +229,6 @@ fn value_of(node: &SourceNode) -> Option<Value> {
         Content::Map(entries) if entries.iter().any(|(key, _)| key.text().is_some_and(is_dynamic)) => None,
         Content::Map(_) => Some(Value::map()),
     }
-}
-
-/// Returns the names of the nodegroups that master configurations of a tree define; `None` if they define none, or if a
-/// render may add some.
-fn defined_nodegroups(tree: &Tree) -> Option<BTreeSet<String>> {
-    let mut names = BTreeSet::new();
-    for file in tree.configurations().filter(|file| is_of_master(&file.path) == Some(true)) {
-        if file.text.contains("{{") || file.text.contains("{%") {
-            return None;
-        }
-        for groups in file.documents.iter().filter_map(|document| document.get("nodegroups")) {
-            names.extend(groups.map()?.iter().filter_map(|(name, _)| name.text()).map(str::to_owned));
-        }
-    }
-    Some(names).filter(|names| !names.is_empty())
 }
 
 /// Collects the grains that the terms of a target look up.

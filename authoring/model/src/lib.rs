@@ -30,4 +30,5 @@ pub use states::{Argument, Include, Requisite, State};
 pub use symbols::{Occurrence, Symbol};
 pub use tree::Tree;
 pub use tree::index::{self, Index, Place};
+pub use tree::master::{Master, reactions};
 pub use tree::missing::{Missing, Wanted};

@@ -28,6 +28,9 @@ const TIME: Duration = Duration::from_millis(500);
 /// The time of all renders of a run; files after it are not rendered.
 const ALL: Duration = Duration::from_secs(10);
 
+/// The failed renders of a file, for which nothing can be said, after which no further common system is tried.
+const ENOUGH: usize = 3;
+
 /// The renders of a run.
 pub struct Renders<'a> {
     tree: &'a Tree,
@@ -136,13 +139,22 @@ pub(crate) fn findings(
     // By place and message: the samples that have it.
     let mut found: BTreeMap<(usize, usize, &'static str, String), Vec<usize>> = BTreeMap::new();
     let template = compile(renders, &path, &file.text);
+    let mut failed = 0;
     for (number, prepared) in renders.samples.all.iter().enumerate() {
         if renders.is_over() {
             break;
         }
+        // What is not known fails for the others as well.
+        if failed >= ENOUGH && !prepared.sample.is_named {
+            continue;
+        }
         let rendered = render(renders, prepared, &path, &name, template.as_ref());
         let own = match &rendered.text {
-            Err(error) => undefined(error, prepared, needs_pillar, rendered.is_vague, file).into_iter().collect(),
+            Err(error) => {
+                let own = undefined(error, prepared, needs_pillar, rendered.is_vague, file);
+                failed += usize::from(own.is_none());
+                own.into_iter().collect()
+            }
             Ok((text, lines)) => checked((tree, catalogue, options), file, text, lines, rendered.is_vague),
         };
         let is_repeated = |own: &Finding| {

@@ -10,6 +10,7 @@ use brine_yaml::SourceNode;
 use brine_yaml::nodes::Content;
 
 use super::Tree;
+use super::master::Master;
 use super::missing::Missing;
 use crate::catalogue::Catalogue;
 use crate::file::File;
@@ -82,6 +83,7 @@ pub struct Index {
     /// Directories with templates whose includes only a render knows.
     pub open_directories: HashSet<String>,
     missing: OnceLock<Missing>,
+    master: OnceLock<Master>,
 }
 
 impl Index {
@@ -154,6 +156,11 @@ impl Index {
     /// Returns the references to what the tree does not have.
     pub fn missing(&self, tree: &Tree) -> &Missing {
         self.missing.get_or_init(|| Missing::of(tree, self))
+    }
+
+    /// Returns what the master configurations define.
+    pub fn master(&self, tree: &Tree) -> &Master {
+        self.master.get_or_init(|| Master::of(tree))
     }
 
     fn states(&mut self, tree: &Tree, file: &File) {

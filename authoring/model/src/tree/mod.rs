@@ -2,6 +2,7 @@
 
 mod custom;
 pub mod index;
+pub mod master;
 pub mod missing;
 mod same;
 

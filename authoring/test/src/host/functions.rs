@@ -24,6 +24,8 @@ pub struct Library {
     /// The states without gates.
     pub(super) states: Registry<StateContext>,
     gates: Gates<Context>,
+    /// The gates of functions that are not pure: those of a host without mocks.
+    impure: Gates<Context>,
     state_gates: Gates<StateContext>,
     /// The gates of mocks that Brine has no function for, by full name.
     foreign: Mutex<HashMap<String, &'static Function<Context>>>,
@@ -34,15 +36,19 @@ impl Library {
     pub fn new(modules: Modules) -> Arc<Self> {
         let modules = independent(modules);
         let (functions, states) = (Registry::new(&modules.functions()), Registry::new(&modules.states()));
-        let mut gates = Gates::<Context>::new();
+        let (mut gates, mut impure) = (Gates::<Context>::new(), Gates::<Context>::new());
         for function in functions.built_in() {
-            gates.entry(function.module).or_default().push(gate_of(function, gate));
+            let own = gate_of(function, gate);
+            gates.entry(function.module).or_default().push(own);
+            if !is_pure(function.module, function.name) {
+                impure.entry(function.module).or_default().push(own);
+            }
         }
         let mut state_gates = Gates::<StateContext>::new();
         for function in states.built_in().filter(|function| function.module != "test") {
             state_gates.entry(function.module).or_default().push(gate_of(function, state_gate));
         }
-        Arc::new(Library { modules, functions, states, gates, state_gates, foreign: Mutex::default() })
+        Arc::new(Library { modules, functions, states, gates, impure, state_gates, foreign: Mutex::default() })
     }
 
     /// Returns the nearest function to a name that Brine does not have.
@@ -141,9 +147,15 @@ struct FunctionGates {
 
 impl Overlay<Context> for FunctionGates {
     fn functions(&self, module: Option<&str>) -> Vec<&'static Function<Context>> {
+        // It is asked for each call of a template.
+        if self.mocked.is_empty() {
+            return match module {
+                Some(module) => self.library.impure.get(module).cloned().unwrap_or_default(),
+                None => self.library.impure.values().flatten().copied().collect(),
+            };
+        }
         let is_gated = |function: &&'static Function<Context>| {
-            !is_pure(function.module, function.name)
-                || !self.mocked.is_empty() && self.mocked.contains(&function.full_name())
+            !is_pure(function.module, function.name) || self.mocked.contains(&function.full_name())
         };
         let foreign = self.foreign.iter().copied().filter(|function| module.is_none_or(|name| function.module == name));
         let gates: Vec<_> = match module {
