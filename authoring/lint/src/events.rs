@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 /// The reference: tables whose first column has the tags.
 const PAGE: &str = include_str!("../../../docs/reference/events.md");
 
-/// Tags that other programs or minions publish below those of the reference.
-const FURTHER: [&str; 9] = [
+/// Tags that minions, runner functions and other programs publish below those of the reference.
+const FURTHER: [&str; 11] = [
     "salt/minion/<id>/<path>",
     "salt/beacon/<id>/<path>",
     "salt/job/<jid>/start/<path>",
     "salt/job/<jid>/prog/<path>",
+    "salt/run/<jid>/<path>",
+    "salt/wheel/<jid>/<path>",
     "salt/cloud/<path>",
     "salt/netapi/<path>",
     "salt/engines/<path>",

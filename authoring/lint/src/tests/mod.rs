@@ -162,6 +162,7 @@ fn trees_that_are_parts_are_told_once() {
         (vec![("a.sls", "{% import_yaml '/srv/x.yaml' as x %}\n{{ x }}:\n  test.nop: []\n")], "", vec!["B314 1:16"]),
         // Formulas of other trees, in a formula.
         (vec![("FORMULA", ""), ("users/vimrc.sls", "include: [vim]\n")], "", vec!["B314 1:11"]),
+        (vec![("pillar.example", ""), ("hadoop/jmx.sls", "include: [jmx]\n")], "", vec!["B314 1:11"]),
         (vec![("FORMULA", ""), ("a/b.sls", "extend:\n  nginx:\n    service:\n      - watch: []\n")], "", vec![]),
         (
             vec![

@@ -49,7 +49,7 @@ pub struct Missing {
 impl Missing {
     /// Collects the references of a tree.
     pub(super) fn of(tree: &Tree, index: &Index) -> Self {
-        let is_formula = tree.paths().contains("FORMULA");
+        let is_formula = ["FORMULA", "pillar.example"].iter().any(|path| tree.paths().contains(*path));
         let mut missing = Missing { submodules: submodules(tree), is_formula, ..Self::default() };
         for file in tree.files() {
             for source in file.states.iter().flat_map(sources) {
@@ -89,7 +89,7 @@ impl Missing {
         missing.open = counts.into_iter().filter(|(_, count)| *count >= MANY).map(|(kind, _)| kind).collect();
         for ((kind, name), places) in &missing.names {
             let first = first_part(name);
-            if !has_first(tree, index, *kind, first) {
+            if !has_first(tree, index, *kind, first, is_formula) {
                 *missing.outside.entry((*kind, first.to_owned())).or_default() += places.len();
             }
         }
@@ -174,14 +174,16 @@ fn first_part(name: &str) -> &str {
     name.trim_start_matches("salt://").split(['.', '/']).next().unwrap_or_default()
 }
 
-/// Whether the tree has something whose name begins with a part.
-fn has_first(tree: &Tree, index: &Index, kind: Wanted, first: &str) -> bool {
+/// Whether the tree has something whose name begins with a part. What a formula has begins with its own name; other trees
+/// may have roots that are not known.
+fn has_first(tree: &Tree, index: &Index, kind: Wanted, first: &str, is_formula: bool) -> bool {
     let mut names: Box<dyn Iterator<Item = &str>> = match kind {
         Wanted::Sls => Box::new(index.sls_names()),
         Wanted::Pillar => Box::new(index.pillar_names()),
         Wanted::Template | Wanted::Source => Box::new(tree.paths().iter().map(String::as_str)),
     };
-    names.any(|name| name.split(['.', '/']).any(|part| part == first))
+    let parts = if is_formula { 1 } else { usize::MAX };
+    names.any(|name| name.split(['.', '/']).take(parts).any(|part| part == first))
 }
 
 /// Returns the directories of git submodules without files.
