@@ -269,4 +269,14 @@ mod tests {
         assert!(c.entry("b").unwrap().0.is_repeated && !c.entry("d").unwrap().0.is_repeated);
         assert!(root.get("e").unwrap().is_repeated && !root.get("a").unwrap().is_repeated);
     }
+
+    #[test]
+    fn nodes_of_wide_lines_have_their_bytes() {
+        for item in ["a", "ü", "\u{1F600}b"] {
+            let text = format!("x: [{}]\n", vec![item; 300].join(", "));
+            let root = nodes(&text).unwrap().unwrap();
+            let items = root.get("x").and_then(|list| list.list()).unwrap();
+            assert!(items.len() == 300 && items.iter().all(|node| &text[node.span.clone()] == item), "{item}");
+        }
+    }
 }
