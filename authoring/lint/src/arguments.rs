@@ -144,17 +144,7 @@ impl Check<'_> {
             || self.file.is_open
             || state.requisites.iter().any(|requisite| requisite.keyword == "use")
             || state.argument("names").is_some()
-            || self.is_extended(state)
-    }
-
-    /// Whether another file may add arguments to a state.
-    fn is_extended(&self, state: &State) -> bool {
-        self.tree.files().flat_map(|file| &file.states).any(|other| {
-            other.is_extension && (other.id == state.id || is_dynamic(&other.id))
-                || other.requisites.iter().any(|requisite| {
-                    requisite.keyword == "use_in" && (requisite.name == state.id || is_dynamic(&requisite.name))
-                })
-        })
+            || self.index.is_extended(&state.id)
     }
 }
 

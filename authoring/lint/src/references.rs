@@ -176,7 +176,7 @@ impl Check<'_> {
     /// Whether states that only a render knows may be in a run with this file.
     fn is_unknown_run(&self) -> bool {
         let run = self.index.run_with(&self.file.path);
-        let has_roots = self.tree.files().any(|file| file.kind == FileKind::Top);
+        let has_roots = self.index.has_top;
         let is_missing = |file: &File, include: &Include| {
             // Where the roots are known, a name that only ends as that of a file may be one of another tree.
             let is_guessed = has_roots && !include.name.starts_with('.') && !self.index.has_sls(&include.name);
@@ -400,7 +400,7 @@ impl Check<'_> {
         let is_used = matches!(self.file.kind, FileKind::State | FileKind::Template);
         // Without a top file of the pillar, the tree is a part that others use.
         let is_test = |path: &str| path.split('/').any(|part| matches!(part, "t" | "test" | "tests" | "examples"));
-        let has_pillar = self.tree.files().any(|file| file.kind == FileKind::PillarTop && !is_test(&file.path));
+        let has_pillar = self.index.pillar_tops.iter().any(|path| !is_test(path));
         let is_part = self.index.missing(self.tree).has_pillar_elsewhere();
         if !is_used || !has_pillar || is_part || self.index.open_pillar.contains("") {
             return;

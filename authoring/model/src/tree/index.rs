@@ -80,6 +80,14 @@ pub struct Index {
     pub state_modules: HashMap<String, (usize, Place)>,
     /// The modules of functions that templates call: the number of uses, and the first one.
     pub called_modules: HashMap<String, (usize, Place)>,
+    /// Ids whose states another state extends, or gives requisites by `use_in`.
+    extended: HashSet<String>,
+    /// Whether only a render knows some of them.
+    has_open_extension: bool,
+    /// Whether the tree has a top file of states.
+    pub has_top: bool,
+    /// The top files of the pillar.
+    pub pillar_tops: Vec<String>,
     /// Directories with templates whose includes only a render knows.
     pub open_directories: HashSet<String>,
     missing: OnceLock<Missing>,
@@ -123,9 +131,12 @@ impl Index {
                 }
             }
             index.modules(file);
+            index.extensions(file);
             match file.kind {
                 FileKind::State => index.states(tree, file),
                 FileKind::Pillar => index.pillar(file),
+                FileKind::Top => index.has_top = true,
+                FileKind::PillarTop => index.pillar_tops.push(file.path.clone()),
                 _ => {}
             }
         }
@@ -151,6 +162,23 @@ impl Index {
                 _ => {}
             }
         }
+    }
+
+    /// Notes the states that a file extends.
+    fn extensions(&mut self, file: &File) {
+        for state in &file.states {
+            let used = state.requisites.iter().filter(|requisite| requisite.keyword == "use_in");
+            let ids = used.map(|requisite| &requisite.name).chain(state.is_extension.then_some(&state.id));
+            for id in ids {
+                self.has_open_extension |= is_dynamic(id);
+                self.extended.insert(id.clone());
+            }
+        }
+    }
+
+    /// Whether another state may add arguments to those of this id.
+    pub fn is_extended(&self, id: &str) -> bool {
+        self.has_open_extension || self.extended.contains(id)
     }
 
     /// Returns the references to what the tree does not have.
