@@ -8,7 +8,8 @@ const ROW: u64 = 8;
 const BRANCH: u64 = 40;
 
 /// The maximum size of a row, with its key, that shares a page with others or fills one.
-pub(crate) const LARGEST_SHARED_ROW: usize = (PAGE - LEAF - ROW) as usize;
+pub(crate) const LARGEST_SHARED_ROW: usize = 4084;
+const _: () = assert!(LARGEST_SHARED_ROW as u64 + ROW + LEAF == PAGE);
 
 /// Counts the bytes of pages. Rows in key order share leaves of one page; a larger row has its own pages, whose number
 /// is a power of two.
