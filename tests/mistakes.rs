@@ -204,6 +204,7 @@ const COMMANDS: &[Mistake] = &[
     ),
     (&["salt-run", "reactor.dry_run", "salt://react/key.sls", "tag=x"], 1, &["key.sls:3", "data has no key 'id'"]),
     (&["salt-run", "state.orchestrate", "orch.tgt"], 1, &["Missing parameter tgt for state salt.function"]),
+    (&["salt-run", "state.orchestrate", "orch.all"], 1, &["Missing parameter tgt for state salt.state"]),
     (&["salt-run", "state.orchestrate", "orch.kind"], 1, &["'lst' is not a target type"]),
     (&["salt-run", "state.orchestrate", "orch.stat"], 1, &["Did you mean 'salt.state'?"]),
     (
@@ -307,6 +308,7 @@ async fn mistakes_on_the_command_line_are_answered_with_what_to_do() {
         ("react/fun", "a:\n  runner.manage.upp: []\n"),
         ("react/key", "a:\n  runner.test.arg:\n    - arg: ['{{ data.id }}']\n"),
         ("orch/tgt", "a:\n  salt.function:\n    - name: test.ping\n"),
+        ("orch/all", "a:\n  salt.state:\n    - highstate: True\n"),
         ("orch/kind", "a:\n  salt.function:\n    - name: test.ping\n    - tgt: web1\n    - tgt_type: lst\n"),
         ("orch/stat", "a:\n  salt.stat:\n    - tgt: web1\n"),
         ("orch/typo", "a:\n  salt.function:\n    - name: test.ping\n    - tgt: web1\n    - tgt_typ: list\n"),

@@ -1,4 +1,4 @@
-//! `B409`, `B410`: the arguments of functions that templates, states, the mine and schedules call. Only functions that
+//! `B408`, `B409`: the arguments of functions that templates, states, the mine and schedules call. Only functions that
 //! Brine has itself are known with their arguments.
 
 use std::collections::BTreeMap;
@@ -175,7 +175,7 @@ impl Check<'_> {
         }
         let near = nearest(name, callee.params.iter().filter(|param| param.is_named()).map(|param| param.name));
         let message = format!("{} does not take the argument '{name}', which has no effect", callee.name);
-        let mut finding = Finding::new("B409", &self.file.path, argument.span.clone(), message);
+        let mut finding = Finding::new("B408", &self.file.path, argument.span.clone(), message);
         finding.severity = Severity::Warning;
         if let Some(near) = near {
             finding.message.push_str(&format!(": did you mean '{near}'?"));
@@ -302,7 +302,7 @@ impl Check<'_> {
                 let near =
                     if is_former { Some("tgt_type") } else { nearest(name.as_str(), named().map(|param| param.name)) };
                 let near = near.map(str::to_owned);
-                self.unknown("B409", span.clone(), message, near, name);
+                self.unknown("B408", span.clone(), message, near, name);
             }
         }
         let takes_rest = callee.params.iter().any(|param| matches!(param.kind, ParamKind::Rest));
@@ -311,7 +311,7 @@ impl Check<'_> {
             let arguments = if most == 1 { "argument" } else { "arguments" };
             let message =
                 format!("{} takes at most {most} positional {arguments}, got {}", callee.name, given.positional);
-            self.report("B409", span.clone(), message);
+            self.report("B408", span.clone(), message);
         }
         self.missing(callee, given, span);
     }
@@ -325,7 +325,7 @@ impl Check<'_> {
         let is_given = |param: &Param| given.keywords.iter().any(|(name, _)| name == param.name);
         for param in named.skip(given.positional).filter(|param| param.is_required() && !is_given(param)) {
             let message = format!("{} requires the argument '{}', {}", callee.name, param.name, param.expected);
-            self.report("B410", span.clone(), message);
+            self.report("B409", span.clone(), message);
         }
     }
 }

@@ -261,19 +261,13 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "B408",
-        Warning,
-        "A step without a target",
-        "`salt.state` without `tgt` applies to all minions in Brine; Salt refuses it.",
-    ),
-    rule(
-        "B409",
         Error,
         "A called function does not take an argument",
         "A template, `module.run`, a step of an orchestration, `mine_functions` or `schedule` calls a function that refuses \
          the argument. Functions of the tree, and those that take any argument, are not checked.",
     ),
     rule(
-        "B410",
+        "B409",
         Error,
         "A required argument of a called function is missing",
         "A template, `module.run`, a step of an orchestration, `mine_functions` or `schedule` calls a function without an \

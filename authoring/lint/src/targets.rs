@@ -1,4 +1,4 @@
-//! `B209`, `B317`, `B407`, `B408`: the targets of the steps of orchestrations and of reactions.
+//! `B209`, `B317`, `B407`: the targets of the steps of orchestrations and of reactions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -28,7 +28,6 @@ impl Check<'_> {
                     self.former_name(state);
                     self.target(state);
                     self.step_types(state);
-                    self.without_target(state);
                 }
                 (FileKind::Reactor, "local", _) => self.target(state),
                 _ => {}
@@ -189,14 +188,6 @@ impl Check<'_> {
                 let span = value.span.start..value.span.start + first.map_or(0, str::len);
                 self.report("B402", span, message);
             }
-        }
-    }
-
-    fn without_target(&mut self, state: &State) {
-        if state.function == "state" && state.argument("tgt").is_none() && !self.gets_more(state) {
-            let message = "salt.state without 'tgt' applies to all minions, and Salt refuses it: write \"tgt: '*'\" if all \
-                           are meant";
-            self.report("B408", state.span.clone(), message);
         }
     }
 }

@@ -21,7 +21,7 @@ fn targets_of_steps_are_checked() {
             "{% if grains.os %}\n    - tgt: a or b\n    - tgt_type: compound\n{% else %}\n    - tgt: '*'\n{% endif %}\n",
             vec![],
         ),
-        ("", vec!["B408 2:3"]),
+        ("", vec!["B403 2:3"]),
         ("    - tgt: '*'\n    - tgt_type: globb\n", vec!["B209 5:17"]),
         ("    - tgt: '*'\n    - tgt_type: regex\n", vec!["B209 5:17"]),
         ("    - tgt: 'os:x'\n    - tgt_type: anything\n", vec!["B209 5:17"]),

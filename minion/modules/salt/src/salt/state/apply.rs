@@ -17,7 +17,6 @@ pub struct StateArgs {
     /// Name of the state.
     name: String,
     /// Target: which minions.
-    #[default("*".into())]
     tgt: Value,
     /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
     #[default("glob".into())]
