@@ -4,6 +4,10 @@
 //! detached: it keeps its thread and still blocks its key, and a new thread becomes a worker. Work that exceeds its
 //! deadline is cancelled and given up, whether or not its thread returns. The number of detached threads is bounded; at
 //! the bound slow work keeps its worker, and new work waits.
+//!
+//! Most reactions take microseconds and do not wait: more threads than processors would only take turns, each a time
+//! slice behind the other. As many workers as processors are woken at once, and further ones as soon as running work
+//! blocks.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -24,6 +28,8 @@ use crate::progress::Progress;
 
 /// The time after which an idle worker ends: a thread for each event would cost more than the event.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time after which running work counts as blocking: a further worker may run beside it.
+const BLOCKS_AFTER: Duration = Duration::from_millis(2);
 /// The grace periods of the stop: before running work is cancelled, and after that.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
@@ -90,6 +96,10 @@ struct Shared<H: Handler> {
     ready: Condvar,
     /// Notified when work has ended.
     ended: Notify,
+    /// Notified when work is ready while the workers for non-blocking work are busy.
+    busy: Notify,
+    /// The number of workers that run non-blocking work.
+    processors: usize,
     /// Permits for further work items in memory.
     room: Semaphore,
     progress: Arc<Mutex<Progress>>,
@@ -110,6 +120,10 @@ struct Queues<W> {
     workers: usize,
     /// The number of idle workers.
     idle: usize,
+    /// The number of idle workers that are notified and do not run yet.
+    waking: usize,
+    /// The number of workers whose work blocks.
+    blocking: usize,
     detached: usize,
     /// Whether slow work could not be detached at the last poll.
     is_full: bool,
@@ -122,6 +136,8 @@ struct Running<W> {
     key: u64,
     since: Instant,
     deadline: Deadline,
+    /// Whether it counts in [`Queues::blocking`].
+    is_blocking: bool,
     /// Whether the thread no longer counts as a worker.
     is_detached: bool,
     /// Whether the work is given up, whatever its thread does.
@@ -138,6 +154,8 @@ impl<H: Handler> WorkerQueue<H> {
             next: 0,
             workers: 0,
             idle: 0,
+            waking: 0,
+            blocking: 0,
             detached: 0,
             is_full: false,
             is_stopped: false,
@@ -148,12 +166,15 @@ impl<H: Handler> WorkerQueue<H> {
             queues: Mutex::new(queues),
             ready: Condvar::new(),
             ended: Notify::new(),
+            busy: Notify::new(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
             room: Semaphore::new(bounds.waiting.clamp(1, Semaphore::MAX_PERMITS)),
             progress,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
         });
         supervisor::spawn("deadlines of reactions", Arc::clone(&shared).watch());
+        supervisor::spawn("blocking reactions", Arc::clone(&shared).watch_blocking());
         WorkerQueue { shared }
     }
 
@@ -215,13 +236,23 @@ impl<H: Handler> Drop for WorkerQueue<H> {
 }
 
 impl<H: Handler> Shared<H> {
-    /// Wakes or starts workers for ready keys, within the bound.
+    /// Wakes or starts workers for ready keys, within the bounds.
     fn wake_workers(self: &Arc<Self>, queues: &mut Queues<H::Work>) {
-        if queues.idle > 0 {
-            self.ready.notify_one();
+        let running = queues.workers - queues.idle + queues.waking;
+        let free = (self.processors + queues.blocking).saturating_sub(running);
+        if free < queues.ready.len() {
+            self.busy.notify_one();
         }
-        let mut starting = queues.ready.len().saturating_sub(queues.idle);
-        while starting > 0 && queues.workers < self.bounds.workers && !queues.is_stopped {
+        let mut starting = queues.ready.len().saturating_sub(queues.waking).min(free);
+        while starting > 0 && !queues.is_stopped {
+            starting -= 1;
+            if queues.idle > queues.waking && self.ready.notify_one() {
+                queues.waking += 1;
+                continue;
+            }
+            if queues.workers >= self.bounds.workers {
+                return;
+            }
             let shared = Arc::clone(self);
             match std::thread::Builder::new().name("reactor".into()).spawn(move || shared.work()) {
                 Ok(_) => queues.workers += 1,
@@ -231,7 +262,6 @@ impl<H: Handler> Shared<H> {
                     return;
                 }
             }
-            starting -= 1;
         }
     }
 
@@ -282,6 +312,7 @@ impl<H: Handler> Shared<H> {
                     key,
                     since: Instant::now(),
                     deadline: deadline.clone(),
+                    is_blocking: false,
                     is_detached: false,
                     is_given_up: false,
                 };
@@ -291,6 +322,9 @@ impl<H: Handler> Shared<H> {
             queues.idle += 1;
             let is_over = queues.is_stopped || self.ready.wait_for(&mut queues, IDLE_TIMEOUT).timed_out();
             queues.idle -= 1;
+            if !is_over {
+                queues.waking = queues.waking.saturating_sub(1);
+            }
             if queues.is_stopped || (is_over && queues.ready.is_empty()) {
                 queues.workers -= 1;
                 return None;
@@ -324,6 +358,7 @@ impl<H: Handler> Shared<H> {
             self.end(&mut queues, one.key, H::seq(&one.work));
         }
         self.ended.notify_waiters();
+        queues.blocking -= usize::from(one.is_blocking);
         if !one.is_detached {
             return true;
         }
@@ -347,6 +382,27 @@ impl<H: Handler> Shared<H> {
                 return;
             }
             ended.await;
+        }
+    }
+
+    /// Wakes further workers beside blocking work until the queue is dropped.
+    async fn watch_blocking(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.busy.notified() => {}
+                () = self.closed.cancelled() => return,
+            }
+            tokio::time::sleep(BLOCKS_AFTER).await;
+            let mut queues = self.queues.lock();
+            let queues = &mut *queues;
+            for one in queues.running.values_mut() {
+                if !one.is_blocking && !one.is_detached && one.since.elapsed() >= BLOCKS_AFTER {
+                    one.is_blocking = true;
+                    queues.blocking += 1;
+                }
+            }
+            // Notifies this task again while work is ready.
+            self.wake_workers(queues);
         }
     }
 
@@ -393,19 +449,21 @@ impl<H: Handler> Shared<H> {
     fn detach(self: &Arc<Self>) {
         let mut queues = self.queues.lock();
         let (mut room, before) = (self.bounds.detached.saturating_sub(queues.detached), queues.detached);
-        let (mut detached, mut is_full) = (0, false);
+        let (mut detached, mut blocking, mut is_full) = (0, 0, false);
         for one in queues.running.values_mut() {
             if one.is_detached || !(one.is_given_up || one.since.elapsed() > self.bounds.detach) {
                 continue;
             }
             is_full |= room == 0;
             if room > 0 {
+                blocking += usize::from(std::mem::take(&mut one.is_blocking));
                 one.is_detached = true;
                 room -= 1;
                 detached += 1;
             }
         }
         queues.workers -= detached;
+        queues.blocking -= blocking;
         queues.detached += detached;
         metrics::REACTOR_DETACHED.add(detached as u64);
         if is_full && !queues.is_full {

@@ -207,3 +207,25 @@ async fn panicked_work_is_given_up_and_later_work_runs() {
     assert_eq!((*recorder.given_up.lock()).clone(), [PANICS]);
     assert_eq!((recorder.done(7), progress.lock().reached()), (vec![1, 2], 3));
 }
+
+#[tokio::test]
+async fn workers_beyond_the_processors_are_started_for_blocking_work_alone() {
+    let recorder = Recorder::default();
+    let (queue, progress) = start(&recorder, Bounds { workers: 100, ..BOUNDS });
+    let processors = queue.shared.processors;
+    {
+        let mut queues = queue.shared.queues.lock();
+        queues.ready.extend(0..processors as u64 + 20);
+        queue.shared.wake_workers(&mut queues);
+        assert_eq!(queues.workers, processors);
+    }
+    for n in 0..processors as u64 + 10 {
+        progress.lock().record_read(n + 1);
+        queue.push(100 + n, (0, n)).await;
+    }
+    until(|| queue.shared.queues.lock().running.len() == processors + 10).await;
+    recorder.open(processors + 10);
+    queue.finish().await;
+    let queues = queue.shared.queues.lock();
+    assert_eq!((queues.blocking, queues.waking), (0, 0));
+}
