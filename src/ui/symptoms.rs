@@ -89,8 +89,30 @@ pub const FINDINGS: &[(&str, &str)] = &[
     ("versions-mixed", "upgrade"),
 ];
 
-/// The addresses that were named already, and those of them that are not printed yet.
-static NAMED: Mutex<(BTreeSet<String>, Vec<String>)> = Mutex::new((BTreeSet::new(), Vec::new()));
+/// The sections of this process.
+static NOTED: Mutex<Sections> = Mutex::new(Sections { named: BTreeSet::new(), waiting: Vec::new() });
+
+/// Sections that are named once.
+#[derive(Default)]
+struct Sections {
+    /// Those that were named already.
+    named: BTreeSet<String>,
+    /// Those of them that are not printed yet.
+    waiting: Vec<String>,
+}
+
+impl Sections {
+    fn note(&mut self, section: String) {
+        if self.named.insert(section.clone()) {
+            self.waiting.push(section);
+        }
+    }
+
+    fn take(&mut self) -> Vec<String> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().map(|section| format!("More: brine docs {section}")).collect()
+    }
+}
 
 /// Returns the section about a message.
 pub fn section(message: &str) -> Option<&'static str> {
@@ -122,25 +144,26 @@ fn option(message: &str) -> Option<String> {
 
 /// Notes that the documentation explains a message, if it does and was not named before: [`take`] returns where.
 pub fn note(message: &str) {
+    of_message(message).into_iter().for_each(note_section);
+}
+
+/// Returns the page or section about a message of a tool.
+fn of_message(message: &str) -> Option<String> {
     // An error about an option ends the start of every tool.
     let found = section(message).map(str::to_owned);
-    let found = found.or_else(|| message.contains(": option '").then(|| of_configuration(message)).flatten());
-    found.into_iter().for_each(note_section);
+    found.or_else(|| message.contains(": option '").then(|| of_configuration(message)).flatten())
 }
 
 /// Notes that a page or section explains something, if it was not named before.
 pub fn note_section(section: String) {
-    if let Ok(mut named) = NAMED.lock()
-        && named.0.insert(section.clone())
-    {
-        named.1.push(section);
+    if let Ok(mut noted) = NOTED.lock() {
+        noted.note(section);
     }
 }
 
 /// Returns the lines that name the sections that were noted, once.
 pub fn take() -> Vec<String> {
-    let noted = NAMED.lock().map(|mut named| std::mem::take(&mut named.1)).unwrap_or_default();
-    noted.into_iter().map(|section| format!("More: brine docs {section}")).collect()
+    NOTED.lock().map(|mut noted| noted.take()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -149,11 +172,16 @@ mod tests {
 
     #[test]
     fn a_section_is_named_once() {
-        note("salt-master: listening failed: Address already in use (os error 98)");
-        note("salt-api: listening failed: Address already in use (os error 98)");
-        note("all is well");
-        assert_eq!(take(), ["More: brine docs troubleshooting#a-port-is-in-use"]);
-        assert!(take().is_empty());
+        let mut sections = Sections::default();
+        for message in [
+            "salt-master: listening failed: Address already in use (os error 98)",
+            "salt-api: listening failed: Address already in use (os error 98)",
+            "all is well",
+        ] {
+            of_message(message).into_iter().for_each(|section| sections.note(section));
+        }
+        assert_eq!(sections.take(), ["More: brine docs troubleshooting#a-port-is-in-use"]);
+        assert!(sections.take().is_empty());
     }
 
     #[test]
