@@ -119,7 +119,7 @@ impl Check<'_> {
     /// Returns the nodegroups that the configuration of the tree defines, and reports others if it defines any.
     fn nodegroups(&mut self, kind: TargetKind, value: &Value, span: &std::ops::Range<usize>) -> Map {
         let words = match (kind, value) {
-            (TargetKind::Nodegroup, Value::Str(name)) => vec![name.to_string()],
+            (TargetKind::Nodegroup, Value::Str(name)) => vec![name.clone()],
             (TargetKind::Compound, Value::Str(text)) => of_compound(text.split_whitespace()),
             (TargetKind::Compound, Value::List(items)) => of_compound(items.iter().filter_map(Value::as_str)),
             _ => return Map::new(),
@@ -238,7 +238,7 @@ impl Terms {
 }
 
 impl Facts for Terms {
-    fn id(&self) -> &str {
+    fn id(&self) -> &'static str {
         ""
     }
 

@@ -3,6 +3,11 @@ use std::time::{Duration, Instant};
 use super::catalogue;
 use crate::{Options, check};
 
+/// Returns a text with each number below this one in the place of `#`.
+fn numbered(count: usize, text: &str) -> String {
+    (0..count).map(|number| text.replace('#', &number.to_string())).collect()
+}
+
 /// Large, deep and odd files are checked within a bound, without a panic.
 #[test]
 fn hostile_trees_stay_within_bounds() {
@@ -13,25 +18,19 @@ fn hostile_trees_stay_within_bounds() {
     let sources: Vec<(&str, String)> = vec![
         ("deep.sls", steps(&format!("'{}a{}'", "( ".repeat(5000), " )".repeat(5000)))),
         ("long.sls", steps(&format!("'{}a'", "G@os:x and ".repeat(50_000)))),
-        ("groups.sls", steps(&format!("'{}a'", (0..20_000).map(|n| format!("N@g{n} or ")).collect::<String>()))),
+        ("groups.sls", steps(&format!("'{}a'", numbered(20_000, "N@g# or ")))),
         ("stars.sls", steps(&format!("'G@{}'", "*:".repeat(5000)))),
         ("list.sls", steps(&format!("[{}]", "a, ".repeat(20_000)))),
         ("wide.sls", steps(&format!("[{}]", "ü, ".repeat(20_000)))),
         ("calls.sls", format!("{}\n", "{{ salt['test.echo'](x=1, x=2, *a, **b) }}".repeat(2000))),
-        (
-            "keys.sls",
-            format!(
-                "a:\n  module.run:\n{}",
-                (0..5000).map(|n| format!("    - test.echo:{n}: [1, 2]\n")).collect::<String>()
-            ),
-        ),
+        ("keys.sls", format!("a:\n  module.run:\n{}", numbered(5000, "    - test.echo:#: [1, 2]\n"))),
         (
             "etc/salt/master",
             format!(
                 "reactor:\n  - 'salt/minon/{}/x': [a]\n  - '{}': [b]\n{}",
                 "*".repeat(100_000),
                 "salt/job/[".repeat(1000),
-                (0..5000).map(|n| format!("  - 'salt/minon/*{n}/start': [/srv/reactor/a.sls]\n")).collect::<String>()
+                numbered(5000, "  - 'salt/minon/*#/start': [/srv/reactor/a.sls]\n")
             ),
         ),
         ("reactor/a.sls", "{{ data['é\u{301}'] }}{{ data[' }}{{ data. }}{{ data['x\n{{ data['ü\"] }}: x\n".to_owned()),

@@ -95,7 +95,9 @@ fn nodegroups_are_those_of_the_configuration() {
 #[test]
 fn functions_of_the_master_exist() {
     let mut catalogue = catalogue();
-    ["manage.up", "state.orchestrate"].into_iter().for_each(|name| catalogue.runners.add(signature(name)));
+    for name in ["manage.up", "state.orchestrate"] {
+        catalogue.runners.add(signature(name));
+    }
     catalogue.wheel.add(signature("key.accept"));
     for (source, expected) in [
         ("manage.up:\n  salt.runner: []\n", vec![]),
