@@ -117,7 +117,7 @@ impl Machine {
         assert!(there.iter().eq(ids), "{there:?} instead of {ids:?}");
     }
 
-    /// Waits until exactly these minions answer, or for this time. Returns those that answered at last.
+    /// Waits until exactly these minions answer, or for this time. Returns the ids of the last answers.
     async fn answering(&self, ids: &[&str], time: Duration) -> BTreeSet<String> {
         let all: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
         let begun = std::time::Instant::now();

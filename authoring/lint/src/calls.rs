@@ -162,7 +162,7 @@ impl Check<'_> {
             self.has_effect(&callee, name, argument);
             given.keywords.push((name.to_owned(), argument.span.clone()));
         }
-        // What the form does not pass on has no effect; only what is missing is an error.
+        // Arguments that the form does not pass on have no effect; only a missing one is an error.
         self.missing(&callee, &Given { keywords: [&passed[..], &given.keywords[..]].concat(), ..given }, &span);
         let refused = Given { keywords: passed, is_open: true, ..Given::default() };
         self.call(&callee, &refused, &span);
@@ -289,7 +289,7 @@ impl Check<'_> {
         self.call(&callee, &given, &named.span);
     }
 
-    /// Reports arguments that a function refuses, and those that are missing.
+    /// Reports the refused and the missing arguments of a call.
     fn call(&mut self, callee: &Signature, given: &Given, span: &Range<usize>) {
         let named = || callee.params.iter().filter(|param| param.is_named());
         if callee.others().is_none() {

@@ -26,7 +26,7 @@ pub(crate) fn pattern(file: &File, node: &SourceNode) -> Option<Finding> {
     Some(finding)
 }
 
-/// Returns what is wrong with a pattern, and the one that is meant.
+/// Returns the mistake in a pattern, and the intended pattern.
 fn mistake(glob: &str) -> Option<(String, String)> {
     let is_known = |glob: &str| {
         let is_plain = || documented().iter().any(|kind| kind.tag == glob);

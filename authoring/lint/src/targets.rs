@@ -86,7 +86,7 @@ impl Check<'_> {
         None
     }
 
-    /// Reports what is wrong with a target.
+    /// Reports the mistakes in a target.
     fn expression(&mut self, kind: TargetKind, value: &Value, node: &SourceNode) {
         let text = self.file.text.get(node.span.clone()).unwrap_or_default();
         let first = text.lines().next().map_or(0, |line| line.trim_end().len());

@@ -144,7 +144,7 @@ pub(crate) fn findings(
         if renders.is_over() {
             break;
         }
-        // What is not known fails for the others as well.
+        // An unknown name fails for the other systems as well.
         if failed >= ENOUGH && !prepared.sample.is_named {
             continue;
         }
