@@ -78,8 +78,27 @@ async fn salt_minions_of_a_brine_master() {
 
     system.stop_master();
     system.start_master().await;
+    let back = answering(&system, &ids).await;
+    assert!(back.contains(BRINE_ID) && back.len() > 1, "only {back:?} came back");
+    // Over TCP a minion of Salt may end its own authentication while the master is away (`'AsyncAuth' object has no
+    // attribute '_creds'`), and is silent for ever. An operator restarts it.
+    for minion in python.iter_mut().filter(|minion| !back.contains(&minion.id)) {
+        minion.kill();
+        minion.spawn();
+    }
+    assert_eq!(answering(&system, &ids).await, ids);
+}
+
+/// Pings until all of these minions answer, for a minute at most, and returns those that do.
+async fn answering(system: &System, ids: &BTreeSet<String>) -> BTreeSet<String> {
     let begun = std::time::Instant::now();
-    while salt(&system, &["test.ping", "-t", "2"]).await != all(&true.into()) {
-        assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for the minions");
+    loop {
+        let answers = salt(system, &["test.ping", "-t", "2"]).await;
+        let there =
+            answers.into_iter().filter(|(_, answer)| *answer == Value::Bool(true)).map(|(id, _)| id.to_string());
+        let there: BTreeSet<String> = there.collect();
+        if there == *ids || begun.elapsed() > FLEET_TIMEOUT / 3 {
+            return there;
+        }
     }
 }
