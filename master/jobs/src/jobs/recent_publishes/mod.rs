@@ -164,28 +164,29 @@ impl RecentPublishes {
     /// A syndic also gets its last job again: the parts of a batch share its id, and it knows which ones it has
     /// published.
     fn after(&self, from: &CatchUp, is_syndic: bool) -> Missed {
-        let reordered = if self.is_member { CLUSTER_REORDERING_TOLERANCE } else { REORDERING_TOLERANCE };
-        let away = from.away.map(|seconds| Duration::from_secs(seconds).saturating_add(reordered));
-        let is_of_absence = |publish: &Publish| away.is_some_and(|away| publish.when.elapsed() <= away);
+        let tolerance = if self.is_member { CLUSTER_REORDERING_TOLERANCE } else { REORDERING_TOLERANCE };
         let mut missed = Missed::default();
         let recent = self.recent.lock();
         // A job may be published several times, after a restart or in batches: the first time counts.
         let known = from.last.as_ref().and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
-        let is_missed = |publish: &Publish| match (known, &from.last) {
-            (Some(known), _) => (is_syndic || publish.jid != known.jid) && publish.when + reordered > known.when,
-            // The last job has been dropped, or belongs to another master. Newer jobs may have been missed, and those
-            // of the absence in case the other master's clock differs. In a cluster the last job may be known only to a
-            // dead member, which lacked older jobs of this one.
-            (None, Some(last)) => {
-                publish.jid > *last
-                    || is_of_absence(publish)
-                    || (self.is_member && publish.when.elapsed() <= self.window)
+        for publish in &recent.publishes {
+            let age = publish.when.elapsed();
+            let is_fresh = age <= self.window;
+            // To send a job twice does no harm. To report one as lost that has run does: it is one only in strict order.
+            let reordered = if is_fresh { tolerance } else { Duration::ZERO };
+            let is_of_absence =
+                || from.away.is_some_and(|away| age <= Duration::from_secs(away).saturating_add(reordered));
+            let is_missed = match (known, &from.last) {
+                (Some(known), _) => (is_syndic || publish.jid != known.jid) && publish.when + reordered > known.when,
+                // The last job has been dropped, or belongs to another master. Newer jobs may have been missed, and
+                // those of the absence in case the other master's clock differs. In a cluster the last job may be known
+                // only to a dead member, which lacked older jobs of this one.
+                (None, Some(last)) => publish.jid > *last || is_of_absence() || (self.is_member && is_fresh),
+                (None, None) => from.away.is_none() || is_of_absence(),
+            };
+            if is_missed {
+                if is_fresh { &mut missed.fresh } else { &mut missed.stale }.push(Arc::clone(publish));
             }
-            (None, None) => away.is_none() || is_of_absence(publish),
-        };
-        for publish in recent.publishes.iter().filter(|publish| is_missed(publish)) {
-            let is_fresh = publish.when.elapsed() <= self.window;
-            if is_fresh { &mut missed.fresh } else { &mut missed.stale }.push(Arc::clone(publish));
         }
         missed
     }

@@ -49,6 +49,27 @@ fn a_minion_gets_the_jobs_after_its_last_one() {
 }
 
 #[test]
+fn a_stale_job_is_missed_only_if_it_is_newer_than_the_last_one() {
+    let now = Instant::now();
+    for is_member in [false, true] {
+        let publishes = RecentPublishes::new(Duration::from_secs(60), is_member);
+        for (n, age) in [(1, 94), (2, 92), (3, 90), (4, 88)] {
+            let when = now.checked_sub(Duration::from_secs(age)).unwrap();
+            publishes.record_at(&jid(n), &packed(&map! {"jid" => &jid(n)}), when);
+        }
+        for (last, away, stale) in [
+            (Some(jid(4)), None, &[][..]),
+            (Some(jid(3)), None, &["04"]),
+            (Some(jid(9)), Some(87), &[]),
+            (Some(jid(9)), Some(89), &["04"]),
+        ] {
+            let missed = publishes.after(&since(last.clone(), away), false);
+            assert_eq!(jids(&missed.stale), strings(stale), "{last:?} {away:?}");
+        }
+    }
+}
+
+#[test]
 fn a_syndic_gets_the_later_parts_of_its_last_job() {
     let publishes = RecentPublishes::new(Duration::from_secs(60), false);
     let now = Instant::now();
