@@ -44,6 +44,18 @@ fn reports_and_exit_statuses_tell_failures_and_broken_files() {
     let (status, text) = brine_test(tree, &["--update", "--filter", "stored"]);
     assert!(status == Some(0) && text.contains("wrote a.test.snap.yml"), "{text}");
     assert_eq!(brine_test(tree, &["--filter", "stored"]).0, Some(0));
+    // The directory of a tree is easily taken for the one above it.
+    std::fs::create_dir(tree.join("states")).unwrap();
+    std::fs::write(tree.join("states/b.sls"), "/etc/b: {file.managed: [source: 'salt://b.txt']}\n").unwrap();
+    std::fs::write(tree.join("states/b.txt"), "b").unwrap();
+    let test = "tests: {content: {expect: {content: {/etc/b: b}}}}\n";
+    std::fs::write(tree.join("states/b.test.yml"), test).unwrap();
+    let (_, text) = brine_test(tree, &["states"]);
+    assert!(text.contains("1 passed") && !text.contains("note:"), "{text}");
+    let (_, text) = brine_test(tree, &[".", "--filter", "content"]);
+    let note = format!("note: no top.sls was found, so states were read below {}: ", tree.display());
+    assert!(text.contains(&note), "{text}");
+    std::fs::remove_dir_all(tree.join("states")).unwrap();
     let (_, xml) = brine_test(tree, &["--format", "junit"]);
     assert!(xml.contains("<testsuites tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{xml}");
     let (_, json) = brine_test(tree, &["--format", "json"]);

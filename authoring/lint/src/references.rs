@@ -85,6 +85,16 @@ impl Check<'_> {
         if stem.is_some_and(|stem| stem.contains('.')) && !name.starts_with("pillar.example") {
             self.report("B313", 0..0, format!("nothing can refer to '{name}': a dot stands for a directory"));
         }
+        let shadow = self.file.path.strip_suffix("/init.sls").map(|directory| format!("{directory}.sls"));
+        let shadow = shadow.and_then(|path| self.tree.file(&path)).filter(|other| other.kind == self.file.kind);
+        let shadow = shadow.filter(|_| self.index.included_by(&self.file.path).is_empty());
+        if let (Some(shadow), Some(_)) = (shadow, stem) {
+            let message = format!(
+                "'{}' has the same name and is found first, so this file is never read: merge the two, or rename one",
+                shadow.path
+            );
+            self.report("B320", 0..0, message);
+        }
     }
 
     fn include(&mut self, include: &Include) {

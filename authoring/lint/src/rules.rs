@@ -231,6 +231,12 @@ pub const RULES: &[Rule] = &[
          events.",
     ),
     rule(
+        "B320",
+        Warning,
+        "An `init.sls` that another file hides",
+        "`web.sls` and `web/init.sls` are both the SLS `web`: the first is read, as in Salt, and the second never is.",
+    ),
+    rule(
         "B401",
         Warning,
         "Unknown argument",

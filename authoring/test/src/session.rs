@@ -1,6 +1,6 @@
 //! A run of all test files below paths: in parallel, with snapshots.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,6 +59,8 @@ pub struct Report {
     pub broken: Vec<String>,
     /// The paths of snapshots that were written.
     pub written: Vec<PathBuf>,
+    /// The roots that were taken for want of a `top.sls`, of tests that failed because a file of the tree is absent.
+    pub guessed_roots: BTreeSet<PathBuf>,
     /// The rendered lines and branches of the files below the roots of the tests, if they were counted.
     pub coverage: Option<Vec<CoveredFile>>,
     /// The time of the run.
@@ -185,6 +187,11 @@ impl Session {
             if let Some(data) = &done.snapshot {
                 snapshots.entry(file).or_default().insert(name.as_str().into(), data.clone());
             }
+            let root = &loaded[file].found.root;
+            let is_guessed = settings.root.is_none() && !root.join("top.sls").is_file();
+            if is_guessed && lacks_a_file(&done.outcome) {
+                report.guessed_roots.insert(root.clone());
+            }
             report.cases.push(Case { file: loaded[file].found.shown.clone(), name, line, done });
         }
         if settings.update {
@@ -275,6 +282,14 @@ fn newest(path: &Path, depth: usize) -> Option<std::time::SystemTime> {
 
 fn failed(message: &str) -> Done {
     Done { outcome: Outcome::Failed(vec![Failed::new(message)]), time: Duration::ZERO, snapshot: None }
+}
+
+/// Returns whether a test failed because an SLS or a `salt://` file does not exist, by the messages of the compiler and of
+/// the file client.
+fn lacks_a_file(outcome: &Outcome) -> bool {
+    let Outcome::Failed(failures) = outcome else { return false };
+    let absent = ["No matching sls found", "not found in saltenv"];
+    failures.iter().any(|failed| absent.iter().any(|text| failed.message.contains(text)))
 }
 
 fn is_wanted(settings: &Settings, file: &Path, name: &str) -> bool {

@@ -130,6 +130,8 @@ fn references_between_files_are_found() {
             vec!["B206 2:3", "B504 3:15"],
         ),
         (vec![("a.b.sls", "c:\n  test.nop: []\n")], vec!["B313 1:1"]),
+        (vec![("web.sls", "c:\n  test.nop: []\n"), ("web/init.sls", "d:\n  test.nop: []\n")], vec!["B320 1:1"]),
+        (vec![("web.sls", "c:\n  test.nop: []\n"), ("web/db.sls", "d:\n  test.nop: []\n")], vec![]),
         (vec![("a/init.sls", nop), ("b.sls", "include:\n  - a.init\n")], vec![]),
         (vec![("_states/my.py", "def done(name):\n    pass\n"), ("a.sls", "a:\n  my.done:\n    - x: 1\n")], vec![]),
     ] {

@@ -64,6 +64,13 @@ pub fn text(report: &Report, colours: Colours, escape: impl Fn(&str) -> String) 
     for error in &report.broken {
         _ = writeln!(out, "{} {}", colours.paint("31", "error:"), escape(error));
     }
+    for root in &report.guessed_roots {
+        let root = escape(&root.display().to_string());
+        _ = writeln!(
+            out,
+            "note: no top.sls was found, so states were read below {root}: --file-root names another root"
+        );
+    }
     if let Some(files) = &report.coverage {
         out.push_str(&coverage::text(files, &escape));
     }
