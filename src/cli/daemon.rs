@@ -142,6 +142,14 @@ impl DaemonOptions {
     /// Prepares this process to serve: moves it to the background with `-d`, and changes to the user of the
     /// configuration. Returns an exit status if this process must end.
     pub fn detach(&self, tool: &str, words: &[OsString], paths: &DaemonPaths<'_>) -> anyhow::Result<Option<ExitCode>> {
+        let pid_file = self.pid_file(paths.pid_file);
+        if let Some(pid) = running(pid_file, tool).filter(|_| !is_in_background()) {
+            bail!(
+                "{tool} is running already: process {pid}, as {} says: stop it with `kill {pid}`, or set another \
+                 'pidfile' and 'root_dir' for a second one",
+                pid_file.display()
+            );
+        }
         if let Some(status) = self.go_to_background(words, tool, paths.pid_file, paths.log_file)? {
             return Ok(Some(status));
         }
@@ -250,6 +258,23 @@ fn create_dir(path: &Path) -> anyhow::Result<()> {
 /// Returns whether a PID file holds this PID.
 fn names_process(pid_file: &Path, pid: u32) -> bool {
     std::fs::read_to_string(pid_file).is_ok_and(|text| text.trim() == pid.to_string())
+}
+
+/// Returns the PID in a PID file if it is that of another running process of this tool, as Salt's daemons do before they
+/// start. A file that outlived its process may name a process of something else.
+fn running(pid_file: &Path, tool: &str) -> Option<u32> {
+    let pid: u32 = std::fs::read_to_string(pid_file).ok()?.trim().parse().ok()?;
+    let command_line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    (pid != std::process::id() && is_of(&command_line, tool)).then_some(pid)
+}
+
+/// Returns whether a command line, with a NUL after each word, is one of this tool: `salt-minion`, `/usr/bin/salt-minion`,
+/// `brine salt-minion` or `brine minion`, and of Salt `python3 /usr/bin/salt-minion`.
+fn is_of(command_line: &[u8], tool: &str) -> bool {
+    let short = tool.strip_prefix("salt-").unwrap_or(tool);
+    let mut words = command_line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let mut is = |name: &[&str]| words.next().is_some_and(|word| name.contains(&word.rsplit('/').next().unwrap_or("")));
+    is(&[tool]) || is(&[tool, short])
 }
 
 /// Returns the message of the last error that a process has logged after the first `from` bytes of the log.
@@ -364,5 +389,26 @@ impl Signals {
         };
         service_manager::stopping();
         signal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_of_a_daemon_are_recognised() {
+        for (words, expected) in [
+            ("salt-minion -d", true),
+            ("/usr/bin/salt-minion", true),
+            ("/usr/local/bin/brine salt-minion -d", true),
+            ("brine minion -c etc", true),
+            ("/usr/bin/python3 /usr/bin/salt-minion -d", true),
+            ("/usr/local/bin/brine salt-master -d", false),
+            ("vi /etc/salt/minion.d/a salt-minion", false),
+            ("", false),
+        ] {
+            assert_eq!(is_of(words.replace(' ', "\0").as_bytes(), "salt-minion"), expected, "{words}");
+        }
     }
 }
