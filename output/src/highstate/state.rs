@@ -201,6 +201,11 @@ impl<'a> State<'a> {
         if let Some((start, duration)) = profile {
             _ = write!(line, " - Started: {start} - Duration: {duration}");
         }
+        // No state has run, and the name says nothing. Salt prints no comment here.
+        if (*module, *function) == ("no", "None") {
+            let comment = self.data.get("comment").map(Value::to_string).unwrap_or_default();
+            _ = write!(line, " - Comment: {comment}");
+        }
         format!("{warnings} {}", colours.paint(colour, &escape_control(&line)))
     }
 

@@ -151,6 +151,20 @@ fn the_fields_of_a_runner_result_are_not_minions() {
 }
 
 #[test]
+fn the_terse_line_of_a_run_without_states_has_its_reason() {
+    let mut states = map! {"no_|-states_|-states_|-None" => state(1, false, map! {})};
+    let data = states.get_mut("no_|-states_|-states_|-None").and_then(|state| state.as_map_mut()).unwrap();
+    data.insert("comment".into(), "No states found for this minion".into());
+    let terse = StateOutput { mode: StateMode::Terse, by_id: false };
+    let options = OutputOptions { state_output: terse, state_output_profile: false, ..OutputOptions::default() };
+    let line = show(states, &options).lines().nth(1).unwrap().to_owned();
+    assert_eq!(
+        line.trim(),
+        "Name: states - Function: no.None - Result: Failed - Comment: No states found for this minion"
+    );
+}
+
+#[test]
 fn terse_states_can_be_a_table() {
     let states = map! {
         "test_|-a_|-a_|-nop" => state(1, true, map! {}),
