@@ -253,9 +253,17 @@ fn a_second_daemon_in_the_background_fails_and_keeps_the_pid_file() {
         assert_eq!(first.status.code(), Some(0), "{tool}: {}", stderr(&first));
         let pid = daemon.pid();
         assert!(pid.is_some(), "{tool} serves without a PID file");
-        let second = System::command(tool, &["-c", etc, "-d"]);
-        assert_eq!(second.status.code(), Some(status), "{tool}: {}", stderr(&second));
-        assert!(stderr(&second).contains(cause), "{tool}: {}", stderr(&second));
-        assert_eq!(daemon.pid(), pid, "{tool}");
+        let running = format!("{tool} is running already: process {}, as ", pid.unwrap_or_default());
+        let other = system.path("other.pid").display().to_string();
+        for (words, status, cause) in [
+            (&["-c", etc, "-d"][..], 1, &*running),
+            (&["-c", etc], 1, &running),
+            (&["-c", etc, "-d", "--pid-file", &other], status, cause),
+        ] {
+            let second = System::command(tool, words);
+            assert_eq!(second.status.code(), Some(status), "{tool} {words:?}: {}", stderr(&second));
+            assert!(stderr(&second).contains(cause), "{tool} {words:?}: {}", stderr(&second));
+            assert_eq!(daemon.pid(), pid, "{tool} {words:?}");
+        }
     }
 }

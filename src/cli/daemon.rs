@@ -25,6 +25,8 @@ use crate::ui::{print_plain, print_plain_error, symptoms};
 const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
 /// The timeout of a start in the background: custom grains and the repair of a large store take their time.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time that a daemon has to end after `kill`, before the next one starts.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum size of the part of a log that is searched for the cause of a failed start.
 const LOG_TAIL: u64 = 64 * 1024;
 
@@ -142,13 +144,8 @@ impl DaemonOptions {
     /// Prepares this process to serve: moves it to the background with `-d`, and changes to the user of the
     /// configuration. Returns an exit status if this process must end.
     pub fn detach(&self, tool: &str, words: &[OsString], paths: &DaemonPaths<'_>) -> anyhow::Result<Option<ExitCode>> {
-        let pid_file = self.pid_file(paths.pid_file);
-        if let Some(pid) = running(pid_file, tool).filter(|_| !is_in_background()) {
-            bail!(
-                "{tool} is running already: process {pid}, as {} says: stop it with `kill {pid}`, or set another \
-                 'pidfile' and 'root_dir' for a second one",
-                pid_file.display()
-            );
+        if !is_in_background() {
+            self.refuse_a_second(tool, paths.pid_file)?;
         }
         if let Some(status) = self.go_to_background(words, tool, paths.pid_file, paths.log_file)? {
             return Ok(Some(status));
@@ -161,6 +158,22 @@ impl DaemonOptions {
             pid_file: Some(self.pid_file(paths.pid_file)),
         };
         Ok(enter(paths.sandbox, paths.user, &owned).err().map(|error| error.exit(tool)))
+    }
+
+    /// Fails if the PID file names a running daemon of this tool. One that has just been told to end has some time.
+    fn refuse_a_second(&self, tool: &str, configured: &Path) -> anyhow::Result<()> {
+        let (pid_file, start) = (self.pid_file(configured), Instant::now());
+        while let Some(pid) = running(pid_file, tool) {
+            if start.elapsed() > END_TIMEOUT {
+                bail!(
+                    "{tool} is running already: process {pid}, as {} says: stop it with `kill {pid}`, or set another \
+                     'pidfile' and 'root_dir' for a second one",
+                    pid_file.display()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 
     /// With `-d`, starts the background process and returns the exit status of this one; `None` in the process that
