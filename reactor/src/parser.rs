@@ -5,7 +5,7 @@
 
 use brine_function::Args;
 use brine_target::TargetKind;
-use brine_text::nearest::nearest;
+use brine_text::nearest::{self, nearest};
 use brine_value::{FromValue, Map, Value};
 use brine_yaml::Located;
 use brine_yaml::untrusted::Placeholders;
@@ -246,7 +246,7 @@ fn local(
     let is_word = tgt_type.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     if let Some(error) = tgt_type.parse::<TargetKind>().err().filter(|_| is_word) {
         let near = nearest(&tgt_type, TargetKind::ALL.iter().map(|kind| kind.name()));
-        let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+        let near = nearest::hint(near);
         return Err(format!("'tgt_type' of '{name}' is invalid: {error}{near}"));
     }
     let ret = take::<Vec<String>>(name, named, "ret")?.unwrap_or_default().join(",");

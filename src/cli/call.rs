@@ -13,7 +13,7 @@ use brine_function::{Args, CallError, Function, Registry, arguments};
 use brine_ids::Jid;
 use brine_job::Return;
 use brine_modules::MODULES;
-use brine_text::nearest::nearest;
+use brine_text::nearest::{self, nearest};
 use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
 
@@ -208,7 +208,7 @@ fn show_docs(arguments: &Arguments, start: &str) -> ExitCode {
     docs::point("sys.doc", &found.iter().map(|function| function.full_name()).collect::<Vec<_>>());
     if found.is_empty() {
         let near = nearest(start, functions.iter().map(Function::full_name));
-        let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+        let hint = nearest::hint(near);
         print_plain_error(format_args!("ERROR: no documentation found for '{start}'{hint}"));
         // The documentation needs no configuration.
         let config = arguments.call.common.start_with_minion(&overrides(arguments));

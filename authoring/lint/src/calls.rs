@@ -8,7 +8,7 @@ use brine_authoring_model::layout::is_of_master;
 use brine_authoring_model::{Argument, File, FileKind, Signature, State};
 use brine_function::{Others, Param, ParamKind};
 use brine_jinja::view::{Kind, is_dynamic};
-use brine_text::nearest::nearest;
+use brine_text::nearest::{self, nearest};
 use brine_value::Value;
 use brine_yaml::SourceNode;
 use brine_yaml::nodes::Content;
@@ -178,7 +178,7 @@ impl Check<'_> {
         let mut finding = Finding::new("B408", &self.file.path, argument.span.clone(), message);
         finding.severity = Severity::Warning;
         if let Some(near) = near {
-            finding.message.push_str(&format!(": did you mean '{near}'?"));
+            finding.message.push_str(&nearest::hint(Some(&near)));
             if argument.name == name {
                 finding = finding.fix(format!("write '{near}'"), argument.span.clone(), near, false);
             }

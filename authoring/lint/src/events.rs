@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use brine_text::glob;
+
 /// The reference: tables whose first column has the tags.
 const PAGE: &str = include_str!("../../../docs/reference/events.md");
 
@@ -87,25 +89,13 @@ enum Token {
     Segment,
 }
 
-fn tokens_of_glob(glob: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut rest = glob.chars();
-    while let Some(c) = rest.next() {
-        tokens.push(match c {
-            '*' => Token::Any,
-            '?' => Token::One,
-            // The first character of a class may be a bracket that does not end it.
-            '[' => match rest.as_str().char_indices().skip(1).find(|(_, c)| *c == ']') {
-                Some((end, bracket)) => {
-                    rest = rest.as_str()[end + bracket.len_utf8()..].chars();
-                    Token::One
-                }
-                None => Token::Char('['),
-            },
-            c => Token::Char(c),
-        });
-    }
-    tokens
+fn tokens_of_glob(pattern: &str) -> Vec<Token> {
+    let tokens = glob::tokens(pattern).map(|token| match token {
+        glob::Token::Char(c) => Token::Char(c),
+        glob::Token::One => Token::One,
+        glob::Token::Any => Token::Any,
+    });
+    tokens.collect()
 }
 
 fn tokens_of_tag(tag: &str) -> Vec<Token> {
@@ -159,14 +149,14 @@ fn may_both_fit(one: &[Token], other: &[Token]) -> bool {
 }
 
 /// Whether a documented tag may fit a glob. In `salt/job/*/ret` the star is a job id, and no longer part of a tag.
-pub(crate) fn may_match(glob: &str, tag: &str) -> bool {
-    if glob.chars().count() > LENGTH {
+pub(crate) fn may_match(pattern: &str, tag: &str) -> bool {
+    if pattern.chars().count() > LENGTH {
         return true;
     }
-    let mut tokens = tokens_of_glob(glob);
-    let parts: Vec<&str> = glob.splitn(4, '/').collect();
+    let mut tokens = tokens_of_glob(pattern);
+    let parts: Vec<&str> = pattern.splitn(4, '/').collect();
     if let [_, second, "*", _] = parts[..]
-        && !brine_text::glob::is_pattern(second)
+        && !glob::is_pattern(second)
         && let Some(star) = tokens.iter_mut().find(|token| **token == Token::Any)
     {
         *star = Token::Segment;

@@ -3,7 +3,7 @@
 use brine_authoring_model::catalogue::Functions;
 use brine_authoring_model::{FileKind, Place, State, grains};
 use brine_jinja::view::{Kind, Root, is_dynamic};
-use brine_text::nearest::{nearest, nearest_within};
+use brine_text::nearest::{self, nearest, nearest_within};
 
 use crate::{Check, Finding, known};
 
@@ -187,7 +187,7 @@ impl Check<'_> {
     ) {
         let mut finding = Finding::new(code, &self.file.path, span.clone(), message);
         if let Some(near) = near {
-            finding.message.push_str(&format!(": did you mean '{near}'?"));
+            finding.message.push_str(&nearest::hint(Some(&near)));
             if let Some(at) = self.file.text.get(span.clone()).and_then(|text| text.find(written)) {
                 let start = span.start + at;
                 finding = finding.fix(format!("write '{near}'"), start..start + written.len(), near, false);

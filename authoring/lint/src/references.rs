@@ -6,7 +6,7 @@ use brine_authoring_model::index::{Found, may_equal};
 use brine_authoring_model::{File, FileKind, Include, Requisite, State, Wanted};
 use brine_jinja::view::{Inclusion, Kind, Root, View, is_dynamic};
 use brine_text::glob::is_pattern;
-use brine_text::nearest::nearest;
+use brine_text::nearest::{self, nearest};
 use brine_yaml::SourceNode;
 
 use crate::{Check, Finding, known};
@@ -115,7 +115,7 @@ impl Check<'_> {
             finding.message = format!("the name of an SLS has no '.sls' at its end: write '{bare}'");
             finding = finding.fix(format!("write '{bare}'"), include.span.clone(), bare, true);
         } else if let Some(near) = nearest(name, self.index.sls_names()) {
-            finding.message.push_str(&format!(": did you mean '{near}'?"));
+            finding.message.push_str(&nearest::hint(Some(&near)));
         }
         self.add(finding);
     }
@@ -160,7 +160,7 @@ impl Check<'_> {
                 None => self.index.state_names().collect(),
             };
             if let Some(near) = nearest(name.as_str(), of_module) {
-                finding.message.push_str(&format!(": did you mean '{near}'?"));
+                finding.message.push_str(&nearest::hint(Some(&near)));
                 let written = self.file.text.get(requisite.span.clone()) == Some(name);
                 if written {
                     let near = near.to_owned();
@@ -341,8 +341,7 @@ impl Check<'_> {
                             if !near.is_some_and(|near| is_misspelt(name, near)) && self.is_elsewhere(kind, name) {
                                 continue;
                             }
-                            let near = near.map(|near| format!(": did you mean '{near}'?"));
-                            let message = format!("there is no SLS '{name}'{}", near.unwrap_or_default());
+                            let message = format!("there is no SLS '{name}'{}", nearest::hint(near));
                             self.report("B306", item.span.clone(), message);
                         }
                     }
@@ -377,8 +376,8 @@ impl Check<'_> {
         }
         let exported = assigned(view);
         for name in names.iter().filter(|name| !exported.contains(name.as_str())) {
-            let near = nearest(name.as_str(), exported.iter().copied()).map(|near| format!(": did you mean '{near}'?"));
-            let message = format!("the template '{path}' does not export '{name}'{}", near.unwrap_or_default());
+            let near = nearest(name.as_str(), exported.iter().copied());
+            let message = format!("the template '{path}' does not export '{name}'{}", nearest::hint(near));
             self.report("B311", span.clone(), message);
         }
     }
@@ -399,8 +398,8 @@ impl Check<'_> {
             if assigned.contains(name.as_str()) || known::is_provided(name) || is_of_rule {
                 continue;
             }
-            let near = nearest(name.as_str(), assigned.iter().copied()).map(|near| format!(": did you mean '{near}'?"));
-            let message = format!("the variable '{name}' is not defined{}", near.unwrap_or_default());
+            let near = nearest(name.as_str(), assigned.iter().copied());
+            let message = format!("the variable '{name}' is not defined{}", nearest::hint(near));
             self.report("B308", fact.span.clone(), message);
         }
     }
@@ -427,7 +426,7 @@ impl Check<'_> {
             }
             let key = path.join(":");
             let near = nearest(key.as_str(), self.index.pillar_keys.keys().map(String::as_str));
-            let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+            let near = nearest::hint(near);
             self.report("B309", fact.span.clone(), format!("no pillar file provides '{key}'{near}"));
         }
     }

@@ -54,6 +54,13 @@ pub struct Functions {
 }
 
 impl Functions {
+    /// Describes functions of a registry.
+    pub fn of<'f, C: 'static>(functions: impl IntoIterator<Item = &'f Function<C>>) -> Self {
+        let mut all = Functions::default();
+        functions.into_iter().for_each(|function| all.add(Signature::of(function)));
+        all
+    }
+
     /// Adds a function.
     pub fn add(&mut self, signature: Signature) {
         let module = signature.name.split('.').next().unwrap_or_default();

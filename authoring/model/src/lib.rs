@@ -22,7 +22,7 @@ pub mod states;
 pub mod symbols;
 pub mod tree;
 
-pub use catalogue::{Catalogue, OptionMistake, Signature};
+pub use catalogue::{Catalogue, Functions, OptionMistake, Signature};
 pub use file::{File, Problem, ProblemKind};
 pub use layout::{FileKind, Layout};
 pub use lines::{Lines, Position};

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use brine_jinja::coverage::{Condition, Coverage};
 use brine_value::{Value, map};
 
+use crate::discover;
+
 /// The endings of files that are counted.
 const ENDINGS: [&str; 3] = ["sls", "jinja", "j2"];
-/// The maximum depth of directories, and the maximum size of a file in bytes.
-const MAX_DEPTH: usize = 32;
+/// The maximum size of a file in bytes.
 const MAX_SIZE: u64 = 1 << 20;
 
 /// The coverage of one file.
@@ -65,10 +66,11 @@ impl CoveredFile {
 /// Returns the coverage of all files below the roots of trees.
 pub(crate) fn of_trees(roots: &[&Path], coverage: &Coverage) -> Vec<CoveredFile> {
     let working = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
-    let mut paths = Vec::new();
-    for root in roots {
-        walk(root, 0, &mut paths);
-    }
+    let is_counted = |path: &PathBuf| {
+        path.extension().is_some_and(|ending| ENDINGS.iter().any(|counted| ending == *counted))
+            && path.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() <= MAX_SIZE)
+    };
+    let mut paths: Vec<_> = roots.iter().flat_map(|root| discover::files_below(root)).filter(is_counted).collect();
     paths.sort();
     paths.dedup();
     let covered = paths.into_iter().filter_map(|path| {
@@ -82,21 +84,6 @@ pub(crate) fn of_trees(roots: &[&Path], coverage: &Coverage) -> Vec<CoveredFile>
         Some(CoveredFile::of(shown, &source, coverage))
     });
     covered.collect()
-}
-
-fn walk(directory: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    for entry in entries.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
-        let path = entry.path();
-        let Ok(metadata) = entry.metadata() else { continue };
-        if metadata.is_dir() && depth < MAX_DEPTH {
-            walk(&path, depth + 1, paths);
-        }
-        let is_counted = path.extension().is_some_and(|ending| ENDINGS.iter().any(|counted| ending == *counted));
-        if metadata.is_file() && is_counted && metadata.len() <= MAX_SIZE {
-            paths.push(path);
-        }
-    }
 }
 
 /// Returns the lines with content, each with the position of its first byte: neither comments nor lines that only close

@@ -38,7 +38,13 @@ pub fn find(paths: &[PathBuf], root: Option<&Path>) -> Result<Vec<Found>, Vec<St
             }
         };
         if absolute.is_dir() {
-            walk(&absolute, path, root, &absolute, 0, &mut found);
+            for file in files_below(&absolute) {
+                let Some(is_saltcheck) = kind(&file) else { continue };
+                let below = file.strip_prefix(&absolute).unwrap_or(&file);
+                let shown = if path == Path::new(".") { below.to_owned() } else { path.join(below) };
+                let root = root.map_or_else(|| root_of(&file, &absolute), Path::to_owned);
+                found.push(Found { shown, path: file, root, is_saltcheck });
+            }
         } else if let Some(is_saltcheck) = kind(&absolute) {
             let above = absolute.parent().map(Path::to_owned).unwrap_or_default();
             // Tests in a directory of their own belong to the tree around it.
@@ -66,22 +72,20 @@ fn kind(path: &Path) -> Option<bool> {
     (path.extension()?.to_str()? == SALTCHECK).then_some(true)
 }
 
-fn walk(directory: &Path, shown: &Path, root: Option<&Path>, top: &Path, depth: usize, found: &mut Vec<Found>) {
-    if depth > MAX_DEPTH {
-        return;
-    }
+/// Returns the files below a directory, in any order, without what is hidden or a link to a directory.
+pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    add_files(directory, 0, &mut files);
+    files
+}
+
+fn add_files(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        let Ok(is_directory) = entry.file_type().map(|kind| kind.is_dir()) else { continue };
-        let shown = if shown == Path::new(".") { PathBuf::from(&name) } else { shown.join(&name) };
-        if is_directory {
-            if !name.to_string_lossy().starts_with('.') {
-                walk(&path, &shown, root, top, depth + 1, found);
-            }
-        } else if let Some(is_saltcheck) = kind(&path) {
-            let root = root.map_or_else(|| root_of(&path, top), Path::to_owned);
-            found.push(Found { path, shown, root, is_saltcheck });
+    for entry in entries.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => add_files(&entry.path(), depth + 1, files),
+            Ok(kind) if !kind.is_dir() => files.push(entry.path()),
+            _ => {}
         }
     }
 }

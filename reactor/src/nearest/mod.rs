@@ -1,5 +1,7 @@
 //! Finds the patterns nearest to an unmatched tag, for suggestions.
 
+use brine_text::glob::{self, Token};
+
 /// The number of characters of a tag or pattern that are compared.
 const LENGTH: usize = 200;
 /// The maximum number of suggestions.
@@ -13,7 +15,7 @@ pub(crate) fn nearest<'p>(tag: &str, patterns: impl IntoIterator<Item = &'p str>
     let length = tag.chars().count().min(LENGTH);
     let rank = |pattern: &'p str| {
         let (distance, shared) = (distance(tag, pattern), shared_segments(tag, pattern));
-        let literals = tokens(pattern).iter().filter(|token| matches!(token, Token::Char(_))).count();
+        let literals = tokens(pattern).filter(|token| matches!(token, Token::Char(_))).count();
         let is_similar = distance <= (length.min(literals) / 3).max(1);
         let is_beside = shared >= 2 && 2 * shared >= pattern.split('/').count();
         (is_similar || is_beside).then_some((distance, usize::MAX - shared, pattern))
@@ -24,35 +26,8 @@ pub(crate) fn nearest<'p>(tag: &str, patterns: impl IntoIterator<Item = &'p str>
     near.into_iter().take(SUGGESTIONS).map(|(.., pattern)| pattern).collect()
 }
 
-/// A token of a glob.
-enum Token {
-    Char(char),
-    /// `?`, or a class.
-    One,
-    /// `*`
-    Any,
-}
-
-fn tokens(pattern: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut rest = pattern.chars();
-    while let Some(c) = rest.next() {
-        tokens.push(match c {
-            '*' => Token::Any,
-            '?' => Token::One,
-            // The first character of a class may be a bracket that does not end it.
-            '[' => match rest.as_str().char_indices().skip(1).find(|(_, c)| *c == ']') {
-                Some((end, bracket)) => {
-                    rest = rest.as_str()[end + bracket.len_utf8()..].chars();
-                    Token::One
-                }
-                None => Token::Char('['),
-            },
-            c => Token::Char(c),
-        });
-    }
-    tokens.truncate(LENGTH);
-    tokens
+fn tokens(pattern: &str) -> impl Iterator<Item = Token> {
+    glob::tokens(pattern).take(LENGTH)
 }
 
 /// Returns the edit distance between a tag and the nearest text that a glob matches.

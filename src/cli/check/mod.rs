@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use brine_authoring_model::{Catalogue, OptionMistake, Signature, Tree};
+use brine_authoring_model::{Catalogue, Functions, OptionMistake, Tree};
 use brine_config::Mistake;
 use brine_function::Registry;
 use brine_lint::report::{Format, report};
@@ -116,15 +116,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 
 /// Returns all functions that Brine has.
 pub fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::default();
-    Registry::new(&brine_modules::MODULES.functions())
-        .iter()
-        .for_each(|one| catalogue.execution.add(Signature::of(one)));
-    Registry::new(&brine_modules::MODULES.states()).iter().for_each(|one| catalogue.states.add(Signature::of(one)));
-    Registry::new(brine_master_runners::runner::MODULES)
-        .iter()
-        .for_each(|one| catalogue.runners.add(Signature::of(one)));
-    Registry::new(brine_master_runners::wheel::MODULES).iter().for_each(|one| catalogue.wheel.add(Signature::of(one)));
+    let mut catalogue = Catalogue {
+        execution: Functions::of(Registry::new(&brine_modules::MODULES.functions()).iter()),
+        states: Functions::of(Registry::new(&brine_modules::MODULES.states()).iter()),
+        runners: Functions::of(Registry::new(brine_master_runners::runner::MODULES).iter()),
+        wheel: Functions::of(Registry::new(brine_master_runners::wheel::MODULES).iter()),
+        ..Catalogue::default()
+    };
     catalogue.examine_options = Some(|text, is_master| {
         let mistakes = brine_config::examine(text, is_master).into_iter();
         mistakes.map(|Mistake { option, message, is_error }| OptionMistake { option, message, is_error }).collect()

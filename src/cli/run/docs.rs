@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use brine_config::MasterConfig;
 use brine_function::Args;
+use brine_text::nearest;
 use brine_value::{Map, Value};
 
 use super::super::client::{ClientError, MasterClient};
@@ -35,7 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let Some(docs) = docs.as_map().filter(|docs| !docs.is_empty()) else {
         let name = wanted.map_or("", String::as_str);
-        print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", suggestion(near.as_deref())));
+        print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", nearest::hint(near.as_deref())));
         return Ok(FailureStatus::new(config.salt_exit_status).of(FAILURE));
     };
     for (fun, doc) in docs {
@@ -85,7 +86,7 @@ pub(super) async fn show_similar(
     if let Some(hint) = restart_hint(config, fun) {
         print_plain_error(hint);
     } else if let Some(near) = nearest_name(client, fun).await {
-        print_plain_error(format_args!("unknown runner function '{fun}'{}", suggestion(Some(&near))));
+        print_plain_error(format_args!("unknown runner function '{fun}'{}", nearest::hint(Some(&near))));
     }
     Ok(())
 }
@@ -94,8 +95,4 @@ pub(super) async fn show_similar(
 async fn nearest_name(client: &MasterClient, name: &str) -> Option<String> {
     let near = client.ask_runner("doc.nearest", Args::positional([Value::from(name)])).await.ok()?;
     near.as_str().map(str::to_owned)
-}
-
-fn suggestion(near: Option<&str>) -> String {
-    near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default()
 }

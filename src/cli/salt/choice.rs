@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use brine_function::Args;
 use brine_target::TargetKind;
-use brine_text::nearest::nearest;
+use brine_text::nearest::{self, nearest};
 use brine_value::Value;
 use brine_wire::PublishRequest;
 
@@ -82,8 +82,7 @@ async fn grain_hint(job: &Job<'_>, target: &str) {
     if let Some(value) = grains.get(name) {
         print_plain_error(format_args!("no minion has this value of the grain '{name}'; that of '{one}' is: {value}"));
     } else {
-        let near = nearest(name, grains.keys().filter_map(Value::as_str));
-        let near = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+        let near = nearest::hint(nearest(name, grains.keys().filter_map(Value::as_str)));
         print_plain_error(format_args!("no known minion has a grain '{name}'{near}"));
     }
 }

@@ -3,21 +3,18 @@ mod hostile;
 mod orchestration;
 mod reactor;
 
-use brine_authoring_model::{Catalogue, Signature, Tree};
+use brine_authoring_model::{Catalogue, Functions, Signature, Tree};
 use brine_function::Registry;
 
 use crate::{Options, check};
 
 /// The functions of minions.
 pub(crate) fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::default();
-    for function in Registry::new(&brine_modules::MODULES.functions()).iter() {
-        catalogue.execution.add(Signature::of(function));
+    Catalogue {
+        execution: Functions::of(Registry::new(&brine_modules::MODULES.functions()).iter()),
+        states: Functions::of(Registry::new(&brine_modules::MODULES.states()).iter()),
+        ..Catalogue::default()
     }
-    for function in Registry::new(&brine_modules::MODULES.states()).iter() {
-        catalogue.states.add(Signature::of(function));
-    }
-    catalogue
 }
 
 /// A function without arguments of its own.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use brine_authoring_model::lines::Units;
-use brine_authoring_model::{Catalogue, Signature};
+use brine_authoring_model::{Catalogue, Functions};
 use brine_function::Registry;
 use serde_json::{Value, json};
 
@@ -40,14 +40,11 @@ pub(crate) fn catalogue() -> Catalogue {
 }
 
 fn read() -> Catalogue {
-    let mut catalogue = Catalogue::default();
-    for function in Registry::new(&brine_modules::MODULES.functions()).iter() {
-        catalogue.execution.add(Signature::of(function));
+    Catalogue {
+        execution: Functions::of(Registry::new(&brine_modules::MODULES.functions()).iter()),
+        states: Functions::of(Registry::new(&brine_modules::MODULES.states()).iter()),
+        ..Catalogue::default()
     }
-    for function in Registry::new(&brine_modules::MODULES.states()).iter() {
-        catalogue.states.add(Signature::of(function));
-    }
-    catalogue
 }
 
 /// Writes files below a directory.

@@ -27,6 +27,11 @@ pub fn nearest_within<T: AsRef<str>>(word: &str, known: impl IntoIterator<Item =
     best.map(|(_, candidate)| candidate)
 }
 
+/// Returns the end of a message with a suggestion, `: did you mean 'web1'?`; empty without one.
+pub fn hint(nearest: Option<impl std::fmt::Display>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!(": did you mean '{nearest}'?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use brine_config::{ANY_ENVIRONMENT, Roots};
 use brine_fileserver::Unreachable;
 use brine_sls::render::{self, RenderError};
 use brine_system::processes;
-use brine_text::nearest::nearest;
+use brine_text::nearest::{self, nearest};
 use brine_value::{Map, Value};
 use nix::unistd::{AccessFlags, access};
 
@@ -295,7 +295,7 @@ pub fn words(opts: &Map) -> Vec<Finding> {
         let word = if *option == "state_output" { word.strip_suffix("_id").unwrap_or(&word) } else { got };
         if !words.contains(&word) {
             let near = nearest(word, words.iter().map(|word| (*word).to_owned()));
-            let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+            let hint = nearest::hint(near);
             findings.push(Finding::broken(format!(
                 "option '{option}' is invalid: expected {}, got '{got}'{hint}; it counts as {instead}",
                 alternatives(words)

@@ -132,6 +132,26 @@ impl GlobSet {
     }
 }
 
+/// What a part of a pattern matches, for comparisons of patterns with each other and with similar texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Token {
+    /// This character.
+    Char(char),
+    /// One character: `?`, or a class.
+    One,
+    /// Any text: `*`
+    Any,
+}
+
+/// Returns the tokens of a pattern.
+pub fn tokens(pattern: &str) -> impl Iterator<Item = Token> {
+    parts(pattern).into_iter().map(|part| match part {
+        Part::Any => Token::Any,
+        Part::One | Part::Class { .. } => Token::One,
+        Part::Plain(c) => Token::Char(c),
+    })
+}
+
 /// A part of a pattern.
 #[derive(Debug, Clone)]
 enum Part {

@@ -105,6 +105,20 @@ proptest::proptest! {
 }
 
 #[test]
+fn tokens_count_a_class_as_one_character() {
+    use Token::{Any, Char, One};
+    for (pattern, expected) in [
+        ("a*?", &[Char('a'), Any, One][..]),
+        ("[ab]c", &[One, Char('c')]),
+        ("[]a]", &[One]),
+        ("[!]a]b", &[One, Char('b')]),
+        ("[a", &[Char('['), Char('a')]),
+    ] {
+        assert_eq!(tokens(pattern).collect::<Vec<_>>(), expected, "{pattern}");
+    }
+}
+
+#[test]
 fn globs_match_paths_as_in_a_shell() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
