@@ -25,7 +25,7 @@ use crate::metrics;
 const LARGE_LOWSTATE: usize = 4 << 10;
 
 /// The context of a request.
-pub(crate) struct Context {
+pub(crate) struct RequestContext {
     pub api: Arc<Api>,
     pub client: Client,
     pub parts: Parts,
@@ -40,9 +40,9 @@ pub(crate) struct Context {
     reserved: Option<Reservation>,
 }
 
-impl Context {
+impl RequestContext {
     pub fn new(api: Arc<Api>, client: Client, parts: Parts, body: Body, param: Option<String>) -> Self {
-        Context { api, client, parts, body: Mutex::new(body), param, authenticated: None, reserved: None }
+        RequestContext { api, client, parts, body: Mutex::new(body), param, authenticated: None, reserved: None }
     }
 
     pub fn headers(&self) -> &HeaderMap {

@@ -10,7 +10,7 @@ use brine_client::job::{Link, Occurrence, Outcome, Run, minions_with_functions, 
 use brine_event::Event;
 use brine_http_server::Slot;
 use brine_ids::Jid;
-use brine_job::{Batch, Driver, Return, Step, Times, batch_size};
+use brine_job::{Action, Batch, Driver, Return, Times, batch_size};
 use brine_value::{Map, Value, map};
 use brine_wire::{Proof, PublishRequest};
 use tokio::time::Instant;
@@ -138,15 +138,15 @@ impl LocalJob<'_> {
         let connected = Published::default();
         loop {
             match run.driver.next(Instant::now()) {
-                Step::Publish(ids) => _ = run.publish(&self.request, ids).await?,
-                Step::Ask(request) => run.ask(*request).await?,
-                Step::Missing(ids) => returned.extend(ids.into_iter().map(|id| self.missing(&jid, id, &connected))),
-                Step::Wait(until) => {
+                Action::Publish(ids) => _ = run.publish(&self.request, ids).await?,
+                Action::Ask(request) => run.ask(*request).await?,
+                Action::Missing(ids) => returned.extend(ids.into_iter().map(|id| self.missing(&jid, id, &connected))),
+                Action::Wait(until) => {
                     if let Occurrence::Returned(one) = run.wait(until).await? {
                         returned.push(self.returned(&one));
                     }
                 }
-                Step::End => return Ok(returned),
+                Action::End => return Ok(returned),
             }
         }
     }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Api;
 use crate::auth::{Authenticated, User};
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 use crate::hub::{Item, KEEP_ALIVE, Start, Subscription, TURN, WakePolicy};
 use crate::limits::{Owner, Reservation};
@@ -33,7 +33,7 @@ pub(crate) struct EventQuery {
 
 impl EventQuery {
     /// Parses the query and `Last-Event-ID`. As in Salt, a token in the query is rejected, because queries are logged.
-    pub fn read(context: &Context) -> Result<Self, ApiError> {
+    pub fn read(context: &RequestContext) -> Result<Self, ApiError> {
         let last = context.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let after = last.and_then(|last| last.trim().parse::<u64>().ok());
         let start = after.map_or(Start::Now, |last| Start::Since(Value::from(last.saturating_add(1))));

@@ -64,7 +64,7 @@ impl Subject<'_> {
 
 /// A reaction to dispatch.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct PlannedReaction {
     pub entry: Arc<str>,
     pub file: Arc<str>,
     pub line: usize,
@@ -85,7 +85,7 @@ pub(crate) struct Problem {
 /// The reactions to an event, in order.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Plan {
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedReaction>,
     pub problems: Vec<Problem>,
     /// Files that rendered to no reaction, each with its entry.
     pub empty: Vec<(Arc<str>, Arc<str>)>,
@@ -318,7 +318,7 @@ impl Planner {
     }
 }
 
-fn step(read: FileReaction) -> Step {
+fn step(read: FileReaction) -> PlannedReaction {
     let FileReaction { entry, file, parsed } = read;
-    Step { entry, file, line: parsed.line, label: parsed.label(), reaction: parsed.reaction }
+    PlannedReaction { entry, file, line: parsed.line, label: parsed.label(), reaction: parsed.reaction }
 }

@@ -12,7 +12,7 @@ use crate::dead_letters::DeadLetter;
 use crate::deadline::Deadline;
 use crate::event_loop::report;
 use crate::metrics;
-use crate::plan::{Binding, Plan, Problem, Step, Subject};
+use crate::plan::{Binding, Plan, PlannedReaction, Problem, Subject};
 use crate::reaction::Reaction;
 use crate::recovery::{self, Key};
 use crate::skipped::{Reason, Skip};
@@ -188,7 +188,7 @@ impl Reactor {
     }
 
     /// Dispatches one reaction. If it fails for good, it becomes a dead letter.
-    pub(crate) async fn process_step(&self, context: &EventContext, step: Step) -> StepResult {
+    pub(crate) async fn process_step(&self, context: &EventContext, step: PlannedReaction) -> StepResult {
         let message = match self.dispatch_with_retries(context, &step).await? {
             Ok(dispatched) => {
                 self.record_dispatched(context, step, dispatched);
@@ -204,7 +204,7 @@ impl Reactor {
         Ok(Err(message))
     }
 
-    fn record_dispatched(&self, context: &EventContext, step: Step, dispatched: Dispatched) {
+    fn record_dispatched(&self, context: &EventContext, step: PlannedReaction, dispatched: Dispatched) {
         let target = match &step.reaction {
             Reaction::Local(local) => Some(&local.tgt),
             _ => None,
@@ -235,7 +235,7 @@ impl Reactor {
     async fn dispatch_with_retries(
         &self,
         context: &EventContext,
-        step: &Step,
+        step: &PlannedReaction,
     ) -> Result<Result<Dispatched, String>, Cancelled> {
         if context.deadline.is_over() {
             return Err(Cancelled);
@@ -269,7 +269,7 @@ impl Reactor {
         Ok(Ok(Dispatched::Done))
     }
 
-    fn cause(&self, context: &EventContext, step: &Step) -> Cause {
+    fn cause(&self, context: &EventContext, step: &PlannedReaction) -> Cause {
         let seq = context.event.seq();
         let prior = {
             let (until, prior) = &mut *self.prior.lock();

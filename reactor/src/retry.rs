@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Reactor;
 use crate::dead_letters::{DeadLetter, LetterId};
 use crate::deadline::Deadline;
-use crate::plan::{Binding, Plan, Step};
+use crate::plan::{Binding, Plan, PlannedReaction};
 use crate::processing::{Cancelled, EventContext};
 use crate::routing_fields::RoutingFields;
 use crate::work::Planned;
@@ -127,9 +127,9 @@ impl Reactor {
 ///
 /// # Errors
 /// A message: there is none, or it cannot be told which one it is.
-fn corrected<'a>(letter: &DeadLetter, plan: &'a Plan) -> Result<Vec<&'a Step>, String> {
-    let is_new = |step: &&Step| !letter.labels.contains(&step.label);
-    let new: Vec<&Step> = plan.steps.iter().filter(is_new).collect();
+fn corrected<'a>(letter: &DeadLetter, plan: &'a Plan) -> Result<Vec<&'a PlannedReaction>, String> {
+    let is_new = |step: &&PlannedReaction| !letter.labels.contains(&step.label);
+    let new: Vec<&PlannedReaction> = plan.steps.iter().filter(is_new).collect();
     let nothing = |what: &str| {
         format!(
             "{}: {what} for this event: nothing was run; correct the file, or drop the dead letter with `salt-run \
@@ -155,7 +155,11 @@ fn corrected<'a>(letter: &DeadLetter, plan: &'a Plan) -> Result<Vec<&'a Step>, S
     let (id, function) = parts(label);
     let is_gone = |label: &String| plan.steps.iter().all(|step| step.label != *label);
     let others_are_gone = letter.labels.iter().filter(|known| *known != label).any(is_gone);
-    let with = |is_same: &dyn Fn(&Step) -> bool| match new.iter().filter(|step| is_same(step)).collect::<Vec<_>>()[..] {
+    let with = |is_same: &dyn Fn(&PlannedReaction) -> bool| match new
+        .iter()
+        .filter(|step| is_same(step))
+        .collect::<Vec<_>>()[..]
+    {
         [one] => Some(vec![*one]),
         _ => None,
     };

@@ -8,7 +8,7 @@ use brine_event::Event;
 use brine_value::Map;
 use parking_lot::Mutex;
 
-use crate::plan::{Binding, Step};
+use crate::plan::{Binding, PlannedReaction};
 
 /// An event whose reactions are to be dispatched.
 pub(crate) struct Work {
@@ -32,8 +32,8 @@ pub(crate) struct Work {
 pub(crate) struct Planned(Vec<(Arc<str>, Arc<str>, String)>);
 
 impl Planned {
-    pub fn new(steps: &[Step]) -> Self {
-        let one = |step: &Step| (Arc::clone(&step.entry), Arc::clone(&step.file), step.label.clone());
+    pub fn new(steps: &[PlannedReaction]) -> Self {
+        let one = |step: &PlannedReaction| (Arc::clone(&step.entry), Arc::clone(&step.file), step.label.clone());
         Planned(steps.iter().map(one).collect())
     }
 
@@ -76,8 +76,8 @@ impl Work {
     }
 
     /// Sets the reactions that the files rendered to.
-    pub fn plan(&self, steps: &[Step]) {
-        let one = |step: &Step| Outstanding {
+    pub fn plan(&self, steps: &[PlannedReaction]) {
+        let one = |step: &PlannedReaction| Outstanding {
             entry: Arc::clone(&step.entry),
             file: Arc::clone(&step.file),
             label: Some(step.label.clone()),

@@ -19,7 +19,7 @@ use futures::stream::{self, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use crate::roster::{Host, RosterOptions};
+use crate::roster::{RosterHost, RosterOptions};
 
 /// The maximum number of different requests of a run, each of which may call all hosts.
 const MAX_REQUESTS: usize = 100;
@@ -52,7 +52,7 @@ pub(crate) trait MineHosts: Sync {
         roster: &'a RosterOptions,
         tgt: Value,
         tgt_type: String,
-    ) -> BoxFuture<'a, Result<Vec<(MinionId, Host)>, String>>;
+    ) -> BoxFuture<'a, Result<Vec<(MinionId, RosterHost)>, String>>;
 
     /// Calls a function among the `mine_functions` of a host, with these options. Returns its result.
     ///
@@ -61,7 +61,7 @@ pub(crate) trait MineHosts: Sync {
     fn call_function<'a>(
         &'a self,
         id: &'a MinionId,
-        host: &'a Host,
+        host: &'a RosterHost,
         fun: &'a str,
         opts: &'a Map,
     ) -> BoxFuture<'a, Result<Value, Value>>;
@@ -113,7 +113,7 @@ impl Mine {
     }
 
     /// Calls the function on hosts, and returns the results of those that succeed.
-    async fn call(&self, hosts: &dyn MineHosts, fun: &str, opts: &Map, matching: Vec<(MinionId, Host)>) -> Map {
+    async fn call(&self, hosts: &dyn MineHosts, fun: &str, opts: &Map, matching: Vec<(MinionId, RosterHost)>) -> Map {
         let calls = matching.into_iter().map(|(id, host)| async move {
             let reason = match tokio::time::timeout(CALL_TIMEOUT, hosts.call_function(&id, &host, fun, opts)).await {
                 Ok(Ok(result)) => return Some((Value::from(&id), result)),

@@ -12,7 +12,7 @@ use brine_digest::{Digest, hex};
 use brine_system::files::{self, FileError};
 
 use crate::command::{self, Options};
-use crate::roster::Host;
+use crate::roster::RosterHost;
 use crate::temporary::Temporary;
 
 /// The maximum length of the socket directory's path: with the name that `ssh` appends, the path must fit into a socket
@@ -59,7 +59,7 @@ impl Multiplexing {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) async fn configuration(&self, host: &Host, options: &Options) -> std::io::Result<PathBuf> {
+    pub(crate) async fn configuration(&self, host: &RosterHost, options: &Options) -> std::io::Result<PathBuf> {
         let text = self.text(host, options);
         let path = self.files.path().join(&hex(Digest::Sha256.of(&text))[..16]);
         if !tokio::fs::try_exists(&path).await? {
@@ -73,9 +73,9 @@ impl Multiplexing {
         Ok(path)
     }
 
-    fn text(&self, host: &Host, options: &Options) -> String {
+    fn text(&self, host: &RosterHost, options: &Options) -> String {
         // The token `%C` already covers host, port and user.
-        let anywhere = Host { host: String::new(), user: None, port: None, ..host.clone() };
+        let anywhere = RosterHost { host: String::new(), user: None, port: None, ..host.clone() };
         let options = command::arguments(&anywhere, options, None, "").join("\0");
         let mut text = String::new();
         let included = match &host.config_file {
@@ -115,22 +115,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let shared = Multiplexing::at(directory.path().join("s"), 60).unwrap();
         let checked = Options::default();
-        let path = async |host: Host, options: &Options| shared.configuration(&host, options).await.unwrap();
-        let named = |name: &str| Host { host: name.to_owned(), ..Host::default() };
+        let path = async |host: RosterHost, options: &Options| shared.configuration(&host, options).await.unwrap();
+        let named = |name: &str| RosterHost { host: name.to_owned(), ..RosterHost::default() };
         let first = path(named("a"), &checked).await;
-        assert_eq!(first, path(Host { port: Some(2222), user: Some("me".into()), ..named("b") }, &checked).await);
+        assert_eq!(first, path(RosterHost { port: Some(2222), user: Some("me".into()), ..named("b") }, &checked).await);
         let unchecked = Options { no_host_keys: true, ..Options::default() };
         for (host, options) in [
             (named("a"), &unchecked),
-            (Host { key: Some("/k".into()), ..named("a") }, &checked),
-            (Host { ssh_options: vec!["ProxyJump=b".into()], ..named("a") }, &checked),
-            (Host { config_file: Some("/a \"b\"".into()), ..named("a") }, &checked),
+            (RosterHost { key: Some("/k".into()), ..named("a") }, &checked),
+            (RosterHost { ssh_options: vec!["ProxyJump=b".into()], ..named("a") }, &checked),
+            (RosterHost { config_file: Some("/a \"b\"".into()), ..named("a") }, &checked),
         ] {
             assert_ne!(first, path(host, options).await);
         }
         let text = std::fs::read_to_string(&first).unwrap();
         assert!(text.starts_with("Include \"~/.ssh/config\"\nInclude \"/etc/ssh/ssh_config\"\nHost *\n"), "{text}");
-        let own = shared.text(&Host { config_file: Some("/a \"b\"".into()), ..named("a") }, &checked);
+        let own = shared.text(&RosterHost { config_file: Some("/a \"b\"".into()), ..named("a") }, &checked);
         assert!(own.starts_with("Include \"/a \\\"b\\\"\"\nHost *\n"), "{own}");
     }
 

@@ -19,7 +19,7 @@ use crate::master_data::MasterData;
 use crate::mine::{Mine, MineHosts};
 use crate::multiplexing::{self, Multiplexing};
 use crate::program::Programs;
-use crate::roster::{self, Host, RosterOptions};
+use crate::roster::{self, RosterHost, RosterOptions};
 
 /// The maximum number of bytes of the output of `ssh` and the login that are kept.
 pub(crate) const MAX_LOGIN_OUTPUT: usize = 64 << 10;
@@ -125,7 +125,7 @@ impl From<std::io::Error> for Failure {
 
 impl Caller {
     /// Runs a call on a host.
-    pub fn call<'a>(&'a self, id: &'a MinionId, host: &'a Host, call: &'a Call) -> BoxFuture<'a, Reply> {
+    pub fn call<'a>(&'a self, id: &'a MinionId, host: &'a RosterHost, call: &'a Call) -> BoxFuture<'a, Reply> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
         Box::pin(async move {
             let Some(time) = self.total_timeout else { return self.call_again_if_lost(id, host, call).await };
@@ -138,7 +138,7 @@ impl Caller {
         })
     }
 
-    async fn call_again_if_lost(&self, id: &MinionId, host: &Host, call: &Call) -> Reply {
+    async fn call_again_if_lost(&self, id: &MinionId, host: &RosterHost, call: &Call) -> Reply {
         if let Call::Raw(command) = call {
             return self.run(host, &command::raw(host, command), &[]).await;
         }
@@ -157,7 +157,7 @@ impl Caller {
     async fn attempt(
         &self,
         id: &MinionId,
-        host: &Host,
+        host: &RosterHost,
         call: &Call,
         shared: Option<&Multiplexing>,
     ) -> Result<Reply, Reply> {
@@ -197,18 +197,18 @@ impl Caller {
 
     /// Returns the time for which a host may be silent: that for connecting, and some for the login. While a function
     /// runs, the program on the host sends messages at a shorter interval.
-    fn silence(&self, host: &Host) -> Duration {
+    fn silence(&self, host: &RosterHost) -> Duration {
         Duration::from_secs(host.timeout.unwrap_or(self.options.connect_timeout)) + LOGIN_TIME
     }
 
     /// Runs the preparation steps of the roster: `ssh_pre_hook`, and `ssh_pre_flight` on a host without the directory
     /// of the program. Returns the reply of a failed step as an error.
-    async fn prepare(&self, host: &Host) -> Result<(), Reply> {
+    async fn prepare(&self, host: &RosterHost) -> Result<(), Reply> {
         if host.pre_hook.is_none() && host.pre_flight.is_none() {
             return Ok(());
         }
         // Without a terminal, which would not pass on the end of input that ends a script.
-        let host = &Host { tty: false, ..host.clone() };
+        let host = &RosterHost { tty: false, ..host.clone() };
         if let Some(hook) = &host.pre_hook {
             succeeded(self.run(host, hook, &[]).await)?;
         }
@@ -236,7 +236,7 @@ impl Caller {
     }
 
     /// Runs a command line in the host's shell with `input` on its stdin, and returns its output.
-    async fn run(&self, host: &Host, line: &str, input: &[u8]) -> Reply {
+    async fn run(&self, host: &RosterHost, line: &str, input: &[u8]) -> Reply {
         // A command may be silent for as long as it runs.
         let begun = self.begin(host, line, MAX_OUTPUT, self.multiplexing.as_ref(), None).await;
         let (ssh, mut stdin, stdout) = match begun {
@@ -274,7 +274,7 @@ impl Caller {
     /// Starts `ssh`, and a task that reads up to `limit` bytes of its stderr.
     async fn begin(
         &self,
-        host: &Host,
+        host: &RosterHost,
         line: &str,
         limit: usize,
         shared: Option<&Multiplexing>,
@@ -293,7 +293,7 @@ impl Caller {
     /// Returns the command that starts `ssh`, and the socket that answers it with the password of the host.
     async fn command(
         &self,
-        host: &Host,
+        host: &RosterHost,
         line: &str,
         shared: Option<&Multiplexing>,
     ) -> std::io::Result<(Command, Option<Answering>)> {
@@ -317,7 +317,7 @@ impl Caller {
     async fn exchange(
         &self,
         id: &MinionId,
-        host: &Host,
+        host: &RosterHost,
         call: &Call,
         mut stdin: Timed<ChildStdin>,
         mut stdout: BufReader<Timed<ChildStdout>>,
@@ -380,7 +380,7 @@ impl MineHosts for Caller {
         roster: &'a RosterOptions,
         tgt: Value,
         tgt_type: String,
-    ) -> BoxFuture<'a, Result<Vec<(MinionId, Host)>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<(MinionId, RosterHost)>, String>> {
         let (options, master_data) = (roster.clone(), Arc::clone(&self.master_data));
         Box::pin(async move {
             let hosts = self.blocking.run(move |_| {
@@ -394,7 +394,7 @@ impl MineHosts for Caller {
     fn call_function<'a>(
         &'a self,
         id: &'a MinionId,
-        host: &'a Host,
+        host: &'a RosterHost,
         fun: &'a str,
         opts: &'a Map,
     ) -> BoxFuture<'a, Result<Value, Value>> {

@@ -11,7 +11,7 @@ use tower::ServiceExt as _;
 use tower_http::services::{ServeDir, ServeFile};
 
 use crate::answer::Answer;
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 
 /// The content security policy of third-party applications, which may contain inline scripts and styles.
@@ -25,18 +25,18 @@ fn not_found() -> ApiError {
 }
 
 /// Handles `GET /app`: returns the single-page application.
-pub(crate) async fn application(context: Context) -> Answer {
+pub(crate) async fn application(context: RequestContext) -> Answer {
     let path = context.api.options.app.clone();
     file(context, path.as_deref()).await
 }
 
 /// Handles `GET /favicon.ico`.
-pub(crate) async fn icon(context: Context) -> Answer {
+pub(crate) async fn icon(context: RequestContext) -> Answer {
     let path = context.api.options.favicon.clone();
     file(context, path.as_deref()).await
 }
 
-async fn file(context: Context, path: Option<&Path>) -> Answer {
+async fn file(context: RequestContext, path: Option<&Path>) -> Answer {
     let path = path.ok_or_else(not_found)?;
     let request = Request::from_parts(context.parts, Body::empty());
     finished(
@@ -49,7 +49,7 @@ async fn file(context: Context, path: Option<&Path>) -> Answer {
 }
 
 /// Handles `GET /static/PATH`.
-pub(crate) async fn static_file(context: Context) -> Answer {
+pub(crate) async fn static_file(context: RequestContext) -> Answer {
     let root = context.api.options.static_dir.clone().ok_or_else(not_found)?;
     let mut parts = context.parts;
     let below = parts.uri.path().strip_prefix(&context.api.options.static_path).unwrap_or_default();

@@ -6,18 +6,18 @@ use axum::http::StatusCode;
 use brine_value::{Map, Value, list, map};
 
 use crate::answer::Answer;
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::lowstate::{Client, RawChunk};
 use crate::metrics;
 
 /// Handles `GET /`: returns the names of the clients.
-pub(crate) async fn welcome(context: Context) -> Answer {
+pub(crate) async fn welcome(context: RequestContext) -> Answer {
     let clients: Value = Client::ALL.iter().map(|(name, _)| *name).collect();
     context.reply(&map! {"return" => "Welcome", "clients" => clients}.into())
 }
 
 /// Handles `POST /`: runs a lowstate with the credentials of the session.
-pub(crate) async fn run_with_login(mut context: Context) -> Answer {
+pub(crate) async fn run_with_login(mut context: RequestContext) -> Answer {
     let lowstate = context.lowstate().await?;
     let token = context.sender()?.token.clone();
     let answers = context.run(lowstate, Some(&token)).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn run_with_login(mut context: Context) -> Answer {
 }
 
 /// Handles `POST /run`: runs a lowstate with the credentials in its chunks.
-pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
+pub(crate) async fn run_with_credentials(mut context: RequestContext) -> Answer {
     let lowstate = context.lowstate().await?;
     let answers = context.run(lowstate, None).await;
     if answers.is_ok() {
@@ -35,7 +35,7 @@ pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
 }
 
 /// Handles `GET /minions` and `GET /minions/ID`: returns the grains of minions.
-pub(crate) async fn minions(context: Context) -> Answer {
+pub(crate) async fn minions(context: RequestContext) -> Answer {
     let tgt = context.param.clone().unwrap_or_else(|| "*".to_owned());
     let chunk = map! {"client" => "local", "tgt" => tgt, "fun" => "grains.items"};
     let answers = context.run(vec![RawChunk::own(chunk)], Some(&context.sender()?.token)).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn minions(context: Context) -> Answer {
 }
 
 /// Handles `POST /minions`: publishes jobs without waiting for returns.
-pub(crate) async fn start_jobs(mut context: Context) -> Answer {
+pub(crate) async fn start_jobs(mut context: RequestContext) -> Answer {
     let mut lowstate = context.lowstate().await?;
     for chunk in &mut lowstate {
         chunk.fields.insert("client".into(), "local_async".into());
@@ -57,7 +57,7 @@ pub(crate) async fn start_jobs(mut context: Context) -> Answer {
 }
 
 /// Handles `GET /stats`.
-pub(crate) async fn stats(mut context: Context) -> Answer {
+pub(crate) async fn stats(mut context: RequestContext) -> Answer {
     if !context.api.options.stats_disable_auth {
         context.authenticate().await?;
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::http::header;
 
 use crate::answer::{Answer, typed};
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 use crate::handover::Handover;
 use crate::stream::{EventQuery, Stream};
 
 /// Handles `GET /events`.
-pub(crate) async fn follow(context: Context) -> Answer {
+pub(crate) async fn follow(context: RequestContext) -> Answer {
     let wanted = EventQuery::read(&context)?;
     let stream = Stream::new(&context.api, context.sender()?, wanted);
     let body = match context.parts.extensions.get::<Arc<Handover>>() {

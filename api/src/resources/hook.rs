@@ -9,7 +9,7 @@ use brine_wire::HookEvent;
 
 use crate::answer::Answer;
 use crate::auth;
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 use crate::metrics;
 use crate::webhook::Signature;
@@ -33,7 +33,7 @@ const SECRET_HEADERS: &[&str] = &[
 ];
 
 /// Handles `POST /hook/...`. The response reports success when the journal has stored the event.
-pub(crate) async fn publish(mut context: Context) -> Answer {
+pub(crate) async fn publish(mut context: RequestContext) -> Answer {
     let path = context.param().trim_matches('/').to_owned();
     if !context.api.options.webhook_disable_auth && !context.api.secrets.has(&path) {
         context.authenticate().await?;

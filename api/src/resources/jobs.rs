@@ -3,7 +3,7 @@
 use brine_value::{Map, Value, list, map};
 
 use crate::answer::Answer;
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 
 /// The maximum number of jobs on one page.
@@ -12,7 +12,7 @@ const MAX_PAGE: usize = 1000;
 const MAX_READ: usize = 200;
 
 /// Handles `GET /jobs/JID`.
-pub(crate) async fn show(context: Context) -> Answer {
+pub(crate) async fn show(context: RequestContext) -> Answer {
     let job = context.runner("jobs.list_job", map! {"jid" => context.param()}).await?;
     let mut returns = Map::new();
     for (id, one) in job.get("Result").and_then(Value::as_map).into_iter().flatten() {
@@ -23,7 +23,7 @@ pub(crate) async fn show(context: Context) -> Answer {
 
 /// Handles `GET /jobs`. Without a query it returns all jobs, oldest first, as in Salt. With `limit` it returns the
 /// newest ones; if there are more, `next` is the value of `before` for the next page.
-pub(crate) async fn list(context: Context) -> Answer {
+pub(crate) async fn list(context: RequestContext) -> Answer {
     let page = Page::read(&context.query())?;
     let found = context.runner("jobs.list_jobs", page.search.clone()).await?;
     let jobs = match found {
@@ -116,7 +116,7 @@ impl Page {
     }
 }
 
-impl Context {
+impl RequestContext {
     /// Calls a runner function on behalf of the sender.
     async fn runner(&self, fun: &str, kwarg: Map) -> Result<Value, ApiError> {
         let chunk = map! {"client" => "runner", "fun" => fun, "kwarg" => kwarg};

@@ -6,22 +6,22 @@ use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
 
 use crate::answer::{Answer, typed};
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 use crate::lowstate::RawChunk;
 
 /// Handles `GET /keys`.
-pub(crate) async fn list(context: Context) -> Answer {
+pub(crate) async fn list(context: RequestContext) -> Answer {
     wheel(context, map! {"fun" => "key.list_all"}).await
 }
 
 /// Handles `GET /keys/ID`.
-pub(crate) async fn finger(context: Context) -> Answer {
+pub(crate) async fn finger(context: RequestContext) -> Answer {
     let chunk = map! {"fun" => "key.finger", "match" => context.param()};
     wheel(context, chunk).await
 }
 
-async fn wheel(context: Context, mut chunk: Map) -> Answer {
+async fn wheel(context: RequestContext, mut chunk: Map) -> Answer {
     chunk.insert("client".into(), "wheel".into());
     let answers = context.run(vec![RawChunk::own(chunk)], Some(&context.sender()?.token)).await?;
     context.reply(&map! {"return" => result(&answers)?}.into())
@@ -39,7 +39,7 @@ fn result(answers: &[Value]) -> Result<Value, ApiError> {
 }
 
 /// Handles `POST /keys`: generates a key pair and returns it as a tar archive.
-pub(crate) async fn generate(mut context: Context) -> Answer {
+pub(crate) async fn generate(mut context: RequestContext) -> Answer {
     let mut lowstate = context.login_payload().await?.lowstate()?;
     let mut chunk = if lowstate.is_empty() { Map::new() } else { lowstate.swap_remove(0) };
     let id = chunk.shift_remove("mid").or_else(|| chunk.shift_remove("id_")).map(|id| id.to_string());

@@ -10,7 +10,7 @@ use brine_wire::{Proof, TokenRequest};
 
 use crate::answer::Answer;
 use crate::auth::{COOKIE_NAME, TOKEN_HEADER};
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 use crate::metrics;
 
@@ -18,14 +18,14 @@ const WRONG: &str = "Could not authenticate using provided credentials";
 const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";
 
 /// Handles `GET /login`.
-pub(crate) async fn ask(context: Context) -> Answer {
+pub(crate) async fn ask(context: RequestContext) -> Answer {
     let mut response = context.reply(&map! {"status" => Value::Nil, "return" => "Please log in"}.into())?;
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Session"));
     Ok(response)
 }
 
 /// Handles `POST /login`: starts a session.
-pub(crate) async fn login(mut context: Context) -> Answer {
+pub(crate) async fn login(mut context: RequestContext) -> Answer {
     let credentials =
         context.login_payload().await?.lowstate().unwrap_or_default().into_iter().next().unwrap_or_default();
     let wrong = || ApiError::unauthorized(WRONG);
@@ -70,7 +70,7 @@ pub(crate) async fn login(mut context: Context) -> Answer {
 }
 
 /// Handles `POST /logout`: ends the session and revokes its token.
-pub(crate) async fn logout(context: Context) -> Answer {
+pub(crate) async fn logout(context: RequestContext) -> Answer {
     let sender = context.sender()?;
     context.api.auth.end(sender);
     // Ends the event streams of the session.
@@ -85,7 +85,7 @@ pub(crate) async fn logout(context: Context) -> Answer {
 }
 
 /// Handles `POST /token`: returns tokens for credentials.
-pub(crate) async fn token(mut context: Context) -> Answer {
+pub(crate) async fn token(mut context: RequestContext) -> Answer {
     if !context.api.enabled.iter().any(|client| client == "runner") {
         let message = "Client disabled: 'runner'. Add to 'netapi_enable_clients' master config option to enable.";
         return Err(ApiError::bad_request(message));
@@ -145,7 +145,7 @@ fn may_log_in(acl: &Map, user: &str, address: IpAddr) -> bool {
     addresses.and_then(Value::as_list).unwrap_or_default().iter().filter_map(Value::as_str).any(fits)
 }
 
-impl Context {
+impl RequestContext {
     fn may_log_in(&self, user: &str) -> bool {
         let permitted = may_log_in(&self.api.options.api_acl, user, self.client.address);
         if !permitted {

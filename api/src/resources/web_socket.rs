@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::formatted::Formatted;
 use crate::answer::Answer;
 use crate::auth::{Authenticated, is_hex};
-use crate::context::Context;
+use crate::context::RequestContext;
 use crate::error::ApiError;
 use crate::stream::{EventQuery, Next, Stream};
 
@@ -41,30 +41,30 @@ enum Form {
 }
 
 /// Handles `GET /ws`.
-pub(crate) async fn by_login(context: Context) -> Answer {
+pub(crate) async fn by_login(context: RequestContext) -> Answer {
     let sender = context.sender()?.clone();
     upgrade(context, sender, Form::Lines).await
 }
 
 /// Handles `GET /ws/TOKEN`.
-pub(crate) async fn by_path(context: Context) -> Answer {
+pub(crate) async fn by_path(context: RequestContext) -> Answer {
     let sender = by_token(&context).await?;
     upgrade(context, sender, Form::Lines).await
 }
 
 /// Handles `GET /all_events/TOKEN`.
-pub(crate) async fn all_events(context: Context) -> Answer {
+pub(crate) async fn all_events(context: RequestContext) -> Answer {
     let sender = by_token(&context).await?;
     upgrade(context, sender, Form::Plain).await
 }
 
 /// Handles `GET /formatted_events/TOKEN`.
-pub(crate) async fn formatted_events(context: Context) -> Answer {
+pub(crate) async fn formatted_events(context: RequestContext) -> Answer {
     let sender = by_token(&context).await?;
     upgrade(context, sender, Form::State).await
 }
 
-async fn by_token(context: &Context) -> Result<Authenticated, ApiError> {
+async fn by_token(context: &RequestContext) -> Result<Authenticated, ApiError> {
     if !is_hex(context.param()) {
         return Err(ApiError::new(StatusCode::NOT_FOUND, "The resource does not exist"));
     }
@@ -73,7 +73,7 @@ async fn by_token(context: &Context) -> Result<Authenticated, ApiError> {
     Ok(sender)
 }
 
-async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Answer {
+async fn upgrade(mut context: RequestContext, sender: Authenticated, form: Form) -> Answer {
     let wanted = EventQuery::read(&context)?;
     let form = if wanted.is_formatted { Form::State } else { form };
     let upgrade = WebSocketUpgrade::from_request_parts(&mut context.parts, &()).await;

@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 
 use crate::answer::{Answer, typed};
 use crate::client::Client;
-use crate::context::{Context, failed};
+use crate::context::{RequestContext, failed};
 use crate::error::{ApiError, StartError};
 use crate::format::Format;
 use crate::resources::{app, commands, console, events, hook, jobs, keys, login, web_socket};
@@ -25,7 +25,7 @@ use crate::{Api, format, headers, metrics};
 
 use RoutePath::{App, Fixed, Static, Webhook};
 
-type Handler = fn(Context) -> BoxFuture<'static, Answer>;
+type Handler = fn(RequestContext) -> BoxFuture<'static, Answer>;
 
 /// The authentication that a resource requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ async fn handle(api: Arc<Api>, handler: Handler, authentication: Authentication,
         return failed(&parts.headers, &ApiError::internal());
     };
     let headers = parts.headers.clone();
-    let mut context = Context::new(api, client, parts, body, param);
+    let mut context = RequestContext::new(api, client, parts, body, param);
     let answered = async {
         if authentication == Authentication::Login {
             context.authenticate().await?;
@@ -246,7 +246,7 @@ fn is_for_application(api: &Api, request: &Request) -> bool {
 }
 
 /// Returns the OpenAPI description of the resources. It is written once: clients without a login ask for it.
-async fn describe(context: Context) -> Answer {
+async fn describe(context: RequestContext) -> Answer {
     let format = Format::accepted(context.headers())?;
     let api = &context.api;
     let description = api.descriptions[format as usize].get_or_init(|| format.write(&description(&api.options)).into());

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use brine_auth::{Acl, EventPermissions, JobRequest, may_see};
 use brine_event::Event;
-use brine_target::{Facts, Match, Target, TargetKind};
+use brine_target::{Match, Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value};
 
 use about::About;
@@ -57,7 +57,7 @@ pub(crate) struct Visibility {
 /// A minion of which only the id is known here. Targets by grains or pillar do not match it.
 struct Minion<'a>(&'a str);
 
-impl Facts for Minion<'_> {
+impl TargetFacts for Minion<'_> {
     fn id(&self) -> &str {
         self.0
     }

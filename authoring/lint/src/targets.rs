@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use brine_authoring_model::{Argument, FileKind, State};
 use brine_jinja::view::is_dynamic;
-use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetError, TargetKind};
+use brine_target::{DEFAULT_DELIMITER, Match, Target, TargetError, TargetFacts, TargetKind};
 use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 use brine_yaml::SourceNode;
@@ -237,7 +237,7 @@ impl Terms {
     }
 }
 
-impl Facts for Terms {
+impl TargetFacts for Terms {
     fn id(&self) -> &'static str {
         ""
     }

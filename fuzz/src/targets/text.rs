@@ -1,7 +1,7 @@
 //! The languages: YAML, Jinja, targets.
 
 use brine_jinja::{Context, Host, Limits, Template};
-use brine_target::{Facts, Target, TargetKind};
+use brine_target::{Target, TargetFacts, TargetKind};
 use brine_value::{Map, list, map};
 use brine_yaml::{Style, dump, load};
 
@@ -35,7 +35,7 @@ pub fn jinja(bytes: &[u8]) -> u64 {
 
 struct Minion(Map);
 
-impl Facts for Minion {
+impl TargetFacts for Minion {
     fn id(&self) -> &'static str {
         "web1.example.org"
     }

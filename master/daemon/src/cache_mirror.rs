@@ -15,7 +15,7 @@ use brine_master_store::mines::MINE;
 use brine_master_store::minion_data::MINIONS;
 use brine_master_store::storage::Storage;
 use brine_runtime::backoff::Backoff;
-use brine_target::Facts;
+use brine_target::TargetFacts;
 use tokio_util::sync::CancellationToken;
 
 /// The number of minions whose data is written in one job.

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table, Ticket};
 use brine_ids::MinionId;
-use brine_target::{Facts, Match, Target};
+use brine_target::{Match, Target, TargetFacts};
 use brine_value::{Map, map, msgpack};
 use parking_lot::Mutex;
 
@@ -89,13 +89,13 @@ impl MinionData {
     }
 
     /// Returns the facts of a minion for target matching. They are read from the store on first use.
-    pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
+    pub fn facts<'a>(&'a self, id: &'a str) -> impl TargetFacts + 'a {
         StoredFacts { data: self, id, read: OnceCell::new(), missing: None }
     }
 
     /// Returns the facts of a minion for the target of a job. As in Salt, terms by grains and pillar do not match a minion
     /// without stored data: it may have been away for years, and each job would wait for it.
-    pub fn facts_for_job<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
+    pub fn facts_for_job<'a>(&'a self, id: &'a str) -> impl TargetFacts + 'a {
         StoredFacts { data: self, id, read: OnceCell::new(), missing: self.is_kept.then(Map::new) }
     }
 
@@ -143,7 +143,7 @@ impl StoredFacts<'_> {
     }
 }
 
-impl Facts for StoredFacts<'_> {
+impl TargetFacts for StoredFacts<'_> {
     fn id(&self) -> &str {
         self.id
     }

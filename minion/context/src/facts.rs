@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_target::{Facts, Match};
+use brine_target::{Match, TargetFacts};
 use brine_value::{Map, Value};
 
 use crate::custom::CustomModules;
@@ -42,7 +42,7 @@ impl MinionFacts {
     }
 }
 
-impl Facts for MinionFacts {
+impl TargetFacts for MinionFacts {
     fn id(&self) -> &str {
         &self.id
     }

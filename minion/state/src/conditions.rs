@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use brine_context::{Context, MinionFacts};
 use brine_function::{Args, CallError};
 use brine_sls::compile::Chunk;
-use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
+use brine_target::{DEFAULT_DELIMITER, Match, Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value};
 
 /// Arguments of a state that also apply to the commands of its conditions.

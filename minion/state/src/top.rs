@@ -6,7 +6,7 @@ use brine_config::opts::shared;
 use brine_context::Context;
 use brine_sls::compile::{SlsError, SlsSource};
 use brine_sls::top::{matches_target, senseless};
-use brine_target::Facts;
+use brine_target::TargetFacts;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, python};
 use indexmap::IndexMap;
@@ -36,7 +36,7 @@ impl Top {
         source: &Source,
         state_top: &str,
         saltenv: Option<&str>,
-        facts: &impl Facts,
+        facts: &impl TargetFacts,
     ) -> Self {
         let opts = &*context.opts();
         // Listed once: it may be a request to the master.
@@ -119,7 +119,7 @@ impl Top {
         &mut self,
         sections: &Sections,
         only: Option<&str>,
-        facts: &impl Facts,
+        facts: &impl TargetFacts,
         nodegroups: &Map,
         known: impl Fn(&str) -> bool,
     ) -> Vec<String> {

@@ -7,7 +7,7 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::side::{Reactions, shown};
-use crate::plan::Step;
+use crate::plan::PlannedReaction;
 
 /// The maximum number of entries that are counted, and of problems of each.
 const ENTRIES: usize = 10_000;
@@ -75,8 +75,8 @@ impl Report {
 
     /// Compares the reactions to one event: equal ones with each other, then those with the same label.
     pub fn compare(&mut self, seq: u64, tag: &str, data: &Map, before: &Reactions, after: &Reactions) {
-        let mut old: Vec<Option<&Step>> = before.steps.iter().map(Some).collect();
-        let mut new: Vec<Option<&Step>> = after.steps.iter().map(Some).collect();
+        let mut old: Vec<Option<&PlannedReaction>> = before.steps.iter().map(Some).collect();
+        let mut new: Vec<Option<&PlannedReaction>> = after.steps.iter().map(Some).collect();
         for (_, new) in pairs(&mut old, &mut new, |old, new| old.reaction == new.reaction) {
             if let Some(count) = self.entry(&new.entry) {
                 count.same += 1;
@@ -167,10 +167,10 @@ impl Report {
 
 /// Takes the pairs that fit together out of two lists.
 fn pairs<'a>(
-    old: &mut [Option<&'a Step>],
-    new: &mut [Option<&'a Step>],
-    fits: fn(&Step, &Step) -> bool,
-) -> Vec<(&'a Step, &'a Step)> {
+    old: &mut [Option<&'a PlannedReaction>],
+    new: &mut [Option<&'a PlannedReaction>],
+    fits: fn(&PlannedReaction, &PlannedReaction) -> bool,
+) -> Vec<(&'a PlannedReaction, &'a PlannedReaction)> {
     let mut pairs = Vec::new();
     for one in old {
         let Some(step) = *one else { continue };

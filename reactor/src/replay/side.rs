@@ -13,7 +13,7 @@ use super::read_only::{ReadOnly, Refused, TreeFiles};
 use super::{Configured, ReplayError, is_below};
 use crate::deadline::Deadline;
 use crate::entries::Entries;
-use crate::plan::{Binding, Planner, Step, Subject};
+use crate::plan::{Binding, PlannedReaction, Planner, Subject};
 use crate::{Dispatch, Reactor};
 
 /// The number of events after which the list of changed states is dropped.
@@ -22,7 +22,7 @@ const FORGET: u64 = 4096;
 /// The reactions to an event, and the errors of files and reactions.
 #[derive(Debug, Default)]
 pub(super) struct Reactions {
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedReaction>,
     /// Each with its entry.
     pub problems: Vec<(Arc<str>, String)>,
 }
@@ -263,7 +263,7 @@ fn write(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns a reaction for a report.
-pub(super) fn shown(step: &Step) -> Value {
+pub(super) fn shown(step: &PlannedReaction) -> Value {
     let mut shown =
         brine_value::map! {"reaction" => step.label.as_str(), "file" => format!("{}:{}", step.file, step.line)};
     shown.extend(step.reaction.to_value().as_map().cloned().unwrap_or_default());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use brine_client::job::{Occurrence, Run, TargetResponses};
 use brine_context::Mask;
 use brine_function::Args;
-use brine_job::{Batch, Driver, Return, Step, batch_size};
+use brine_job::{Action, Batch, Driver, Return, batch_size};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 use tokio::time::Instant;
@@ -68,7 +68,7 @@ pub(super) async fn run(
     let mut unshown: Option<Box<Return>> = None;
     loop {
         match run.driver.next(Instant::now()) {
-            Step::Publish(ids) => {
+            Action::Publish(ids) => {
                 output.line(format_args!("\nExecuting run on {}\n", Value::from(ids.clone())));
                 let (published, gone) = run.publish(&request, ids).await?;
                 state.published(&published.minions);
@@ -83,8 +83,8 @@ pub(super) async fn run(
                     output.show(&one)?;
                 }
             }
-            Step::Ask(request) => run.ask(*request).await?,
-            Step::Missing(ids) => {
+            Action::Ask(request) => run.ask(*request).await?,
+            Action::Missing(ids) => {
                 for id in &ids {
                     output.missing(id);
                     not_returned(&mut state, id);
@@ -92,7 +92,7 @@ pub(super) async fn run(
                 }
                 state.publish_stage(job.client, Stage::Progress).await;
             }
-            Step::Wait(until) => {
+            Action::Wait(until) => {
                 if let Some(one) = unshown.take() {
                     output.show(&one)?;
                 }
@@ -112,7 +112,7 @@ pub(super) async fn run(
                     Occurrence::Wake => {}
                 }
             }
-            Step::End => break,
+            Action::End => break,
         }
     }
     if let Some(one) = unshown.take() {

@@ -21,7 +21,7 @@ use brine_job::plan::Groups;
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
-use brine_ssh::roster::{Host, RosterOptions};
+use brine_ssh::roster::{RosterHost, RosterOptions};
 use brine_ssh::{Call, Caller, MasterData, MasterMine, Mine, Multiplexing, Programs, Reply};
 use brine_target::TargetKind;
 use brine_text::nearest::nearest;
@@ -308,7 +308,7 @@ impl Run<'_> {
     /// installed first.
     async fn each(
         &self,
-        hosts: IndexMap<MinionId, Host>,
+        hosts: IndexMap<MinionId, RosterHost>,
         key: Option<String>,
         mut on_reply: impl FnMut(&MinionId, Reply) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
@@ -338,7 +338,7 @@ impl Run<'_> {
     /// Calls all hosts and shows their results as they arrive, or together at the end.
     async fn show(
         &self,
-        hosts: IndexMap<MinionId, Host>,
+        hosts: IndexMap<MinionId, RosterHost>,
         key: Option<String>,
         together: bool,
         mut printer: ResultPrinter,

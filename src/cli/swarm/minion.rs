@@ -11,7 +11,7 @@ use brine_crypt::PrivateKey;
 use brine_ids::MinionId;
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
-use brine_target::{Facts, Target, TargetKind};
+use brine_target::{Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
 use brine_zmtp::RequestClient;
@@ -117,7 +117,7 @@ pub(super) struct SimulatedMinion {
     seen: Mutex<VecDeque<String>>,
 }
 
-impl Facts for SimulatedMinion {
+impl TargetFacts for SimulatedMinion {
     fn id(&self) -> &str {
         self.id.as_str()
     }

@@ -5,7 +5,7 @@
 use brine_text::shell::quote;
 
 use crate::program::Programs;
-use crate::roster::Host;
+use crate::roster::RosterHost;
 
 /// The fixed length of the field with the size of the program, in bytes: digits, padded with newlines, which the shell
 /// of the host strips. A `read` in that shell could consume more than one line.
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 /// Returns the arguments of `ssh` for this host and command. `config` is the configuration file, that of the host if unset.
-pub(crate) fn arguments(host: &Host, options: &Options, config: Option<&str>, line: &str) -> Vec<String> {
+pub(crate) fn arguments(host: &RosterHost, options: &Options, config: Option<&str>, line: &str) -> Vec<String> {
     let config = config.or(host.config_file.as_deref());
     let mut all: Vec<String> = config.iter().flat_map(|file| ["-F".to_owned(), (*file).to_owned()]).collect();
     let mut option = |name: &str, value: &str| all.extend(["-o".to_owned(), format!("{name}={value}")]);
@@ -78,13 +78,13 @@ pub(crate) fn arguments(host: &Host, options: &Options, config: Option<&str>, li
 }
 
 /// Returns the command that switches the terminal to raw mode, if the host uses one.
-fn plain_terminal(host: &Host) -> &'static str {
+fn plain_terminal(host: &RosterHost) -> &'static str {
     if host.tty { "stty raw -echo; " } else { "" }
 }
 
 /// Returns the command line that receives the `ssh_pre_flight` script on standard input and runs it with its arguments.
 /// Unless `always` is set, it is skipped if the directory of the program exists.
-pub(crate) fn pre_flight(host: &Host, always: bool) -> String {
+pub(crate) fn pre_flight(host: &RosterHost, always: bool) -> String {
     let words = std::iter::once("/bin/sh \"$t\"".to_owned()).chain(host.pre_flight_args.iter().map(|arg| quote(arg)));
     let run = words.collect::<Vec<_>>().join(" ");
     let skip = if always { String::new() } else { format!("[ ! -d {} ] || exit 0; ", directory(host)) };
@@ -92,7 +92,7 @@ pub(crate) fn pre_flight(host: &Host, always: bool) -> String {
 }
 
 /// Returns the `sudo` prefix that runs a command as another user; empty if the host sets none.
-fn sudo(host: &Host) -> String {
+fn sudo(host: &RosterHost) -> String {
     match (&host.sudo_user, host.sudo) {
         (Some(user), _) => format!("sudo -n -u {} -- ", quote(user)),
         (None, true) => "sudo -n -- ".to_owned(),
@@ -101,7 +101,7 @@ fn sudo(host: &Host) -> String {
 }
 
 /// Returns the command line for a raw command (`-r`).
-pub(crate) fn raw(host: &Host, command: &str) -> String {
+pub(crate) fn raw(host: &RosterHost, command: &str) -> String {
     match sudo(host).as_str() {
         "" => command.to_owned(),
         sudo => format!("{sudo}/bin/sh -c {}", quote(command)),
@@ -109,7 +109,7 @@ pub(crate) fn raw(host: &Host, command: &str) -> String {
 }
 
 /// Returns the directory of the program on the host, quoted for the shell.
-fn directory(host: &Host) -> String {
+fn directory(host: &RosterHost) -> String {
     host.thin_dir.as_deref().map_or_else(|| "\"$HOME/.cache/brine-ssh\"".to_owned(), quote)
 }
 
@@ -125,7 +125,7 @@ fn directory(host: &Host) -> String {
 /// The hash is computed with `openssl`, which uses hardware acceleration, or else with `sha256sum`. After a
 /// verification the inode, size and change time of the file are stored next to it, and the file is only hashed again if
 /// they differ. The change time cannot be set by users.
-pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -> String {
+pub(crate) fn start(host: &RosterHost, programs: &Programs, token: &str, wipe: bool) -> String {
     let machines = programs.hashes().map(|(machine, hash)| format!("{}) x={hash};;", quote(machine)));
     let machines = machines.collect::<Vec<_>>().join(" ");
     // With sudo another user runs the program, and keeps its own cache.

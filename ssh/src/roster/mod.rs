@@ -25,7 +25,7 @@ use std::time::Duration;
 use brine_host::programs::System;
 use brine_ids::MinionId;
 use brine_jinja::Host as Functions;
-use brine_target::{Facts, Target, TargetError, TargetKind};
+use brine_target::{Target, TargetError, TargetFacts, TargetKind};
 use brine_text::nearest::nearest;
 use brine_value::{FromValue, Map, Value};
 use indexmap::IndexMap;
@@ -65,7 +65,7 @@ pub enum RosterError {
 
 /// One host of a roster. Fields have Salt's names, except where a comment names another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Host {
+pub struct RosterHost {
     /// The name or address.
     pub host: String,
     /// The login user.
@@ -209,7 +209,7 @@ pub fn hosts(
     tgt: &Value,
     kind: TargetKind,
     functions: &Functions,
-) -> Result<IndexMap<MinionId, Host>, RosterError> {
+) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
     let found = match options.roster.as_str() {
         "flat" => flat::hosts(options, functions)?,
         "ansible" => ansible::hosts(&System, &options.file)?,
@@ -243,7 +243,7 @@ pub fn hosts(
 }
 
 /// Parses the hosts that an external `source` has listed. Its errors do not refer to a roster file.
-fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexMap<MinionId, Host>, RosterError> {
+fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
     parsed(options, found, |_, _| true).map_err(|error| match error {
         RosterError::Invalid { reason, .. } => {
             RosterError::Program(format!("the list of {source} is invalid: {reason}"))
@@ -256,8 +256,8 @@ fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexM
 fn parsed(
     options: &RosterOptions,
     found: Fields,
-    matches: impl Fn(&str, &Host) -> bool,
-) -> Result<IndexMap<MinionId, Host>, RosterError> {
+    matches: impl Fn(&str, &RosterHost) -> bool,
+) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
     let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
     let mut hosts = IndexMap::new();
     for (id, fields) in found {
@@ -276,7 +276,7 @@ struct Known<'a> {
     grains: &'a Map,
 }
 
-impl Facts for Known<'_> {
+impl TargetFacts for Known<'_> {
     fn id(&self) -> &str {
         self.id
     }
@@ -291,7 +291,7 @@ impl Facts for Known<'_> {
 }
 
 /// Returns a host from its fields and the defaults.
-fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> {
+fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<RosterHost, String> {
     for name in fields.keys().map(ToString::to_string).filter(|name| !is_known(name)) {
         let near = nearest(&name, FIELDS).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         tracing::warn!(host = id, "roster: the field '{name}' is unknown and has no effect{near}");
@@ -339,7 +339,7 @@ fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> 
         Some(port) => Some(u16::try_from(port).map_err(|_| format!("'port' of {id}: {port} is no TCP port"))?),
         None => options.port,
     };
-    let host = Host {
+    let host = RosterHost {
         host: text("host")?.unwrap_or_else(|| id.to_owned()),
         user: text("user")?.or_else(|| options.user.clone()),
         passwd: text("passwd")?.or_else(|| options.passwd.clone()),
@@ -371,7 +371,7 @@ fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> 
 }
 
 /// Rejects values that `ssh` or the shell of the host would interpret as options or syntax.
-fn checked(id: &str, host: Host) -> Result<Host, String> {
+fn checked(id: &str, host: RosterHost) -> Result<RosterHost, String> {
     let is_option = |text: &str| text.starts_with('-');
     let has_control = |text: &str| text.chars().any(char::is_control);
     let named = [

@@ -1,6 +1,6 @@
 //! The content of managed files, and the results of states in test mode.
 
-use brine_sls::compile::{Chunk, Low, RequisiteKind, Step};
+use brine_sls::compile::{Chunk, Low, RequisiteKind, RunStep};
 use brine_state::{Settings, StateRun};
 use brine_value::{Map, Value, python};
 
@@ -72,7 +72,7 @@ fn written(world: &Opened, run: &StateRun, low: &Low, path: &str) -> Result<Stri
     // A file that exists and is not replaced keeps its content, as on the host.
     let only = Low {
         chunks: vec![alone],
-        steps: vec![Step { chunk: 0, check: false, needs: Vec::new() }],
+        steps: vec![RunStep { chunk: 0, check: false, needs: Vec::new() }],
         listeners: Vec::new(),
     };
     let settings = Settings { test: false, mock: false, ..run.settings() };

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::coverage;
 use super::environment::{is_global, known_names, syntax_config};
-use super::guard::{self, Facts, Variables};
+use super::guard::{self, DataFlow, Variables};
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 
 /// The maximum number of templates in a cache, and of bytes of their text.
@@ -57,7 +57,7 @@ pub(super) struct Imported {
     pub text: Arc<str>,
     pub map: SourceMap,
     /// Its facts for guarded renders.
-    pub facts: Option<Arc<Facts>>,
+    pub facts: Option<Arc<DataFlow>>,
 }
 
 impl std::fmt::Debug for ImportCache {

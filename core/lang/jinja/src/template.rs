@@ -15,7 +15,7 @@ use super::data::UndefinedMode;
 use super::diagnose::{Lookups, Missing, RecordedResults};
 use super::environment::{ENVIRONMENT, is_global, known_names, syntax_config};
 use super::error::{JinjaError, is_undefined};
-use super::guard::{self, Decision, Facts, Guard, Variables};
+use super::guard::{self, DataFlow, Decision, Guard, Variables};
 use super::host::Host;
 use super::import::Imports;
 use super::limits::{self, Render};
@@ -51,7 +51,7 @@ pub struct Template {
 /// The guard of a template against untrusted text.
 struct Guarded {
     variables: Variables,
-    facts: Arc<Facts>,
+    facts: Arc<DataFlow>,
     decisions: Arc<[Decision]>,
 }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use brine_value::{Map, Value};
 
 use super::lookup::Comparison;
-use super::{Facts, Match, Matcher, TargetError, TargetKind};
+use super::{Match, Matcher, TargetError, TargetFacts, TargetKind};
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(super) struct Word {
 }
 
 impl Term {
-    fn check(&self, facts: &impl Facts) -> Match {
+    fn check(&self, facts: &impl TargetFacts) -> Match {
         let word = self.word.as_ref();
         let own = word.and_then(|word| facts.custom_match(word.kind.name(), &word.text, &word.delimiter));
         own.unwrap_or_else(|| self.matcher.check(facts))
@@ -63,7 +63,7 @@ impl Expression {
     }
 
     /// Evaluates the expression, as far as the facts are known.
-    pub fn check(&self, facts: &impl Facts) -> Match {
+    pub fn check(&self, facts: &impl TargetFacts) -> Match {
         match self {
             Expression::Term(term) => term.check(facts),
             Expression::Not(inner) => match inner.check(facts) {
@@ -78,7 +78,7 @@ impl Expression {
 }
 
 /// Returns `decides` if any part evaluates to it, else unknown if any part is unknown, else `otherwise`.
-fn first_or(parts: &[Expression], facts: &impl Facts, decides: Match, otherwise: Match) -> Match {
+fn first_or(parts: &[Expression], facts: &impl TargetFacts, decides: Match, otherwise: Match) -> Match {
     let mut sum = otherwise;
     for part in parts {
         match part.check(facts) {

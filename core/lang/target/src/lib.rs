@@ -1,13 +1,13 @@
-//! The targeting language: selects minions. Expressions are parsed once and matched against [`Facts`].
+//! The targeting language: selects minions. Expressions are parsed once and matched against [`TargetFacts`].
 //!
 //! The master evaluates targets with its cached grains and pillar, a minion with its own.
 //!
 //! ```
-//! use brine_target::{Facts, Target, TargetKind};
+//! use brine_target::{TargetFacts, Target, TargetKind};
 //! use brine_value::{Map, map};
 //!
 //! struct Minion(&'static str, Map);
-//! impl Facts for Minion {
+//! impl TargetFacts for Minion {
 //!     fn id(&self) -> &str { self.0 }
 //!     fn grains(&self) -> Option<&Map> { Some(&self.1) }
 //!     fn pillar(&self) -> Option<&Map> { None }
@@ -170,7 +170,7 @@ pub enum TargetError {
 }
 
 /// The known facts about a minion.
-pub trait Facts {
+pub trait TargetFacts {
     /// Returns the minion id.
     fn id(&self) -> &str;
     /// Returns the grains, or `None` if they are unknown.
@@ -284,18 +284,18 @@ impl Target {
     }
 
     /// Matches a minion, as far as its facts are known.
-    pub fn check(&self, facts: &impl Facts) -> Match {
+    pub fn check(&self, facts: &impl TargetFacts) -> Match {
         self.expression.check(facts)
     }
 
     /// Whether the minion is certainly selected. For a minion that matches itself.
-    pub fn matches(&self, facts: &impl Facts) -> bool {
+    pub fn matches(&self, facts: &impl TargetFacts) -> bool {
         self.check(facts) == Match::Yes
     }
 
     /// Whether the minion may be selected. For a master: as in Salt, it expects returns of minions whose grains are not
     /// cached.
-    pub fn may_match(&self, facts: &impl Facts) -> bool {
+    pub fn may_match(&self, facts: &impl TargetFacts) -> bool {
         self.check(facts) != Match::No
     }
 
@@ -350,7 +350,7 @@ impl Matcher {
         Network::parse(text).map(Matcher::Network).ok_or_else(|| TargetError::Network(text.to_owned()))
     }
 
-    fn check(&self, facts: &impl Facts) -> Match {
+    fn check(&self, facts: &impl TargetFacts) -> Match {
         let known =
             |data: Option<&Map>, matches: &dyn Fn(&Map) -> bool| data.map_or(Match::Unknown, |d| matches(d).into());
         match self {

@@ -11,7 +11,7 @@ struct Minion {
     pillar: Option<Map>,
 }
 
-impl Facts for Minion {
+impl TargetFacts for Minion {
     fn id(&self) -> &str {
         self.id
     }
@@ -451,7 +451,7 @@ mod properties {
 #[test]
 fn custom_matchers_evaluate_terms_of_their_type() {
     struct Own;
-    impl Facts for Own {
+    impl TargetFacts for Own {
         fn id(&self) -> &'static str {
             "web1"
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use brine_value::Value;
 use libyaml_safer::{Encoding, ErrorKind, EventData, MappingStyle, Parser, ScalarStyle, SequenceStyle};
 
-use super::error::{Context, Origin, YamlError};
+use super::error::{ErrorContext, Origin, YamlError};
 use super::{COMPOSED_COST, MAX_DEPTH, NODE_COST, text_cost};
 use crate::untrusted::{Placeholders, Scalar, ScalarContext, Style, UntrustedError};
 
@@ -54,7 +54,7 @@ impl Source<'_> {
 
 impl YamlError {
     pub(super) fn within(mut self, what: &str, at: Mark) -> Self {
-        self.context = Some(Context { what: what.to_owned(), line: at.line, column: at.column });
+        self.context = Some(ErrorContext { what: what.to_owned(), line: at.line, column: at.column });
         self
     }
 }

@@ -14,7 +14,7 @@ pub struct YamlError {
     /// The column, counted from 1 in characters.
     pub column: usize,
     /// The construct that was being read, and its start.
-    pub context: Option<Context>,
+    pub context: Option<ErrorContext>,
     /// The stage that found the error.
     pub origin: Origin,
     /// The text of the line.
@@ -23,7 +23,7 @@ pub struct YamlError {
 
 /// The construct that was being read when an error was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
+pub struct ErrorContext {
     /// A description, such as `while constructing a mapping`.
     pub what: String,
     /// The line of its start, counted from 1.

@@ -26,7 +26,7 @@ use brine_value::Value;
 use compose::{Composer, Mark, Node, Source};
 use construct::Constructor;
 pub use dump::{Style, dump};
-pub use error::{Context, Origin, YamlError};
+pub use error::{ErrorContext, Origin, YamlError};
 pub use extended::load_extended;
 pub use nodes::{Node as SourceNode, nodes};
 pub use scalar::plain;

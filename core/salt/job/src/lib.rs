@@ -21,7 +21,7 @@ use jiff::Zoned;
 use jiff::civil::DateTime;
 
 pub use call::Call;
-pub use driver::{Batch, Driver, Halt, Step};
+pub use driver::{Action, Batch, Driver, Halt};
 pub use fields::{Rule, rule_of_option};
 pub use published::{AUTH_LIST, LOAD_OPTIONS, MASTER_ID, Published};
 pub use reports::ReportingSyndics;

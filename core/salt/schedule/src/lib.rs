@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `job` | the configuration of a job |
 //! | `cron`, [`dates`] | crontab entries, and informal dates and times |
-//! | `runner` | running due jobs on a [`Host`]: a minion or a master |
+//! | `runner` | running due jobs on a [`ScheduleHost`]: a minion or a master |
 
 mod cron;
 pub mod dates;
@@ -19,7 +19,7 @@ use jiff::civil::DateTime;
 
 pub use cron::{Cron, CronError};
 pub use job::{Job, JobError, Range, ReturnJob, Timing};
-pub use runner::{FAILED, Host, RETURN, Run, run, start};
+pub use runner::{FAILED, RETURN, Run, ScheduleHost, run, start};
 
 /// Options of the whole schedule, which are stored beside its jobs.
 const SCHEDULE_OPTIONS: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];

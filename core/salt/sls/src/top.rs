@@ -1,6 +1,6 @@
 //! Top files: the assignment of SLS files to minions. States and pillar have one each.
 
-use brine_target::{Facts, Match, Target, TargetKind};
+use brine_target::{Match, Target, TargetFacts, TargetKind};
 use brine_value::Map;
 
 /// An invalid top file.
@@ -9,7 +9,12 @@ use brine_value::Map;
 pub struct TopError(pub String);
 
 /// Whether a target of a top file, of the kind in its `match`, matches a minion.
-pub fn matches_target(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
+pub fn matches_target(
+    expression: &str,
+    kind: &str,
+    facts: &impl TargetFacts,
+    nodegroups: &Map,
+) -> Result<bool, TopError> {
     let invalid = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
     if let Some(matched) = facts.custom_match(kind, &expression.into(), ":") {
         return Ok(matched == Match::Yes);

@@ -14,7 +14,7 @@ use brine_master_store::shared::{self, Shared, SharedError};
 use brine_runtime::executors::MayBlock;
 use brine_runtime::polling::PollInterval;
 use brine_runtime::supervisor::Background;
-use brine_schedule::{Host, RETURN, Run, Schedule, ScheduleContext, Timing};
+use brine_schedule::{RETURN, Run, Schedule, ScheduleContext, ScheduleHost, Timing};
 use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ pub(crate) async fn run(calls: Arc<RunnerCalls>, background: Background, shutdow
     brine_schedule::run(host, PollInterval::new(INTERVAL, shutdown)).await;
 }
 
-impl Host for MasterSchedule {
+impl ScheduleHost for MasterSchedule {
     fn now(&self) -> Zoned {
         brine_clock::now()
     }

@@ -1,5 +1,5 @@
 use brine_master_testing::Fixture;
-use brine_target::Facts;
+use brine_target::TargetFacts;
 
 use super::*;
 

@@ -28,7 +28,7 @@ use brine_event::{Event, MASKED};
 use brine_ids::{Jid, MinionId};
 pub use brine_job::Published;
 pub use brine_job::{AUTH_LIST, MASTER_ID};
-use brine_job::{Driver, LOAD_OPTIONS, ReportingSyndics, Step, Times};
+use brine_job::{Action, Driver, LOAD_OPTIONS, ReportingSyndics, Times};
 use brine_mask::{MASK, Mask, is_masked};
 use brine_master_facts::{Facts, ResolveError, Targets};
 use brine_master_store::events::{Events, JOB_CACHE_TIMEOUT};
@@ -365,7 +365,7 @@ impl Jobs {
         answers.missing.extend(published.disconnected);
         let mut driver = driver.with_syndics(published.syndics, now);
         let gather = async {
-            while let Step::Wait(_) = driver.next(Instant::now()) {
+            while let Action::Wait(_) = driver.next(Instant::now()) {
                 let Some(event) = returns.recv().await else { return };
                 answers.returned.extend(driver.process(&event, Instant::now()));
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brine_bus::{Filter, Start, Subscription};
 use brine_event::Event;
-use brine_job::{Driver, Step};
+use brine_job::{Action, Driver};
 use brine_value::Map;
 use brine_wire::PublishRequest;
 use tokio::time::Instant;
@@ -77,17 +77,17 @@ impl Run {
     pub async fn next(&mut self) -> Progress {
         loop {
             match self.driver.next(Instant::now()) {
-                Step::Publish(minions) => return Progress::Due(minions),
-                Step::Missing(minions) => return Progress::Missing(minions),
-                Step::End => return Progress::Ended,
-                Step::Ask(request) => {
+                Action::Publish(minions) => return Progress::Due(minions),
+                Action::Missing(minions) => return Progress::Missing(minions),
+                Action::End => return Progress::Ended,
+                Action::Ask(request) => {
                     let asked = self.jobs.publish(*request).await;
                     if let Err(error) = &asked {
                         tracing::error!(jid = %self.driver.jid(), %error, "asking silent minions for a job failed");
                     }
                     self.driver.asked(asked.ok().and_then(|asked| asked.jid), Instant::now());
                 }
-                Step::Wait(until) => match tokio::time::timeout_at(until, self.events.recv()).await {
+                Action::Wait(until) => match tokio::time::timeout_at(until, self.events.recv()).await {
                     Err(_) => {}
                     Ok(None) => return Progress::Stopping,
                     Ok(Some(event)) => {

@@ -2,7 +2,7 @@
 
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::MinionId;
-use brine_target::Facts;
+use brine_target::TargetFacts;
 use brine_value::{Map, Value};
 
 use super::RunnerContext;
@@ -376,7 +376,7 @@ fn of_minions(
     context: &RunnerContext,
     tgt: Value,
     tgt_type: String,
-    part: impl Fn(&dyn Facts) -> Option<Map>,
+    part: impl Fn(&dyn TargetFacts) -> Option<Map>,
 ) -> Result<Value, CallError> {
     let data = &context.storage().minion_data;
     let minions = context.minions(tgt, tgt_type)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::wake_on_lan::{octets, wake};
-use brine_target::Facts;
+use brine_target::TargetFacts;
 use brine_value::{Value, map};
 
 use super::RunnerContext;

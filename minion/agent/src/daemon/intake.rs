@@ -10,7 +10,7 @@ use brine_function::CallError;
 use brine_ids::Jid;
 use brine_job::RETURN_ERRORS;
 use brine_returners::split;
-use brine_target::{Facts, Match, Target, TargetKind};
+use brine_target::{Match, Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
 use tokio::sync::oneshot;

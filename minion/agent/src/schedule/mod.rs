@@ -16,7 +16,7 @@ use brine_context::schedule::{GRAINS, MINE};
 use brine_context::{Job, Minion};
 use brine_function::Args;
 use brine_runtime::polling::PollInterval;
-use brine_schedule::{Host, Run, Schedule, ScheduleContext};
+use brine_schedule::{Run, Schedule, ScheduleContext, ScheduleHost};
 use brine_value::{Map, Value, list, map};
 use jiff::Zoned;
 use tokio::sync::watch;
@@ -90,7 +90,7 @@ fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &ScheduleCo
     ask(&mut minion.schedule.lock(), &ScheduleContext { pillar: &pillar, grains: &grains, running: &running })
 }
 
-impl Host for MinionSchedule {
+impl ScheduleHost for MinionSchedule {
     fn now(&self) -> Zoned {
         brine_clock::now()
     }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use brine_context::{Context, MasterEvent};
 use brine_function::CallError;
-use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
+use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, RunStep};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
@@ -81,7 +81,7 @@ struct Run<'scope, 'a> {
     /// Parallel states.
     parallel: ParallelStates<'scope, 'a>,
     /// Parallel states that start as soon as the parallel states they depend on have ended.
-    waiting: Vec<&'a Step>,
+    waiting: Vec<&'a RunStep>,
     /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
     /// Whether another process continues this orchestration.
@@ -130,12 +130,12 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         self.join_all().map(|_| !self.is_continued_elsewhere)
     }
 
-    fn is_parallel(&self, step: &Step) -> bool {
+    fn is_parallel(&self, step: &RunStep) -> bool {
         self.low.chunks[step.chunk].args.get("parallel").is_some_and(Value::is_truthy)
     }
 
     /// Whether a step depends on a parallel state that has not ended.
-    fn is_blocked(&self, step: &Step) -> bool {
+    fn is_blocked(&self, step: &RunStep) -> bool {
         step.needs
             .iter()
             .any(|need| self.parallel.has(need.chunk) || self.waiting.iter().any(|waiting| waiting.chunk == need.chunk))
@@ -162,7 +162,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 
     /// Waits until the dependencies of a step have ended. Returns whether a failure ends the run.
-    fn wait_for(&mut self, step: &Step) -> Result<bool, CallError> {
+    fn wait_for(&mut self, step: &RunStep) -> Result<bool, CallError> {
         while !self.waiting.is_empty() {
             if self.start_waiting()? {
                 return Ok(true);
@@ -242,7 +242,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             return None;
         }
         let aggregate = self.caller.context.minion.modules.aggregate_of(&chunk.state)?;
-        let waits = |step: &&Step| {
+        let waits = |step: &&RunStep| {
             let other = &self.low.chunks[step.chunk];
             !step.check
                 && step.chunk != index
@@ -278,7 +278,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         hard && !settings.test && result.get("result") == Some(&Value::Bool(false))
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), CallError> {
+    fn step(&mut self, step: &RunStep) -> Result<(), CallError> {
         if let Some(earlier) = self.earlier(step.chunk) {
             if step.check {
                 self.dry_runs.insert(step.chunk, earlier);

@@ -12,7 +12,7 @@ use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::{Host, RosterError, RosterOptions, checked, flat, host};
+use super::{RosterError, RosterHost, RosterOptions, checked, flat, host};
 
 /// The rosters whose targets are ids. The targets of other rosters already name hosts.
 const ROSTERS: &[&str] = &["flat", "ansible", "cache", "dir", "sshconfig", "sshknownhosts"];
@@ -21,9 +21,9 @@ const ROSTERS: &[&str] = &["flat", "ansible", "cache", "dir", "sshconfig", "sshk
 #[derive(Debug)]
 pub enum Found {
     /// Hosts of the roster, perhaps none.
-    Known(IndexMap<MinionId, Host>),
+    Known(IndexMap<MinionId, RosterHost>),
     /// A host that is not in the roster; its fields have the default values.
-    New(MinionId, Box<Host>),
+    New(MinionId, Box<RosterHost>),
 }
 
 /// The parsed form of a target that names a single host.
@@ -68,7 +68,7 @@ pub fn hosts(
         return Ok(Found::Known(found));
     }
     let invalid = |reason: String| RosterError::Program(format!("the target '{tgt}' is invalid: {reason}"));
-    let same = |(id, host): &(MinionId, Host)| id.as_str() == named.name || host.host == named.name;
+    let same = |(id, host): &(MinionId, RosterHost)| id.as_str() == named.name || host.host == named.name;
     if let Some((id, mut host)) = known(&"*".into())?.into_iter().find(same) {
         if let Some(user) = named.user {
             // The password in the roster belongs to another user.
@@ -95,7 +95,12 @@ fn resolves(name: &str) -> bool {
 ///
 /// # Errors
 /// The roster is not `flat`, its file cannot be read or written, or the file would not contain the host afterwards.
-pub fn add(options: &RosterOptions, id: &MinionId, host: &Host, functions: &Functions) -> Result<(), RosterError> {
+pub fn add(
+    options: &RosterOptions,
+    id: &MinionId,
+    host: &RosterHost,
+    functions: &Functions,
+) -> Result<(), RosterError> {
     let path = &options.file;
     let failed = |reason: String| RosterError::Invalid { path: path.clone(), reason };
     let refused = |reason: &str| failed(format!("{id} is not added: {reason}"));

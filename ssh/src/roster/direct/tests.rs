@@ -17,7 +17,7 @@ fn a_target_may_name_a_host_with_another_user_or_one_that_is_in_no_roster() {
         &Functions::new(),
     ) {
         Ok(Found::Known(hosts)) => {
-            let shown = |(id, host): (MinionId, Host)| {
+            let shown = |(id, host): (MinionId, RosterHost)| {
                 format!("{id} {}@{} {}", host.user.unwrap(), host.host, host.passwd.unwrap())
             };
             hosts.into_iter().map(shown).collect::<Vec<_>>().join(", ")
@@ -64,7 +64,7 @@ fn a_new_host_is_added_to_a_roster_that_stays_readable() {
     let path = directory.path().join("roster");
     let options = options(path.clone());
     let id: MinionId = "db1".parse().unwrap();
-    let new = |user: &str| Host { host: "db1".into(), user: Some(user.into()), ..Host::default() };
+    let new = |user: &str| RosterHost { host: "db1".into(), user: Some(user.into()), ..RosterHost::default() };
     for (before, user, expected) in [
         (None, "me", Ok("'db1':\n  host: 'db1'\n  user: 'me'\n")),
         (Some("web1: a"), "me", Ok("web1: a\n'db1':\n  host: 'db1'\n  user: 'me'\n")),

@@ -59,7 +59,7 @@ pub(super) struct Emit {
 
 /// The data flow of one template.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct DataFlow {
     /// A process-wide unique id.
     pub id: u64,
     /// Names with the sources of their values.
@@ -85,7 +85,7 @@ pub(crate) struct Facts {
     pub(super) refused: Option<String>,
 }
 
-impl Facts {
+impl DataFlow {
     /// Returns all names that are sources of values.
     pub(super) fn mentioned(&self) -> impl Iterator<Item = &str> {
         let flows = self.flows.iter().map(|(_, of)| of);

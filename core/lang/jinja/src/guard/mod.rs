@@ -23,8 +23,8 @@ use minijinja::value::{Kwargs, Object, ObjectRepr, Value as JinjaValue, ValueKin
 use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
+pub(super) use facts::DataFlow;
 use facts::Encoder;
-pub(super) use facts::Facts;
 pub(super) use solve::Decision;
 
 use super::data::{from_jinja, printed, raise, split_kwargs, to_jinja};
@@ -72,7 +72,7 @@ pub(super) fn guard_template(
     variables: Variables,
     alone: bool,
     is_global: &dyn Fn(&str) -> bool,
-) -> Result<(Emitted, Arc<Facts>), String> {
+) -> Result<(Emitted, Arc<DataFlow>), String> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let plain = emit(document, Purpose::Render);
     let printing = document.printing();
@@ -84,7 +84,7 @@ pub(super) fn guard_template(
     if printing.len() != facts.emits.len() || !document.is_understood() {
         return Err(format!("{REFUSED}the template has tags that cannot be tracked"));
     }
-    let facts = Arc::new(Facts { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
+    let facts = Arc::new(DataFlow { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
     let only = [Arc::clone(&facts)];
     let solution = solve::solve(&only, variables);
     let is_guarded = |emit| if alone { solution.decide(emit) != Decision::Trusted } else { !emit.of.is_empty() };
@@ -96,7 +96,7 @@ pub(super) fn guard_template(
 /// The templates of one render, and the decision for each of their tags.
 #[derive(Debug, Default)]
 struct Templates {
-    facts: Vec<Arc<Facts>>,
+    facts: Vec<Arc<DataFlow>>,
     names: Vec<Arc<str>>,
     decisions: Vec<Arc<[Decision]>>,
     /// Captured text: as real text, and with placeholders; `None` if ambiguous.
@@ -114,7 +114,7 @@ pub(super) struct Guard {
 }
 
 /// Returns the decisions for the tags of a template that reads no other.
-pub(super) fn decisions(facts: &Arc<Facts>, variables: Variables) -> Result<Arc<[Decision]>, String> {
+pub(super) fn decisions(facts: &Arc<DataFlow>, variables: Variables) -> Result<Arc<[Decision]>, String> {
     let only = [Arc::clone(facts)];
     let solution = solve::solve(&only, variables);
     match solution.refused() {
@@ -124,7 +124,12 @@ pub(super) fn decisions(facts: &Arc<Facts>, variables: Variables) -> Result<Arc<
 }
 
 impl Guard {
-    pub(super) fn new(name: &str, facts: &Arc<Facts>, decisions: &Arc<[Decision]>, variables: Variables) -> Arc<Self> {
+    pub(super) fn new(
+        name: &str,
+        facts: &Arc<DataFlow>,
+        decisions: &Arc<[Decision]>,
+        variables: Variables,
+    ) -> Arc<Self> {
         let templates = Templates {
             facts: vec![Arc::clone(facts)],
             names: vec![name.into()],
@@ -150,7 +155,7 @@ impl Guard {
     }
 
     /// Adds a template that is about to run.
-    pub(super) fn add(&self, name: &str, facts: &Arc<Facts>) -> Result<(), Error> {
+    pub(super) fn add(&self, name: &str, facts: &Arc<DataFlow>) -> Result<(), Error> {
         let mut templates = self.templates.lock();
         if templates.facts.iter().any(|known| known.id == facts.id) {
             return Ok(());
@@ -161,7 +166,7 @@ impl Guard {
         if let Some(refused) = solution.refused() {
             return Err(raise(refused));
         }
-        let decide = |facts: &Arc<Facts>| facts.emits.iter().map(|emit| solution.decide(emit)).collect();
+        let decide = |facts: &Arc<DataFlow>| facts.emits.iter().map(|emit| solution.decide(emit)).collect();
         let decisions = templates.facts.iter().map(decide).collect();
         templates.decisions = decisions;
         Ok(())

@@ -4,7 +4,7 @@
 use minijinja::machinery::ast::{Call, CallArg, Expr, Filter, Macro, Stmt};
 
 use super::Variables;
-use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names, bare};
+use super::facts::{ANY, Assigned, DataFlow, Direct, Emit, Encoder, INCLUDED, Names, bare};
 use super::known::{CALLER, COMPARISONS, ENCODERS, FUNCTIONS, JSON_ENCODERS, OPERATORS, READ_ONLY};
 
 /// Reads the facts of a template. `tags` are its printing tags and filter blocks in order, with their lines; `globals`
@@ -14,9 +14,15 @@ pub(super) fn read(
     tags: &[(usize, &str)],
     globals: &dyn Fn(&str) -> bool,
     variables: Variables,
-) -> Facts {
-    let mut reader =
-        Reader { facts: Facts::default(), bodies: vec![Names::new()], modules: Names::new(), tags, globals, variables };
+) -> DataFlow {
+    let mut reader = Reader {
+        facts: DataFlow::default(),
+        bodies: vec![Names::new()],
+        modules: Names::new(),
+        tags,
+        globals,
+        variables,
+    };
     reader.statement(tree);
     let mut facts = reader.facts;
     facts.top = reader.bodies.pop().unwrap_or_default();
@@ -26,7 +32,7 @@ pub(super) fn read(
 }
 
 struct Reader<'r> {
-    facts: Facts,
+    facts: DataFlow,
     /// The sources of each open capturing block.
     bodies: Vec<Names>,
     /// The names of imported modules.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Variables;
-use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names, bare};
+use super::facts::{ANY, Assigned, DataFlow, Direct, Emit, Encoder, INCLUDED, Names, bare};
 
 /// The form in which a tag prints its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(crate) enum Decision {
 #[derive(Debug, Default)]
 pub(super) struct Solution<'f> {
     untrusted: HashSet<&'f str>,
-    templates: Vec<&'f Facts>,
+    templates: Vec<&'f DataFlow>,
     variables: Variables,
 }
 
 /// Solves for these templates, the first of which is the rendered one.
-pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<'_> {
-    let templates: Vec<&Facts> = templates.iter().map(|facts| &**facts).collect();
+pub(super) fn solve(templates: &[Arc<DataFlow>], variables: Variables) -> Solution<'_> {
+    let templates: Vec<&DataFlow> = templates.iter().map(|facts| &**facts).collect();
     let assigned: HashSet<&str> =
         templates.iter().flat_map(|facts| &facts.assigned).map(|(name, _)| name.as_str()).collect();
     let mut solution = Solution { untrusted: HashSet::from([ANY]), templates, variables };
@@ -153,7 +153,7 @@ impl<'f> Solution<'f> {
 }
 
 /// Returns the parameters of all macros, each with its macro's name.
-fn parameters<'f>(templates: &[&'f Facts]) -> impl Iterator<Item = (&'f str, &'f str)> {
+fn parameters<'f>(templates: &[&'f DataFlow]) -> impl Iterator<Item = (&'f str, &'f str)> {
     let macros: Vec<&'f (String, Vec<String>)> = templates.iter().flat_map(|facts| &facts.macros).collect();
     macros.into_iter().flat_map(|(name, names)| names.iter().map(move |parameter| (name.as_str(), parameter.as_str())))
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use brine_event::Event;
 use brine_ids::Jid;
-use brine_job::{Driver, Return, Step, Times};
+use brine_job::{Action, Driver, Return, Times};
 use brine_target::TargetKind;
 use brine_value::Value;
 use brine_wire::PublishRequest;
@@ -92,19 +92,19 @@ impl<'a, L: Link> Run<'a, L> {
                 return Ok(Some(Outcome::Missing(id)));
             }
             match self.driver.next(Instant::now()) {
-                Step::Ask(request) => self.ask(*request).await?,
-                Step::Missing(ids) => self.missing.extend(ids),
-                Step::Wait(until) => match self.wait(until).await? {
+                Action::Ask(request) => self.ask(*request).await?,
+                Action::Missing(ids) => self.missing.extend(ids),
+                Action::Wait(until) => match self.wait(until).await? {
                     Occurrence::Returned(one) => return Ok(Some(Outcome::Returned(one))),
                     Occurrence::Interrupted => return Ok(Some(Outcome::Interrupted)),
                     Occurrence::Wake | Occurrence::Stopped => {}
                 },
-                Step::Publish(_) | Step::End => return Ok(None),
+                Action::Publish(_) | Action::End => return Ok(None),
             }
         }
     }
 
-    /// Executes [`Step::Publish`]: publishes the job to these minions. Returns the published job, and the minions that
+    /// Executes [`Action::Publish`]: publishes the job to these minions. Returns the published job, and the minions that
     /// no longer exist.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl<'a, L: Link> Run<'a, L> {
         Ok((published, gone))
     }
 
-    /// Executes [`Step::Ask`].
+    /// Executes [`Action::Ask`].
     ///
     /// # Errors
     /// The connection ended, or the master refuses the job.
@@ -134,7 +134,7 @@ impl<'a, L: Link> Run<'a, L> {
         Ok(())
     }
 
-    /// Executes [`Step::Wait`].
+    /// Executes [`Action::Wait`].
     ///
     /// # Errors
     /// The connection ended.

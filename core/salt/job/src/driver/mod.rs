@@ -1,7 +1,7 @@
 //! Drives a job to its end: publishes it in batches, collects the returns, and asks silent minions whether they still
 //! run it.
 //!
-//! The driver has no sockets, clock or tasks. Its owner passes events and times to it, and executes each [`Step`]: the
+//! The driver has no sockets, clock or tasks. Its owner passes events and times to it, and executes each [`Action`]: the
 //! `salt` command over its connections, the master on its own bus.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -29,7 +29,7 @@ pub struct Batch {
 
 /// The next action of a driver's owner.
 #[derive(Debug, PartialEq)]
-pub enum Step {
+pub enum Action {
     /// Publish the job to these minions, then call [`Driver::published`].
     Publish(Vec<String>),
     /// Publish this request, then call [`Driver::asked`].
@@ -69,7 +69,7 @@ pub struct Driver {
     user: String,
     batch: Batch,
     pending: VecDeque<String>,
-    /// The minions of the last [`Step::Publish`].
+    /// The minions of the last [`Action::Publish`].
     publishing: Vec<String>,
     /// The ends of the pauses after finished minions, soonest first.
     pauses: VecDeque<Instant>,
@@ -144,10 +144,10 @@ impl Driver {
     }
 
     /// Returns the next step.
-    pub fn next(&mut self, now: Instant) -> Step {
+    pub fn next(&mut self, now: Instant) -> Action {
         loop {
             if self.halted.is_some() {
-                return Step::End;
+                return Action::End;
             }
             while self.pauses.front().is_some_and(|end| *end <= now) {
                 self.pauses.pop_front();
@@ -156,7 +156,7 @@ impl Driver {
             let room = self.batch.size.saturating_sub(taken).min(self.pending.len());
             if room > 0 {
                 self.publishing = self.pending.drain(..room).collect();
-                return Step::Publish(self.publishing.clone());
+                return Action::Publish(self.publishing.clone());
             }
             let deadline = self.watch.deadline();
             if deadline.is_none_or(|deadline| deadline > now) {
@@ -165,23 +165,23 @@ impl Driver {
                 if reports.is_none() {
                     self.log_silent_syndics();
                 }
-                return deadline.into_iter().chain(pause).chain(reports).min().map_or(Step::End, Step::Wait);
+                return deadline.into_iter().chain(pause).chain(reports).min().map_or(Action::End, Action::Wait);
             }
             match self.watch.on_deadline(&self.user, now) {
-                Due::Ask(request) => return Step::Ask(request),
+                Due::Ask(request) => return Action::Ask(request),
                 // All minions have answered.
                 Due::Missing(ids) if ids.is_empty() => {}
                 Due::Missing(ids) => {
                     for _ in 0..ids.len() {
                         self.pause(now);
                     }
-                    return Step::Missing(ids);
+                    return Action::Missing(ids);
                 }
             }
         }
     }
 
-    /// Records that the last [`Step::Publish`] reached these minions. Returns its other minions, which do not receive
+    /// Records that the last [`Action::Publish`] reached these minions. Returns its other minions, which do not receive
     /// the job.
     pub fn published(&mut self, minions: &[String], now: Instant) -> Vec<String> {
         let minions: HashSet<&String> = minions.iter().collect();
@@ -191,7 +191,7 @@ impl Driver {
         others
     }
 
-    /// Records that the last [`Step::Ask`] was published under a job id; `None` if it was not.
+    /// Records that the last [`Action::Ask`] was published under a job id; `None` if it was not.
     pub fn asked(&mut self, jid: Option<Jid>, now: Instant) {
         self.watch.asked(jid, now);
     }

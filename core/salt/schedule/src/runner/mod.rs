@@ -15,7 +15,7 @@ pub const RETURN: &str = "__schedule_return";
 pub const FAILED: i64 = 254;
 
 /// The daemon that runs a schedule.
-pub trait Host: Send + Sync + Sized + 'static {
+pub trait ScheduleHost: Send + Sync + Sized + 'static {
     /// Returns the local time.
     fn now(&self) -> Zoned;
 
@@ -89,7 +89,7 @@ impl Run {
 }
 
 /// Starts due jobs at each tick, until the daemon ends.
-pub async fn run<H: Host>(host: Arc<H>, mut ticks: PollInterval) {
+pub async fn run<H: ScheduleHost>(host: Arc<H>, mut ticks: PollInterval) {
     let interval = SignedDuration::try_from(ticks.interval()).unwrap_or(SignedDuration::from_secs(1));
     while ticks.next().await {
         poll(&host, interval);
@@ -97,7 +97,7 @@ pub async fn run<H: Host>(host: Arc<H>, mut ticks: PollInterval) {
 }
 
 /// Starts the jobs that are due now; `interval` is the time until the next poll.
-fn poll<H: Host>(host: &Arc<H>, interval: SignedDuration) {
+fn poll<H: ScheduleHost>(host: &Arc<H>, interval: SignedDuration) {
     let now = host.now().datetime();
     for job in host.with_schedule(|schedule, context| schedule.due_jobs(now, interval, context)) {
         start(host, job);
@@ -105,7 +105,7 @@ fn poll<H: Host>(host: &Arc<H>, interval: SignedDuration) {
 }
 
 /// Starts a job, and publishes its return when it has ended.
-pub fn start<H: Host>(host: &Arc<H>, job: Job) {
+pub fn start<H: ScheduleHost>(host: &Arc<H>, job: Job) {
     let (name, fun) = (job.name.clone(), job.function.clone());
     if job.dry_run {
         tracing::info!(job = name, fun, "scheduled job skipped: it has 'dry_run'");

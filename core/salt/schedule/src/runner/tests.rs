@@ -23,7 +23,7 @@ struct Daemon {
     ended: mpsc::UnboundedSender<()>,
 }
 
-impl Host for Daemon {
+impl ScheduleHost for Daemon {
     fn now(&self) -> Zoned {
         self.now.lock().unwrap().clone()
     }

@@ -7,7 +7,7 @@ use brine_text::nearest::nearest;
 use brine_value::Value;
 use indexmap::{IndexMap, IndexSet};
 
-use super::low::{Chunk, Dependency, Low, Step, set_order};
+use super::low::{Chunk, Dependency, Low, RunStep, set_order};
 use super::requisite::{ChunkIndex, Reference, RequisiteKind};
 
 /// The base of `last` and negative orders: above the highest number in use.
@@ -76,7 +76,7 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
     }
     match graph.sort(&mut chunks, cap) {
         Some(order) if errors.is_empty() => {
-            let steps: Vec<Step> = order.into_iter().map(|node| graph.step(node)).collect();
+            let steps: Vec<RunStep> = order.into_iter().map(|node| graph.step(node)).collect();
             let listeners =
                 steps.iter().filter(|step| !step.check).flat_map(|step| chunks[step.chunk].listeners()).collect();
             Ok(Low { chunks, steps, listeners })
@@ -250,13 +250,13 @@ impl Graph {
         Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, tag, is_dry_run, node }
     }
 
-    fn step(&self, node: usize) -> Step {
+    fn step(&self, node: usize) -> RunStep {
         let needs = self.into[node].iter().flat_map(|(from, kinds)| {
             let chunk = self.chunk_of[*from];
             kinds.iter().map(move |kind| Dependency { kind: *kind, chunk })
         });
         let chunk = self.chunk_of[node];
-        Step { chunk, check: node != chunk, needs: needs.collect() }
+        RunStep { chunk, check: node != chunk, needs: needs.collect() }
     }
 
     /// Describes a cycle: each state with the state that it depends on.

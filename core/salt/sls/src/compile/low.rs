@@ -167,7 +167,7 @@ pub struct Listener {
 
 /// A step of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct RunStep {
     /// The index of the chunk in [`Low::chunks`].
     pub chunk: usize,
     /// Whether this is a dry run, for a state that has the chunk as `prereq`.
@@ -191,7 +191,7 @@ pub struct Low {
     /// The chunks, in the order of parsing.
     pub chunks: Vec<Chunk>,
     /// The steps, in the order in which they run: the target of a `prereq` comes twice.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RunStep>,
     /// The listeners.
     pub listeners: Vec<Listener>,
 }

@@ -22,7 +22,7 @@ mod verify;
 
 pub use high::HighData;
 pub use load::{SlsError, SlsSource, load};
-pub use low::{Chunk, Dependency, Listener, Low, Step};
+pub use low::{Chunk, Dependency, Listener, Low, RunStep};
 pub use requisite::{Reference, Requisite, RequisiteKind};
 
 /// The properties of the minion that the compiler depends on.

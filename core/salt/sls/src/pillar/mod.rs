@@ -32,7 +32,7 @@ use brine_function::Args;
 use brine_ids::MinionId;
 use brine_jinja::{CustomCall, Host};
 use brine_system::files;
-use brine_target::{Facts, Match};
+use brine_target::{Match, TargetFacts};
 use brine_value::{Map, Value, map};
 use brine_yaml::traverse;
 
@@ -212,7 +212,7 @@ struct PillarFacts<'a> {
     pillar: &'a Map,
 }
 
-impl Facts for PillarFacts<'_> {
+impl TargetFacts for PillarFacts<'_> {
     fn id(&self) -> &str {
         self.request.id.as_str()
     }

@@ -1,6 +1,6 @@
 //! The pillar top files of all environments: which SLS files are assigned to a minion.
 
-use brine_target::Facts;
+use brine_target::TargetFacts;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -86,7 +86,7 @@ pub(super) struct Matched {
 pub(super) fn matched(
     sections: &Sections,
     pillarenv: Option<&str>,
-    facts: &impl Facts,
+    facts: &impl TargetFacts,
     nodegroups: &Map,
     errors: &mut Vec<String>,
 ) -> IndexMap<String, Matched> {
@@ -133,7 +133,7 @@ mod tests {
 
     struct Minion;
 
-    impl Facts for Minion {
+    impl TargetFacts for Minion {
         fn id(&self) -> &'static str {
             "web1"
         }

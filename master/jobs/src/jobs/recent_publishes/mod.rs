@@ -14,7 +14,7 @@ use brine_ids::{Jid, MinionId};
 use brine_master_store::sealed_arguments::SealedArguments;
 use brine_master_store::storage::Storage;
 use brine_runtime::executors::MayBlock;
-use brine_target::{Facts, Target, TargetKind};
+use brine_target::{Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value, msgpack};
 use brine_wire::CatchUp;
 use bytes::Bytes;
@@ -68,7 +68,7 @@ impl Publish {
     }
 
     /// Whether a minion may match the job's target.
-    fn may_match(&self, facts: &impl Facts, nodegroups: &Map) -> bool {
+    fn may_match(&self, facts: &impl TargetFacts, nodegroups: &Map) -> bool {
         let target = self.target.get_or_init(|| {
             let load = msgpack::unpack_map(&self.load).ok()?;
             let delimiter = load.get("delimiter").and_then(Value::as_str).unwrap_or(":");

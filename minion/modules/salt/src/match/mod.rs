@@ -2,7 +2,7 @@
 
 use brine_context::{Context, MinionFacts, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
+use brine_target::{DEFAULT_DELIMITER, Match, Target, TargetFacts, TargetKind};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, merge_deep};
 

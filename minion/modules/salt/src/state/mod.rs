@@ -14,7 +14,7 @@ pub(super) mod show;
 use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_sls::compile::{Chunk, HighData, Low, Step};
+use brine_sls::compile::{Chunk, HighData, Low, RunStep};
 use brine_state::{Options, PillarError, Queue, StateRun};
 use brine_value::{Map, Value, map};
 
@@ -446,7 +446,7 @@ fn run_low(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallEr
     if let Some(wrong) = brine_state::call_errors(&run.context, &chunk) {
         return brine_state::errors(context, wrong.lines().map(str::to_owned).collect());
     }
-    let step = Step { chunk: 0, check: false, needs: Vec::new() };
+    let step = RunStep { chunk: 0, check: false, needs: Vec::new() };
     ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
 }
 

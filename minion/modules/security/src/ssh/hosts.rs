@@ -26,7 +26,7 @@ pub fn get_known_host_entries(
     /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
-    let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
+    let host = known::KnownHost { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
     match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => Ok(known::describe(&file.entries(context, &host)?)),
         Err(error) => Ok(known::Outcome::Failed(error).into()),
@@ -56,7 +56,7 @@ pub fn recv_known_host_entries(
     /// Hash of fingerprints: `sha256` by default, `md5`.
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
-    let host = known::Host { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
+    let host = known::KnownHost { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
     Ok(known::describe(&known::scan(context, &host, hash_known_hosts, timeout)?))
 }
 
@@ -85,7 +85,7 @@ pub fn check_known_host(
     fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
-    let host = known::Host { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
+    let host = known::KnownHost { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
     let file = match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => file,
         Err(error) => return Ok(known::Outcome::Failed(error).into()),
@@ -117,7 +117,7 @@ pub struct SetKnownHostArgs {
 #[function]
 pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> CallResult {
     let Some(name) = args.hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
-    let host = known::Host {
+    let host = known::KnownHost {
         name,
         port: args.of_host.port,
         enc: args.of_host.enc,
@@ -150,7 +150,7 @@ pub fn rm_known_host(
 ) -> CallResult {
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
     match known::File::of(user.as_deref(), config.as_deref()) {
-        Ok(file) => Ok(file.remove(context, &known::Host { name, port, ..Default::default() })?.into()),
+        Ok(file) => Ok(file.remove(context, &known::KnownHost { name, port, ..Default::default() })?.into()),
         Err(error) => Ok(known::Outcome::Failed(error).into()),
     }
 }

@@ -73,7 +73,7 @@ pub fn describe(entries: &[Entry]) -> Value {
 
 /// A host and its expected key.
 #[derive(Debug, Default)]
-pub struct Host {
+pub struct KnownHost {
     /// Host name.
     pub name: String,
     /// Port, if it is not the default.
@@ -88,7 +88,7 @@ pub struct Host {
     pub hash: Option<String>,
 }
 
-impl Host {
+impl KnownHost {
     /// Returns the name as in known hosts files: `[name]:port` unless the port is 22.
     fn written(&self) -> Result<String, CallError> {
         let name = argument(&self.name)?;
@@ -158,7 +158,7 @@ fn parse(text: &str, hash: Option<&str>) -> Result<Vec<Entry>, CallError> {
 }
 
 /// Retrieves the keys of a host.
-pub fn scan(context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Vec<Entry>, CallError> {
+pub fn scan(context: &Context, host: &KnownHost, hashed: bool, timeout: u32) -> Result<Vec<Entry>, CallError> {
     let mut words = vec!["ssh-keyscan".to_owned()];
     words.extend(host.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
     words.extend(host.enc.iter().flat_map(|enc| ["-t".to_owned(), enc.clone()]));
@@ -198,9 +198,9 @@ impl File {
         (!self.path.is_file()).then(missing)
     }
 
-    fn keygen(&self, context: &Context, option: &str, host: Option<&Host>) -> Result<String, CallError> {
+    fn keygen(&self, context: &Context, option: &str, host: Option<&KnownHost>) -> Result<String, CallError> {
         let mut words = vec!["ssh-keygen".to_owned(), option.to_owned()];
-        words.extend(host.map(Host::written).transpose()?);
+        words.extend(host.map(KnownHost::written).transpose()?);
         // ssh-keygen follows the links of others.
         let path =
             user_files::real(&self.path).map_err(FileError::at("read", &self.path)).map_err(CallError::execution)?;
@@ -209,12 +209,12 @@ impl File {
     }
 
     /// Returns the entries of a host.
-    pub fn entries(&self, context: &Context, host: &Host) -> Result<Vec<Entry>, CallError> {
+    pub fn entries(&self, context: &Context, host: &KnownHost) -> Result<Vec<Entry>, CallError> {
         parse(&self.keygen(context, "-F", Some(host))?, host.hash.as_deref())
     }
 
     /// Whether a host is known by the expected key; `None` if the file does not contain the host.
-    pub fn contains(&self, context: &Context, host: &Host) -> Result<Option<bool>, CallError> {
+    pub fn contains(&self, context: &Context, host: &KnownHost) -> Result<Option<bool>, CallError> {
         let entries = self.entries(context, host)?;
         let fits = |entry: &Entry| match (&host.key, &host.fingerprint) {
             (Some(key), _) => entry.key == *key,
@@ -225,7 +225,7 @@ impl File {
     }
 
     /// Removes a host.
-    pub fn remove(&self, context: &Context, host: &Host) -> Result<Outcome, CallError> {
+    pub fn remove(&self, context: &Context, host: &KnownHost) -> Result<Outcome, CallError> {
         if let Some(missing) = self.missing() {
             return Ok(missing);
         }
@@ -257,7 +257,7 @@ impl File {
     }
 
     /// Adds a host by the given key, or by the keys it presents.
-    pub fn set(&self, context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Outcome, CallError> {
+    pub fn set(&self, context: &Context, host: &KnownHost, hashed: bool, timeout: u32) -> Result<Outcome, CallError> {
         if hashed && host.port.is_some_and(|port| port != 22) {
             let error = "argument port can not be used in conjunction with argument hash_known_hosts";
             return Ok(Outcome::Failed(error.into()));
@@ -311,7 +311,7 @@ impl File {
     }
 
     /// Replaces the entries of a host.
-    fn write(&self, context: &Context, host: &Host, new: &[Entry], hashed: bool) -> Result<(), CallError> {
+    fn write(&self, context: &Context, host: &KnownHost, new: &[Entry], hashed: bool) -> Result<(), CallError> {
         let mut text = String::new();
         let is_new = !self.path.is_file();
         if is_new {

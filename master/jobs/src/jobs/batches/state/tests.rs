@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use brine_job::{Batch, Step, Times};
+use brine_job::{Action, Batch, Times};
 use tokio::time::Instant;
 
 use super::*;
@@ -21,7 +21,7 @@ fn driver(state: &State) -> Driver {
 
 /// Publishes the next part to all of its minions.
 fn publish(driver: &mut Driver) {
-    let Step::Publish(minions) = driver.next(Instant::now()) else { panic!("no part is due") };
+    let Action::Publish(minions) = driver.next(Instant::now()) else { panic!("no part is due") };
     driver.published(&minions, Instant::now());
 }
 

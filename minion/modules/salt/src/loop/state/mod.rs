@@ -11,7 +11,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::cancelled_within;
 use brine_state::Source;
-use brine_target::{Facts, Target, TargetKind};
+use brine_target::{Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value, map};
 
 /// State functions of `loop`.
@@ -231,7 +231,7 @@ enum Operator {
 /// A returned value as the grains that a target is matched against.
 struct Returned(Map);
 
-impl Facts for Returned {
+impl TargetFacts for Returned {
     fn id(&self) -> &'static str {
         ""
     }

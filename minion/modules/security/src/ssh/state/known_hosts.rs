@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
-use crate::ssh::known::{self, File, Host, Outcome};
+use crate::ssh::known::{self, File, KnownHost, Outcome};
 
 /// State functions of `ssh_known_hosts`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("ssh_known_hosts", [present, absent]);
@@ -47,7 +47,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     if args.of_host.key.is_some() && enc.is_none() {
         return Ok(StateReturn::failed(&args.name, "Required argument \"enc\" if using \"key\" argument.").into());
     }
-    let host = Host {
+    let host = KnownHost {
         name: args.name,
         port: args.of_host.port,
         enc,
@@ -100,7 +100,7 @@ pub fn absent(
         Ok(config) => config,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),
     };
-    let host = Host { name, ..Host::default() };
+    let host = KnownHost { name, ..KnownHost::default() };
     let name = &host.name;
     let would = || StateReturn::predicted(name, format!("Key for {name} is set to be removed from {config}"));
     let file = match File::of(given(user.as_deref()), Some(&config)) {
@@ -141,7 +141,7 @@ fn config_path(user: Option<&str>, config: Option<String>) -> Result<String, Str
     Ok(config)
 }
 
-fn would(context: &StateContext, file: &File, host: &Host, config: &str) -> Result<StateReturn, CallError> {
+fn would(context: &StateContext, file: &File, host: &KnownHost, config: &str) -> Result<StateReturn, CallError> {
     let name = &host.name;
     Ok(match file.contains(&context.call, host)? {
         Some(true) => StateReturn::ok(name, format!("Host {name} is already in {config}")),
