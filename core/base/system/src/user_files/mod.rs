@@ -160,6 +160,13 @@ pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     copy_to(from.as_ref(), Entry::resolve(to.as_ref(), Links::Follow)?, 0o7777)
 }
 
+/// Copies a file with its mode, as a file of this process. A link at the destination is replaced, and so is a file with
+/// another owner.
+pub fn copy_as_own(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    let (uid, gid) = (Uid::effective().as_raw(), Gid::effective().as_raw());
+    copy_with(from.as_ref(), Entry::resolve(to.as_ref(), Links::Keep)?, 0o7777, Some((uid, gid)))
+}
+
 /// Copies a file to a backup, with its owner and permissions, without setuid and setgid. A link at the destination is
 /// replaced.
 pub fn back_up(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
@@ -167,6 +174,11 @@ pub fn back_up(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
 }
 
 fn copy_to(from: &Path, to: Entry, mask: u32) -> io::Result<()> {
+    copy_with(from, to, mask, None)
+}
+
+/// Copies a file with its mode, less what the mask lacks, and with this owner or its own.
+fn copy_with(from: &Path, to: Entry, mask: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
     let mut source = open(from)?;
     let status = source.metadata()?;
     if !status.is_file() {
@@ -174,8 +186,8 @@ fn copy_to(from: &Path, to: Entry, mask: u32) -> io::Result<()> {
     }
     let mut draft = Draft::create(to)?;
     io::copy(&mut source, &mut draft.file)?;
-    let (uid, gid) = (Some(status.uid()), Some(status.gid()));
-    draft.finish(Attributes { uid, gid, mode: Some(status.mode() & mask) }, Flush::Later)
+    let (uid, gid) = owner.unwrap_or((status.uid(), status.gid()));
+    draft.finish(Attributes { uid: Some(uid), gid: Some(gid), mode: Some(status.mode() & mask) }, Flush::Later)
 }
 
 /// Renames a file or directory; links are renamed, not followed.

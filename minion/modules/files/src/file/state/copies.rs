@@ -6,9 +6,9 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::attributes::{self, Attributes, OwnerArgs};
+use super::attributes::OwnerArgs;
 use super::further::further_copy;
-use super::operations::{self, ParentDirectories};
+use super::operations::{self, CopyTarget, ParentDirectories};
 
 /// Order of the keys in results of copies.
 const COPY_RESULT_KEYS: [&str; 4] = ["name", "changes", "comment", "result"];
@@ -37,7 +37,8 @@ pub struct CopyArgs {
     /// Whether the copy goes into `name` if that is a directory.
     #[default(false)]
     subdir: bool,
-    /// Whether the copy keeps mode and owner of the source, whatever `mode`, `user` and `group` are.
+    /// Whether the copy keeps the mode of the source, whatever `mode`, `user` and `group` are. What is in a copied directory
+    /// keeps its owner, too.
     #[default(false)]
     preserve: bool,
     /// Further arguments, ignored.
@@ -56,31 +57,19 @@ pub struct CopyArgs {
 ///         - mode: '0640'
 #[function]
 pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
-    let name = &args.name;
-    let source = &args.source;
-    // A new owner's primary group becomes the group, too.
-    let group = if args.owner.group.is_truthy() || !args.owner.user.is_truthy() {
-        args.owner.group
-    } else {
-        attributes::primary_group(&args.owner.user)
-    };
-    let attributes = if args.preserve {
-        Ok(Attributes::default())
-    } else {
-        Attributes::from_state(context, &args.mode, &args.owner.user, &group)
-    };
+    let (name, source) = (&args.name, &args.source);
     let directories = ParentDirectories::new(args.makedirs, &args.dir_mode);
-    let copy = operations::destination(name, source);
-    if copy != *name {
-        let done = operations::copy(context, &copy, source, args.force, directories, attributes);
-        return Ok(named(done, &copy, args.name).in_order(COPY_RESULT_KEYS));
+    let attributes = (!args.preserve).then_some((args.mode, args.owner));
+    let copy = |path: &str| operations::copy(context, source, args.force, CopyTarget { path, directories, attributes });
+    let destination = operations::destination(name, source);
+    if destination != *name {
+        return Ok(named(copy(&destination), &destination, args.name).in_order(COPY_RESULT_KEYS));
     }
     if !(args.subdir && Path::new(name).is_dir()) {
-        let done = operations::copy(context, name, source, args.force, directories, attributes);
-        return Ok(done.in_order(COPY_RESULT_KEYS));
+        return Ok(copy(name).in_order(COPY_RESULT_KEYS));
     }
     let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
-    let done = operations::copy(context, &inside, source, args.force, directories, attributes);
+    let done = copy(&inside);
     // The comment names the directory, not the copy in it, as in Salt.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
     Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_RESULT_KEYS))

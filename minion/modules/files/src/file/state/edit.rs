@@ -9,7 +9,7 @@ use brine_system::user_files;
 use brine_value::{Value, map};
 
 use super::contents::Contents;
-use super::invalid_path;
+use super::{directory_of, invalid_path};
 use crate::file::diff::unified;
 use crate::file::edit::{self, Block, Replacing};
 use crate::file::encoding::Encoding;
@@ -132,7 +132,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
             return StateReturn::predicted(name, format!("File {name} is set to be created"))
                 .with_changes(map! {"new" => name});
         }
-        let parent = path.parent().unwrap_or(Path::new("/"));
+        let parent = directory_of(path);
         if makedirs && let Err(error) = user_files::create_dir_all(parent) {
             return StateReturn::failed(name, format!("Failed to create {}: {error}", parent.display()));
         }

@@ -1,6 +1,7 @@
 //! `file.managed`: compares a file with the desired content, and writes it.
 
 use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
@@ -12,7 +13,7 @@ use brine_value::{Map, Value, list, map};
 
 use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, show_mode};
 use super::contents::{self, Contents};
-use super::{ignored, invalid_path, source};
+use super::{directory_of, ignored, invalid_path, source};
 use crate::cmd;
 use crate::file::backups;
 use crate::file::encoding::decode_any;
@@ -393,7 +394,7 @@ fn only_attributes(
     attributes: &Attributes,
     how: &ManagedOptions,
 ) -> StateReturn {
-    let mut changes = attributes.differences(path);
+    let mut changes = attributes.differences_of(path, how.follow_symlinks);
     let flags = match how.flags(context, path) {
         Ok(flags) => flags,
         Err(error) => return StateReturn::failed(name, error),
@@ -407,7 +408,7 @@ fn only_attributes(
         }
         let comment = match changes.get("mode") {
             Some(mode) => {
-                let have = std::fs::metadata(path).map_or(0, |status| std::os::unix::fs::MetadataExt::mode(&status));
+                let have = std::fs::metadata(path).map_or(0, |status| status.mode());
                 let have = show_mode(have & 0o7777);
                 format!("File {name} will be updated with permissions {mode} from its current state of {have}")
             }
@@ -419,7 +420,7 @@ fn only_attributes(
         return StateReturn::ok(name, format!("File {name} exists with proper permissions. No changes made."));
     }
     let applied = attributes
-        .apply(path)
+        .apply_to(path, how.follow_symlinks)
         .and_then(|_| flags.map_or(Ok(()), |change| change.make(&context.call, path).map_err(CallError::message)));
     match applied {
         Ok(()) => StateReturn::ok(name, "").with_changes(changes),
@@ -434,8 +435,10 @@ fn write(
     attributes: &Attributes,
     how: &ManagedOptions,
 ) -> Result<(), String> {
-    if have != Some(wanted) {
-        let directory = path.parent().unwrap_or(Path::new("/"));
+    // A link that is not followed becomes a file: its target belongs to somebody else.
+    let is_link = !how.follow_symlinks && path.is_symlink();
+    if have != Some(wanted) || is_link && !attributes.differences(path).is_empty() {
+        let directory = directory_of(path);
         if !directory.is_dir() {
             if !how.makedirs {
                 return Err("Parent directory not present".into());
@@ -447,13 +450,13 @@ fn write(
         let links = if how.follow_symlinks { Links::Follow } else { Links::Keep };
         // An existing file keeps its mode and owner unless the state sets them. Not flushed per file: after a power
         // failure the next run writes it again.
+        let target_mode = is_link.then(|| std::fs::metadata(path).ok()).flatten().map(|target| target.mode() & 0o7777);
+        let mode = target_mode.unwrap_or(0o666 & !how.umask);
         Entry::resolve(path, links)
-            .and_then(|entry| {
-                user_files::write_with(entry, wanted, attributes.to_write(), 0o666 & !how.umask, Flush::Later)
-            })
+            .and_then(|entry| user_files::write_with(entry, wanted, attributes.to_write(), mode, Flush::Later))
             .map_err(|error| format!("Unable to manage file: writing {} failed: {error}", path.display()))?;
     }
-    attributes.apply(path).map(|_| ())
+    attributes.apply_to(path, how.follow_symlinks).map(|_| ())
 }
 
 /// Returns the `umask` of a state; 022 by default.

@@ -34,6 +34,8 @@ mod tidied;
 mod tree;
 mod tree_plan;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -449,6 +451,15 @@ fn invalid_path(name: &str) -> Option<StateReturn> {
     }
     (!Path::new(name).is_absolute())
         .then(|| StateReturn::failed(name, format!("Specified file {name} is not an absolute path")))
+}
+
+/// Returns the directory of a path as Python's `dirname` does: that of `/a/b/` is `/a/b`, so a slash at the end never makes
+/// a file.
+fn directory_of(path: &Path) -> &Path {
+    match path.as_os_str().as_bytes() {
+        [start @ .., b'/'] if !start.is_empty() => Path::new(OsStr::from_bytes(start)),
+        _ => path.parent().unwrap_or(Path::new("/")),
+    }
 }
 
 fn absent_state(context: &StateContext, name: &str) -> StateReturn {

@@ -9,8 +9,8 @@ use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::{Attributes, directory_mode, parse_mode, primary_group};
-use super::invalid_path;
+use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, primary_group, show_mode};
+use super::{directory_of, invalid_path};
 use crate::file::operations::file_time;
 
 /// Whether missing parent directories are created, and their mode and owner.
@@ -30,7 +30,7 @@ impl ParentDirectories {
 
 /// Creates the parent directory of a file, if requested. The error is the comment of the state.
 fn parent_for(path: &Path, directories: ParentDirectories, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
+    let parent = directory_of(path);
     if parent.is_dir() {
         return Ok(());
     }
@@ -132,8 +132,8 @@ pub(super) fn symlink(
             return StateReturn::predicted(name, comment);
         }
         let mut comment = format!("Symlink {name} to {target} is set for creation");
-        if directories.make && !path.parent().is_some_and(Path::is_dir) {
-            comment = format!("{comment}\n{} will be created", path.parent().unwrap_or(path).display());
+        if directories.make && !directory_of(path).is_dir() {
+            comment = format!("{comment}\n{} will be created", directory_of(path).display());
         }
         if !directories.make
             && let Err(missing) =
@@ -314,23 +314,37 @@ pub(super) fn touch(
     }
 }
 
-pub(super) fn copy(
-    context: &StateContext,
-    name: &str,
-    source: &str,
-    force: bool,
-    directories: ParentDirectories,
-    attributes: Result<Attributes, String>,
-) -> StateReturn {
+/// What a copy becomes.
+pub(super) struct CopyTarget<'a> {
+    pub path: &'a str,
+    pub directories: ParentDirectories,
+    /// Mode and owner of the copy; `None` if it keeps the mode of the source, and its directories the owner (`preserve`).
+    pub attributes: Option<(Value, OwnerArgs)>,
+}
+
+/// Applies `file.copy`. As in Salt, a link is followed at the source and replaced at the destination, and the copy
+/// belongs to the user of the minion, unless the state names another one. Entries of a copied directory get the owner,
+/// too.
+pub(super) fn copy(context: &StateContext, source: &str, force: bool, target: CopyTarget<'_>) -> StateReturn {
+    let name = target.path;
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
+    let Ok(status) = std::fs::metadata(source) else {
+        return StateReturn::failed(name, format!("Source file \"{source}\" is not present"));
+    };
+    let preserve = target.attributes.is_none();
+    let attributes = match target.attributes {
+        None => Attributes::new(&Value::Nil, &status.uid().into(), &status.gid().into()),
+        Some((mode, OwnerArgs { user, group })) => {
+            let (user, group) = owner_of_link(&user, &group);
+            let mode = if mode.is_truthy() { mode } else { show_mode(status.mode() & 0o7777).into() };
+            Attributes::from_state(context, &mode, &user, &group)
+        }
+    };
     let attributes = match attributes {
         Ok(attributes) => attributes,
         Err(error) => return StateReturn::failed(name, error),
-    };
-    let Ok(status) = std::fs::symlink_metadata(source) else {
-        return StateReturn::failed(name, format!("Source file \"{source}\" is not present"));
     };
     let path = Path::new(name);
     let exists = std::fs::symlink_metadata(path).is_ok();
@@ -343,17 +357,22 @@ pub(super) fn copy(
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
     // Readers of the copy may search the directories created for it.
+    let directories = target.directories;
     let mode = directories.attributes.mode.unwrap_or(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o777)));
     let parents = ParentDirectories { attributes: attributes.of_directories(Some(mode)), ..directories };
     let missing = |parent: &str| format!("The target directory {parent} is not present");
     let copied = parent_for(path, parents, missing).and_then(|()| {
         let failed = |error| format!("Failed to copy \"{source}\" to \"{name}\": {error}");
-        if exists && path.is_dir() && !path.is_symlink() {
+        if exists && (status.is_dir() || path.is_dir() && !path.is_symlink()) {
             user_files::remove_dir_all(path).map_err(failed)?;
         }
-        copy_tree(Path::new(source), path).map_err(failed)
+        if status.is_dir() {
+            copy_directory(Path::new(source), path, &attributes).map_err(failed)
+        } else {
+            user_files::copy_as_own(source, path).map_err(failed)
+        }
     });
-    match copied.and_then(|()| attributes.apply(path)) {
+    match copied.and_then(|()| if preserve { Ok(Map::new()) } else { attributes.apply(path) }) {
         Ok(attributes) => {
             let mut changes = map! {name => source};
             changes.extend(attributes);
@@ -361,6 +380,33 @@ pub(super) fn copy(
         }
         Err(error) => StateReturn::failed(name, error),
     }
+}
+
+/// Copies a directory and what is in it, with modes and times; links stay links. What is in it gets an owner.
+fn copy_directory(from: &Path, to: &Path, owner: &Attributes) -> std::io::Result<()> {
+    user_files::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        let status = entry.metadata()?;
+        if status.is_symlink() {
+            user_files::replace_symlink(std::fs::read_link(&from)?, &to)?;
+        } else if status.is_dir() {
+            copy_directory(&from, &to, owner)?;
+        } else {
+            user_files::copy_as_own(&from, &to)?;
+            user_files::set_times(&to, status.accessed()?, status.modified()?)?;
+        }
+        // Only root may change owners. That of a link is its own.
+        let (mode, attributes) = (status.mode() & 0o7777, owner.of_directories(None));
+        if user_files::set_owner(&to, attributes.uid, attributes.gid, Links::Keep).is_ok() && !status.is_symlink() {
+            // A new owner clears setuid and setgid.
+            user_files::set_mode(&to, mode, Links::Keep)?;
+        }
+    }
+    let status = std::fs::metadata(from)?;
+    user_files::set_mode(to, status.mode() & 0o7777, Links::Follow)?;
+    user_files::set_times(to, status.accessed()?, status.modified()?)
 }
 
 /// Returns the path of a copied or moved file: that of `name`, or with a slash at its end, one in the directory.

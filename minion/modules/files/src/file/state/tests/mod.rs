@@ -5,6 +5,7 @@ use brine_value::{Map, Value, list, map};
 use crate::testing;
 
 mod contents;
+mod links;
 
 fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
     let context = testing::state_context(test, &[("a.txt", "hello\n"), ("t.j2", "x={{ x }} {{ grains.id }}\n")]);
