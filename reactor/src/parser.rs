@@ -181,8 +181,11 @@ fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T
 fn nested_args(name: &str, named: &mut Map, placeholders: &Placeholders) -> Result<Option<Args>, String> {
     let arg: Option<Vec<Value>> = take(name, named, "arg")?;
     let kwarg: Option<Map> = take(name, named, "kwarg")?;
-    // The keys of an encoded mapping from the event are argument names.
-    let name_of = |(key, value)| placeholders.resolve(key).map(|key| (key, value));
+    // The keys of a whole mapping from the event are names of arguments. A single name is refused later.
+    let name_of = |(key, value): (Value, Value)| {
+        let is_whole = key.as_str().is_some_and(|key| placeholders.is_key_of_whole(key));
+        if is_whole { placeholders.resolve(key).map(|key| (key, value)) } else { Ok((key, value)) }
+    };
     let kwarg: Option<Map> = kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect()).transpose()?;
     let args = match named.shift_remove("args") {
         None | Some(Value::Nil) => None,

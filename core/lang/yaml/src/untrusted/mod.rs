@@ -65,6 +65,8 @@ pub enum Kind {
     /// A mapping without an encoder. If it is a whole scalar, it is that mapping. (A list could add targets where the
     /// template means one id.)
     Data,
+    /// A key of a mapping that was printed whole.
+    Key,
 }
 
 #[derive(Debug)]
@@ -222,6 +224,15 @@ impl Placeholders {
         pieces.iter().map(text).collect()
     }
 
+    /// Whether a text is a key of a mapping that was printed whole, such as `{{ data.kw | json }}`, and not one that the
+    /// template printed as a key.
+    pub fn is_key_of_whole(&self, text: &str) -> bool {
+        match self.pieces(text)[..] {
+            [Piece::Placeholder(number)] => self.table.lock().entries[number].kind == Kind::Key,
+            _ => false,
+        }
+    }
+
     /// Counts captured template output towards the limit of the rendering. Returns whether the limit is kept.
     pub fn spend(&self, bytes: usize) -> bool {
         let mut table = self.table.lock();
@@ -342,8 +353,11 @@ impl Placeholders {
                 Value::List(items.into_iter().map(|item| self.cover(item, origin)).collect::<Option<_>>()?)
             }
             Value::Map(map) => {
-                let entries =
-                    map.into_iter().map(|(key, value)| Some((self.cover(key, origin)?, self.cover(value, origin)?)));
+                let key_of = |key| match key {
+                    Value::Str(text) => Some(self.add(text.as_str().into(), Kind::Key, origin.clone())?.into()),
+                    other => self.cover(other, origin),
+                };
+                let entries = map.into_iter().map(|(key, value)| Some((key_of(key)?, self.cover(value, origin)?)));
                 Value::Map(entries.collect::<Option<_>>()?)
             }
             other => other,
