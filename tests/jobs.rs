@@ -299,3 +299,56 @@ async fn returners_get_their_options() {
         support::until(&format!("{file} has the return"), kept).await;
     }
 }
+
+/// As in Salt, a job with a retcode has failed, also one whose function completed, and so has a result of `false`, null or 0
+/// in `result` or `success`.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_success_of_a_return_is_that_of_its_retcode() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    system.write("srv/salt/fails.sls", "a:\n  test.fail_without_changes: []\n");
+    let mut events = system.events("salt/job/").await;
+    for (words, retcode) in [
+        (&["cmd.run", "exit 3"][..], 3),
+        (&["cmd.run", "exit 0"], 0),
+        (&["test.retcode", "5"], 5),
+        (&["state.apply", "fails"], 2),
+        (&["test.echo", "{result: null}"], 1),
+        (&["test.echo", "{success: 0}"], 1),
+        (&["test.echo", "{success: ''}"], 1),
+        (&["test.echo", "{result: false}"], 1),
+        (&["test.echo", "{result: [1], success: 1}"], 0),
+        (&["test.echo", "{other: null}"], 0),
+    ] {
+        let output = system.tool_async("salt", &[&["web1"], words].concat()).await;
+        assert_eq!(output.status.code(), Some(i32::from(retcode != 0)), "{words:?}");
+        let (tag, data) = events.until("salt/job/*/ret/web1").await;
+        let is = (data.get("retcode"), data.get("success"));
+        assert_eq!(is, (Some(&retcode.into()), Some(&(retcode == 0).into())), "{words:?}");
+        let job = runner(&system, &["jobs.list_job", tag.split('/').nth(2).unwrap()]);
+        let stored = job.get("Result").and_then(|result| result.get("web1")?.get("success"));
+        assert_eq!(stored, Some(&(retcode == 0).into()), "{words:?}");
+    }
+    system.tool_async("salt", &["web1", "test.ping,cmd.run", ",exit 3"]).await;
+    let (_, data) = events.until("salt/job/*/ret/web1").await;
+    assert_eq!(data.get("success"), Some(&map! {"test.ping" => true, "cmd.run" => false}.into()), "{data:?}");
+}
+
+/// Functions that accept every keyword get the fields of the publish: signing policies check `__pub_id`.
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_get_the_fields_of_the_publish() {
+    let mut system = System::start("peer: {web1: [test.arg]}\n").await;
+    for id in ["web1", "db1"] {
+        system.start_minion(id).await;
+    }
+    let field = |answer: &brine_value::Value, id: &str, name: &str| {
+        answer.get(id).and_then(|answer| answer.get("kwargs")?.get(name)).cloned()
+    };
+    let output = system.tool_async("salt", &["--out=json", "db1", "test.arg", "--metadata", "{q: 1}"]).await;
+    let answer = brine_value::json::from_json(&stdout(&output)).unwrap();
+    assert_eq!(field(&answer, "db1", "__pub_metadata"), Some(map! {"q" => 1}.into()), "{answer}");
+    let output = system.tool_async("salt", &["--out=json", "web1", "publish.publish", "db1", "test.arg"]).await;
+    let answer = brine_value::json::from_json(&stdout(&output)).unwrap();
+    let published = answer.get("web1").cloned().unwrap_or_default();
+    assert_eq!(field(&published, "db1", "__pub_id"), Some("web1".into()), "{answer}");
+}

@@ -24,12 +24,18 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Runs a published job on this thread. Returns the load for the master.
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
+    run_completed(minion, job).0
+}
+
+/// Runs a job as [`run`], and also returns whether its function completed.
+pub fn run_completed(minion: &Arc<Minion>, job: &Arc<Job>) -> (Map, bool) {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let was_held = job.is_held.swap(false, Ordering::Relaxed);
     let context = Context::new(Arc::clone(minion), Arc::clone(job));
     if job.load.get("start_event").is_some_and(Value::is_truthy) {
         publish_start(&context);
     }
+    let mut has_completed = false;
     let mut load = if was_held && job.cancel.is_cancelled() {
         map! {
             "fun" => job.load.get("fun").cloned().unwrap_or_else(|| job.fun.as_str().into()),
@@ -44,12 +50,13 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
         let mut args = Args::from_wire(&job.arg);
         add_publish_keywords(&context, &job.fun, &mut args);
         let outcome = blackout::call(&context, &job.fun, args);
+        has_completed = outcome.success;
         let mut load = map! {
             "fun" => &job.fun,
             "fun_args" => job.arg.clone(),
+            "success" => outcome.is_success(),
             "return" => outcome.value,
             "retcode" => outcome.retcode,
-            "success" => outcome.success,
         };
         if let Some(out) = outcome.out {
             load.insert("out".into(), out.into());
@@ -74,7 +81,7 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().shift_remove(&job.jid);
     let retcode = load.get("retcode").map(ToString::to_string).unwrap_or_default();
     tracing::info!(jid = job.jid, fun = job.fun, retcode, "job finished");
-    load
+    (load, has_completed)
 }
 
 /// Calls several functions with one argument list each. Returns their results by name.
@@ -84,9 +91,9 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
         let name = fun.to_string();
         let list = context.job.arg.get(i).and_then(Value::as_list).unwrap_or_default();
         let outcome = blackout::call(context, &name, Args::from_wire(list));
-        values.insert(fun.clone(), outcome.value);
+        successes.insert(fun.clone(), outcome.is_success().into());
         retcodes.insert(fun.clone(), outcome.retcode.into());
-        successes.insert(fun.clone(), outcome.success.into());
+        values.insert(fun.clone(), outcome.value);
     }
     map! {"fun" => functions.to_vec(), "fun_args" => context.job.arg.clone(), "return" => values, "retcode" => retcodes, "success" => successes}
 }

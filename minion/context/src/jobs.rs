@@ -24,6 +24,14 @@ pub struct Outcome {
     pub out: Option<&'static str>,
 }
 
+impl Outcome {
+    /// Returns the `success` of a return: as in Salt, a job with another retcode than 0 has failed, also one whose function
+    /// completed.
+    pub fn is_success(&self) -> bool {
+        self.success && self.retcode == 0
+    }
+}
+
 /// Calls a function in a job.
 pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     let out = context.minion.functions.get(fun).and_then(|function| function.out);
@@ -59,10 +67,10 @@ pub fn has_executors(context: &Context) -> bool {
     executors::are_configured(context)
 }
 
-/// Whether a mapping reports a failure in `result` or `success`.
+/// Whether a mapping reports a failure by a false, null or empty `result` or `success`.
 fn reports_failure(value: &Value) -> bool {
-    let says = |key| value.get(key).is_some_and(|word| *word == Value::Bool(false));
-    says("result") || says("success")
+    let fails = |key| value.as_map().and_then(|map| map.get(key)).is_some_and(|value| !value.is_truthy());
+    fails("result") || fails("success")
 }
 
 /// Returns the event about an exception of a function.
@@ -70,6 +78,28 @@ pub fn exception_event() -> MasterEvent {
     const MESSAGE: &str = "The minion function caused an exception";
     MasterEvent::new("_salt_error", map! {"message" => MESSAGE, "args" => list![MESSAGE], "_stamp" => stamp()})
 }
+
+/// The fields of Salt's publishes and of its scheduled jobs. `id` is the minion that has published the job (`peer`), as
+/// signing policies check it.
+const PUBLISHED: [&str; 17] = [
+    "fun",
+    "jid",
+    "pid",
+    "tgt",
+    "tgt_type",
+    "user",
+    "ret",
+    "arg",
+    "id",
+    "metadata",
+    "schedule",
+    "fun_args",
+    "ret_config",
+    "ret_kwargs",
+    "module_executors",
+    "executor_opts",
+    "master_id",
+];
 
 /// Adds the fields of the publish, as `__pub_*`, for functions that accept every keyword.
 pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
@@ -83,7 +113,7 @@ pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
         args.keyword.insert("__pub_pure_resource_target".into(), false.into());
         args.keyword.insert("__pub_resource_targets".into(), none);
     }
-    for name in ["fun", "jid", "pid", "tgt", "tgt_type", "user", "ret", "arg"] {
+    for name in PUBLISHED {
         if let Some(value) = context.job.load.get(name) {
             args.keyword.insert(format!("__pub_{name}").into(), value.clone());
         }

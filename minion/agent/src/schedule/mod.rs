@@ -102,17 +102,24 @@ impl ScheduleHost for MinionSchedule {
     fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
         let (jid, scheduled) = (&run.jid, &run.job);
         let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
-        let pid = std::process::id();
-        let load = map! {"fun" => &scheduled.function, "jid" => jid, "schedule" => &scheduled.name, "pid" => pid};
+        let minion = self.leader.minion();
+        let mut load = map! {
+            "id" => &minion.id, "fun" => &scheduled.function, "fun_args" => scheduled.fun_args(),
+            "schedule" => &scheduled.name, "jid" => jid, "pid" => std::process::id(),
+        };
+        if let Some(metadata) = scheduled.metadata_at(&brine_clock::now()) {
+            load.insert("metadata".into(), metadata.into());
+        }
         let is_held = AtomicBool::new(true);
         let job = Arc::new(Job { load, is_held, ..Job::local(jid, &scheduled.function, &args) });
         // Recorded before it has a thread, so that the next poll of the schedule counts it.
-        let minion = self.leader.minion();
         minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
         let (on_thread, running, spool) = (Arc::clone(&minion), Arc::clone(&job), Arc::clone(&self.spool));
         let started = self.pool.start(&job.fun, move || {
             let _proc_file = ProcFile::write(&on_thread, &running);
-            let load = jobs::run(&on_thread, &running);
+            let (mut load, has_completed) = jobs::run_completed(&on_thread, &running);
+            // As in Salt, a scheduled function that completes is a success, whatever its retcode is.
+            load.insert("success".into(), has_completed.into());
             let opts = &on_thread.config.opts;
             let returners = brine_config::opts::modules::schedule_returner(opts);
             let event = run.complete(load, &brine_clock::now(), &returners, |names, load| {
