@@ -42,7 +42,6 @@ gone:
     - name: test.ping
     - tgt: [web1, web9]
     - tgt_type: list
-    - expect_minions: True
 nobody:
   salt.function:
     - name: test.ping
@@ -130,6 +129,10 @@ async fn failures_are_reported_and_set_the_exit_status() {
     ] {
         assert_eq!(report(&results, id), (false.into(), comment.into()), "{id}");
     }
+    // An argument that nobody has given has no warning.
+    let single = ["--out=json", "state.orchestrate_single", "fun=salt.function", "name=test.ping", "tgt=web1"];
+    let shown = stdout(&system.tool("salt-run", &single));
+    assert!(shown.contains("Function test.ping ran on web1.") && !shown.contains("warnings"), "{shown}");
     let output = system.tool("salt-run", &["state.orch", "nope"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("No matching sls found for 'nope' in env 'base'"), "{output:?}");

@@ -40,6 +40,8 @@ pub struct MinionResult {
     pub jid: Jid,
     /// The return, as on the master's bus: `return`, `retcode`, `out`, ...; `None` if the minion did not return.
     pub returned: Option<Map>,
+    /// Whether the target lists an id without an accepted key. It has failed, also where silent minions are not expected.
+    pub is_unknown: bool,
 }
 
 /// The result of a runner or wheel function.

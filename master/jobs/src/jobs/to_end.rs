@@ -27,8 +27,12 @@ impl Jobs {
             let now = Instant::now();
             let driver = Driver::of_published(jid, &request.user, published.awaited(), self.times(timeout), now);
             let driver = driver.with_syndics(published.syndics, now);
-            let ids: Vec<String> = published.minions.into_iter().chain(published.missing).collect();
-            return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids, HashMap::new()).await;
+            let unknown = published.missing;
+            let ids: Vec<String> = published.minions.into_iter().chain(unknown.iter().cloned()).collect();
+            let run = Run::new(Arc::clone(self), events, driver);
+            let mut results = self.collect(run, &request, ids, HashMap::new()).await?;
+            results.iter_mut().for_each(|result| result.is_unknown = unknown.contains(&result.id));
+            return Ok(results);
         }
         // Minions that do not answer a ping are left out.
         let ping =
@@ -99,6 +103,7 @@ impl Jobs {
         }
         let jid = run.driver.jid();
         let ids = ids.into_iter().chain(below).filter(|id| !run.driver.pending().contains(id));
-        Ok(ids.map(|id| MinionResult { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
+        let result = |id| MinionResult { returned: returned.remove(&id), jid: jid.clone(), id, is_unknown: false };
+        Ok(ids.map(result).collect())
     }
 }

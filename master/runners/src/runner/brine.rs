@@ -288,6 +288,7 @@ mod tests {
             id: "web1".into(),
             jid: brine_ids::Jid::new(),
             returned: Some(map! {"return" => value}),
+            is_unknown: false,
         };
         let staged = result(map! {"result" => "staged"}.into());
         assert_eq!(returned(Some(&staged)), Returned::Staged);

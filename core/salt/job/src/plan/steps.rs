@@ -51,7 +51,7 @@ impl Steps {
     /// Adds the dry runs of a step.
     pub fn planned(&self, name: &str, results: &[MinionResult]) {
         let mut groups = Groups::default();
-        for MinionResult { id, jid, returned } in results {
+        for MinionResult { id, jid, returned, .. } in results {
             match returned.as_ref().and_then(|returned| returned.get("return")) {
                 Some(value) => groups.add(id, value, jid.as_str()),
                 None => groups.add_silent(id),
@@ -165,7 +165,7 @@ mod tests {
 
     fn result(id: &str, returned: Option<Value>) -> MinionResult {
         let returned = returned.map(|value| map! {"return" => value});
-        MinionResult { id: id.to_owned(), jid: Jid::new(), returned }
+        MinionResult { id: id.to_owned(), jid: Jid::new(), returned, is_unknown: false }
     }
 
     fn changing(comment: &str) -> Value {

@@ -46,7 +46,9 @@ impl Run {
             return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
         }
         let given = given.into_iter().map(|(name, value)| (name.into(), value));
-        let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), true.into())]);
+        // An orchestration runs beside state runs. What `state.single` is given, is an argument of the state as well.
+        let concurrent = if function == "state.single" { Value::Nil } else { true.into() };
+        let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), concurrent)]);
         let keyword = given.filter(|(_, value)| !value.is_nil()).collect();
         let jid = match self.jid {
             Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,

@@ -273,9 +273,8 @@ impl Job {
             failhard: self.how.failhard || config.failhard,
             subset: self.how.subset,
         });
-        Ok(asked.map(|answers| {
-            answers.into_iter().filter(|answer| self.expect_minions || answer.returned.is_some()).collect()
-        }))
+        let counts = |answer: &MinionResult| self.expect_minions || answer.returned.is_some() || answer.is_unknown;
+        Ok(asked.map(|answers| answers.into_iter().filter(counts).collect()))
     }
 }
 
