@@ -129,6 +129,12 @@ impl CommandArgs {
         self.kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string)
     }
 
+    /// Whether a shell reads the command: by default that of a job, and not that of a template or of another function.
+    pub(super) fn runs_through_shell(&self, context: &Context) -> bool {
+        let by_default = !context.is_nested || !context.config().cmd_safe;
+        if self.python_shell.is_nil() { by_default } else { self.python_shell.is_truthy() }
+    }
+
     /// Returns the program that runs a command with these arguments.
     ///
     /// # Errors
@@ -140,8 +146,7 @@ impl CommandArgs {
         }
         _ = (&self.output_encoding, &self.log_callback, &self.reset_system_locale, &self.use_vt);
         _ = (&self.password, &self.encoded_cmd);
-        let by_default = !context.is_nested || !context.config().cmd_safe;
-        let through_shell = if self.python_shell.is_nil() { by_default } else { self.python_shell.is_truthy() };
+        let through_shell = self.runs_through_shell(context);
         let mut env = environment(&self.env);
         if let Some(first) = self.prepend_path.clone() {
             let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());

@@ -188,17 +188,19 @@ pub struct CommandLine {
     line: String,
     /// The arguments of a list, with a space between each two.
     words: Option<String>,
+    /// Whether it is a list of one item.
+    is_one: bool,
 }
 
 impl FromValue for CommandLine {
     const EXPECTED: &'static str = "a string or a list of strings";
     fn from_value(value: &Value) -> Option<Self> {
         let Value::List(words) = value else {
-            return String::from_value(value).map(|line| CommandLine { line, words: None });
+            return String::from_value(value).map(|line| CommandLine { line, words: None, is_one: false });
         };
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         let line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        Some(CommandLine { line, words: Some(words.join(" ")) })
+        Some(CommandLine { line, words: Some(words.join(" ")), is_one: words.len() == 1 })
     }
 }
 

@@ -21,7 +21,12 @@ pub(super) fn permitted(
     command: CommandLine,
     mut args: CommandArgs,
 ) -> Result<(String, CommandArgs), CallError> {
-    let line = args.rendered(context, &command.line)?;
+    let line = match &command.words {
+        // As in Salt, a shell gets the only item of a list as its line.
+        Some(item) if command.is_one && args.runs_through_shell(context) => item,
+        _ => &command.line,
+    };
+    let line = args.rendered(context, line)?;
     args.template = None;
     check(context, command.words.as_ref().unwrap_or(&line))?;
     Ok((line, args))

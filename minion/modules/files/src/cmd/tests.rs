@@ -98,6 +98,22 @@ fn a_command_is_a_string_or_a_list() {
         let args = Args::positional([cmd.clone()]);
         assert_eq!(context.for_template().call("cmd.run", args), Ok(reported.into()), "{cmd}");
     }
+    // A shell gets the only item of a list as its line.
+    for (cmd, python_shell, reported) in [
+        (list!["echo a; echo b"], Value::Nil, "a\nb"),
+        (list!["echo a; echo b"], true.into(), "a\nb"),
+        (list!["echo", "a; echo b"], Value::Nil, "a; echo b"),
+    ] {
+        let args = Args { positional: vec![cmd.clone().into()], keyword: map! {"python_shell" => python_shell} };
+        assert_eq!(executed(&context, args), Ok(reported.into()), "{cmd:?}");
+    }
+    let args = Args { positional: vec![list!["echo a; echo b"].into()], keyword: map! {"python_shell" => false} };
+    assert!(executed(&context, args).is_err_and(|error| error.to_string().contains("echo a; echo b")));
+}
+
+/// Runs `cmd.run` as a job does.
+fn executed(context: &Context, args: Args) -> Result<Value, CallError> {
+    context.call("cmd.run", args)
 }
 
 #[test]
