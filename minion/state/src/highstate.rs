@@ -300,7 +300,6 @@ fn run_opts(context: &Context, options: &Options) -> Map {
 /// Returns the pillar of a run. It is rendered anew for jobs of the master and for overrides; a call from the command
 /// line reuses the one that it has just rendered.
 fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, UpstreamError> {
-    let pillarenv = options.pillarenv.as_deref().or(context.config().pillarenv.as_deref());
     if options.localconfig.is_none()
         && options.pillar.is_empty()
         && options.pillarenv.is_none()
@@ -309,9 +308,8 @@ fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, UpstreamErro
         return Ok(context.pillar());
     }
     let saltenv = options.saltenv.as_deref().or(context.config().saltenv.as_deref());
-    let follows = brine_config::opts::modules::pillarenv_from_saltenv(&context.config().opts);
-    let pillarenv = pillarenv.or(saltenv.filter(|_| follows));
-    context.minion.upstream.pillar(saltenv, pillarenv, &options.pillar).map(Arc::new)
+    let pillarenv = context.config().pillarenv_of(options.saltenv.as_deref(), options.pillarenv.as_deref());
+    context.minion.upstream.pillar(saltenv, pillarenv.as_deref(), &options.pillar).map(Arc::new)
 }
 
 /// Returns errors instead of results: the job's retcode is 1 unless it is set already.

@@ -443,6 +443,9 @@ shared_options! {
 }
 
 impl MasterConfig {
+    #[expect(clippy::unused_self, reason = "the minion's has something to do")]
+    fn finish_opts(&mut self) {}
+
     fn finish_paths(&mut self) {
         let root = self.root_dir.clone();
         for path in [

@@ -152,6 +152,7 @@ macro_rules! options {
                 $(self.opts.insert(stringify!($option).into(), self.$option.clone().into());)*
                 self.opts.insert("config_dir".into(), self.config_dir.clone().into());
                 self.opts.insert("conf_file".into(), self.config_dir.join($file).into());
+                self.finish_opts();
             }
         }
 

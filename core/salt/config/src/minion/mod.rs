@@ -300,6 +300,24 @@ impl MinionConfig {
         self.log_file = log_below_root(&root, &self.log_file);
     }
 
+    /// With `pillarenv_from_saltenv`, the environment of the pillar is that of the states, also outside of state runs.
+    fn finish_opts(&mut self) {
+        if self.pillarenv.is_none() && self.follows_saltenv() {
+            self.pillarenv = self.saltenv.clone();
+            self.opts.insert("pillarenv".into(), self.pillarenv.clone().into());
+        }
+    }
+
+    fn follows_saltenv(&self) -> bool {
+        crate::opts::modules::pillarenv_from_saltenv(&self.opts)
+    }
+
+    /// Returns the environment of the pillar for a call with these arguments.
+    pub fn pillarenv_of(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Option<String> {
+        let given = pillarenv.or(saltenv.filter(|_| self.follows_saltenv()));
+        given.map(str::to_owned).or_else(|| self.pillarenv.clone())
+    }
+
     /// Whether the minion is connected to several masters at once: `master` is a list, and `master_type` is neither
     /// `failover` nor `distributed`.
     pub fn is_multi_master(&self) -> bool {

@@ -54,3 +54,29 @@ fn the_port_of_the_master_is_optional() {
     let expected = [("a", 5506), ("b", 4506), ("::1", 4506), ("d", 7)].map(|(host, port)| (host.to_owned(), port));
     assert_eq!(config.masters(), expected);
 }
+
+#[test]
+fn the_pillar_follows_the_environment_of_the_states() {
+    let load = |text: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("minion"), text).unwrap();
+        MinionConfig::load(directory.path(), &Map::new()).unwrap().config
+    };
+    let follows = "pillarenv_from_saltenv: True\n";
+    for (text, given, expected) in [
+        ("saltenv: dev\n".to_owned(), (None, None), None),
+        (format!("saltenv: dev\n{follows}"), (None, None), Some("dev")),
+        (format!("saltenv: dev\npillarenv: qa\n{follows}"), (None, None), Some("qa")),
+        (follows.to_owned(), (None, None), None),
+        (follows.to_owned(), (Some("dev"), None), Some("dev")),
+        (format!("saltenv: dev\n{follows}"), (Some("qa"), None), Some("qa")),
+        (format!("saltenv: dev\n{follows}"), (Some("qa"), Some("prod")), Some("prod")),
+        ("pillarenv: qa\n".to_owned(), (Some("dev"), None), Some("qa")),
+    ] {
+        let config = load(&text);
+        let (saltenv, pillarenv) = given;
+        assert_eq!(config.pillarenv_of(saltenv, pillarenv).as_deref(), expected, "{text} {given:?}");
+        let shown = config.opts.get("pillarenv").filter(|value| !value.is_nil()).map(ToString::to_string);
+        assert_eq!(shown, config.pillarenv, "{text}");
+    }
+}

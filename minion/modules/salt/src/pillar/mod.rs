@@ -347,7 +347,9 @@ fn compiled_pillar(context: &Context, saltenv: Option<&str>, pillarenv: Option<&
     if saltenv.is_none() && pillarenv.is_none() {
         return Ok(context.pillar());
     }
-    context.minion.upstream.pillar(saltenv, pillarenv, &Map::new()).map(Arc::new).map_err(CallError::execution)
+    let pillarenv = context.config().pillarenv_of(saltenv, pillarenv);
+    let compiled = context.minion.upstream.pillar(saltenv, pillarenv.as_deref(), &Map::new());
+    compiled.map(Arc::new).map_err(CallError::execution)
 }
 
 /// Compiles the pillar again, with the arguments of `items`.
@@ -355,7 +357,7 @@ fn recompile(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     let config = context.config();
     let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let saltenv = given("saltenv").or_else(|| config.saltenv.clone());
-    let pillarenv = given("pillarenv").or_else(|| config.pillarenv.clone());
+    let pillarenv = config.pillarenv_of(given("saltenv").as_deref(), given("pillarenv").as_deref());
     refuse("pillar.items", kwargs, &[PILLAR_ENC])?;
     let over = match kwargs.get("pillar") {
         None | Some(Value::Nil) => Map::new(),
