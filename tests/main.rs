@@ -47,6 +47,7 @@ mod faults;
 mod follow;
 mod forged;
 mod formatting;
+mod full_disk;
 mod gitfs;
 mod golden;
 mod hostile;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brine_ids::Jid;
 use brine_value::{Map, map};
 use futures::future::BoxFuture;
 
@@ -26,6 +27,9 @@ pub struct Cause {
     pub reaction: Arc<str>,
     /// The dispatch of the same reaction before the restart, if there was one.
     pub prior: Option<PriorDispatch>,
+    /// The job id to dispatch a job under that may not be recorded, or may have been dispatched without a record: minions
+    /// run it once. `None` for a new one.
+    pub jid: Option<Jid>,
 }
 
 impl Cause {

@@ -48,6 +48,8 @@ impl Reactor {
         if from > last {
             return;
         }
+        // Without their records, jobs are published under ids that minions recognise.
+        self.prior.lock().0 = last;
         let journal = bus.clone();
         match self.options.disk.run(move |thread| recovery::read(thread, &journal, from)).await {
             Ok(Ok(found)) => {
@@ -271,12 +273,15 @@ impl Reactor {
 
     fn cause(&self, context: &EventContext, step: &PlannedReaction) -> Cause {
         let seq = context.event.seq();
-        let prior = {
+        let key = || Key { seq, entry: step.entry.to_string(), file: step.file.to_string(), label: step.label.clone() };
+        let (prior, is_repeated) = {
             let (until, prior) = &mut *self.prior.lock();
-            let key =
-                || Key { seq, entry: step.entry.to_string(), file: step.file.to_string(), label: step.label.clone() };
-            if seq <= *until && !prior.is_empty() { prior.remove(&key()) } else { None }
+            let is_repeated = seq <= *until;
+            (if is_repeated && !prior.is_empty() { prior.remove(&key()) } else { None }, is_repeated)
         };
+        // On a full disk the journal has no record of the dispatch: after a restart it is repeated.
+        let is_unrecorded = is_repeated || context.bus.is_failing();
+        let jid = context.event.time().filter(|_| is_unrecorded && prior.is_none()).map(|time| key().jid(time));
         Cause {
             seq,
             tag: context.event.tag().into(),
@@ -285,6 +290,7 @@ impl Reactor {
             file: Arc::clone(&step.file),
             reaction: step.label.as_str().into(),
             prior,
+            jid,
         }
     }
 }

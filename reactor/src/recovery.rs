@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use brine_bus::store::StoreError;
 use brine_bus::{Bus, TimeOrSeq};
+use brine_digest::Digest;
 use brine_event::Event;
 use brine_ids::Jid;
 use brine_runtime::executors::MayBlock;
@@ -25,6 +26,17 @@ pub(crate) struct Key {
     pub entry: String,
     pub file: String,
     pub label: String,
+}
+
+impl Key {
+    /// Returns the job id of a dispatch without a record, of an event with this time in microseconds: the same one again
+    /// after a restart.
+    pub fn jid(&self, time: u64) -> Jid {
+        let text = [&*self.seq.to_string(), &self.entry, &self.file, &self.label].join("\0");
+        let digest = Digest::Sha256.of(text);
+        let number = digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        Jid::of_event(time, number)
+    }
 }
 
 /// The dispatch of a reaction before the restart.

@@ -3,7 +3,7 @@
 //! `tests/faults/run` runs it with more rounds, other seeds or chosen faults; docs/faults.md describes it.
 
 mod clock;
-mod disk;
+pub mod disk;
 mod fault;
 mod journal;
 mod ledger;

@@ -105,6 +105,7 @@ async fn prior_dispatches_are_recovered_after_a_restart() {
             file: file.into(),
             reaction: reaction.into(),
             prior: None,
+            jid: None,
         }
         .fields()
     };

@@ -31,6 +31,15 @@ impl Jid {
         Jid(format!("{}{micros:06}", time.strftime("%Y%m%d%H%M%S")))
     }
 
+    /// Returns the id of a job that an event has led to: the same one for the same time of the event, in microseconds since
+    /// 1970, and the same key of the reaction. It has the form of Salt's `unique_jid`.
+    pub fn of_event(time: u64, key: u64) -> Self {
+        const SUFFIXES: u64 = 10_000_000_000;
+        let time = Timestamp::from_microsecond(time.try_into().unwrap_or_default()).unwrap_or_default();
+        let Jid(digits) = Self::at(&time.to_zoned(brine_clock::zone()));
+        Jid(format!("{digits}_{:010}", key % SUFFIXES))
+    }
+
     /// Returns the digits.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -100,6 +109,16 @@ mod tests {
         let ids: Vec<_> = (0..1000).map(|_| Jid::new()).collect();
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(ids.iter().all(|jid| jid.as_str().len() == 20 && jid.time().is_some()));
+    }
+
+    #[test]
+    fn the_id_of_an_event_is_the_same_again_and_a_job_id() {
+        let jid = |time, key| Jid::of_event(time, key);
+        let own = jid(1_795_000_000_123_456, u64::MAX);
+        assert_eq!(own, jid(1_795_000_000_123_456, u64::MAX));
+        assert!(own != jid(1_795_000_000_123_456, 1) && own != jid(1_795_000_000_123_457, u64::MAX));
+        assert_eq!((own.as_str().parse(), own.as_str().len()), (Ok(own.clone()), 31));
+        assert!(own.as_str().contains("123456_") && own.time().is_some());
     }
 
     #[test]

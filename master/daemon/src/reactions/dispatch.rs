@@ -81,7 +81,7 @@ impl MasterDispatch {
         let target = format!("target '{}' ({})", request.tgt, request.tgt_type);
         let published = match &cause.prior {
             Some(prior) => self.jobs.publish_again(request, prior.jid.clone()).await,
-            None => self.jobs.publish(request).await,
+            None => self.jobs.publish_as(request, cause.jid.clone()).await,
         };
         let published = published.map_err(|error| match error {
             PublishError::Failed(message) => DispatchError::transient(message),

@@ -228,7 +228,12 @@ impl Jobs {
     }
 
     /// Publishes a job.
-    pub async fn publish(&self, mut request: PublishRequest) -> Result<Published, PublishError> {
+    pub async fn publish(&self, request: PublishRequest) -> Result<Published, PublishError> {
+        self.publish_as(request, None).await
+    }
+
+    /// Publishes a job under this id, unless the request has one.
+    pub async fn publish_as(&self, mut request: PublishRequest, jid: Option<Jid>) -> Result<Published, PublishError> {
         if let Some(name) = self.config.ext_job_cache.as_deref().filter(|name| !name.is_empty())
             && !brine_returners::split(&request.ret).any(|one| one == name)
         {
@@ -253,7 +258,7 @@ impl Jobs {
         if let Some(id) = self.config.master_id.as_deref().filter(|_| self.config.order_masters) {
             request.kwargs.entry(MASTER_ID.into()).or_insert_with(|| id.into());
         }
-        let jid = request.jid.clone().unwrap_or_default();
+        let jid = request.jid.clone().or(jid).unwrap_or_default();
         if self.config.plan_approval {
             self.check_plan(&request, &minions, &jid).await?;
         }
