@@ -10,7 +10,8 @@ use crate::store::faults::{self, Errors};
 use crate::store::{Batch, Table, tests::damage};
 
 const ENOSPC: i32 = 28;
-const FINE: Errors = Errors { write: None, read: None, sync: None, open: None, rename: None, directory: None };
+const FINE: Errors =
+    Errors { write: None, grow: None, read: None, sync: None, open: None, rename: None, directory: None };
 const FULL: Errors = Errors { write: Some(ENOSPC), ..FINE };
 
 fn limits(reserve: u64) -> BusLimits {

@@ -1,17 +1,22 @@
 //! Blocking operations: reads, and writes that wait for room in the queue.
 
+use std::cell::Cell;
 use std::ops::{Bound, Deref, Range};
 use std::path::Path;
+use std::time::Instant;
 
 use redb::ReadableTable;
 
 use super::engine::ReadTable;
 use super::queue::Due;
-use super::{Batch, Pair, Store, StoreError, Table, Ticket, disk, snapshot};
+use super::{Batch, Inner, Pair, Store, StoreError, Table, Ticket, disk, snapshot};
 
 /// A store with its blocking operations: see [`Store::blocking`].
 #[derive(Debug, Clone)]
 pub struct BlockingStore(pub(super) Store);
+
+/// The number of times that a read is tried, between which the database is reopened.
+const ATTEMPTS: u32 = 3;
 
 impl Deref for BlockingStore {
     type Target = Store;
@@ -113,9 +118,11 @@ impl BlockingStore {
         start: &[u8],
         mut visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        self.read(table, |table| {
+        let has_visited = Cell::new(false);
+        self.read_unless(&has_visited, table, |table| {
             for pair in table.range::<&[u8]>((Bound::Included(start), Bound::Unbounded))? {
                 let (key, value) = pair?;
+                has_visited.set(true);
                 if !visit(key.value(), value.value()) {
                     break;
                 }
@@ -127,9 +134,11 @@ impl BlockingStore {
     /// Calls `visit` with each pair in descending order of their keys until it returns `false`. The values are not
     /// copied.
     pub fn each_back(&self, table: Table, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
-        self.read(table, |table| {
+        let has_visited = Cell::new(false);
+        self.read_unless(&has_visited, table, |table| {
             for pair in table.iter()?.rev() {
                 let (key, value) = pair?;
+                has_visited.set(true);
                 if !visit(key.value(), value.value()) {
                     break;
                 }
@@ -174,15 +183,35 @@ impl BlockingStore {
     fn read<T: Default>(
         &self,
         table: Table,
-        read: impl FnOnce(ReadTable) -> Result<T, redb::StorageError>,
+        read: impl FnMut(ReadTable) -> Result<T, redb::StorageError>,
     ) -> Result<T, StoreError> {
-        let result = self.inner.engine.read(table, read).unwrap_or_else(|(reason, generation)| {
-            self.inner.queue.suspect(reason.clone(), generation);
-            Err(StoreError::Read(reason))
-        });
-        match result {
-            Err(StoreError::Unavailable { .. }) if self.inner.queue.is_ended() => Err(StoreError::Closed),
-            result => result,
+        self.read_unless(&Cell::new(false), table, read)
+    }
+
+    /// Reads from a table. If the database must be reopened, waits for that and reads again, unless the first attempt
+    /// has had effects.
+    fn read_unless<T: Default>(
+        &self,
+        has_effects: &Cell<bool>,
+        table: Table,
+        mut read: impl FnMut(ReadTable) -> Result<T, redb::StorageError>,
+    ) -> Result<T, StoreError> {
+        let Inner { engine, queue, .. } = &*self.inner;
+        let begun = Instant::now();
+        let mut left = ATTEMPTS;
+        loop {
+            let failed = match engine.read(table, &mut read) {
+                Ok(result) => return result,
+                Err(failed) => failed,
+            };
+            if failed.is_open {
+                queue.suspect(failed.reason.clone(), failed.generation);
+            }
+            left -= 1;
+            if has_effects.get() || left == 0 || !engine.outage.wait(begun, || engine.generation() > failed.generation)
+            {
+                return Err(if queue.is_ended() { StoreError::Closed } else { engine.unavailable(&failed.reason) });
+            }
         }
     }
 }

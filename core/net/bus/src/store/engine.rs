@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, StorageError};
 
 use super::disk::{self, Disk};
+use super::outage::Outage;
 use super::{Batch, StoreError, Table, batch};
 use crate::metrics;
 
@@ -51,6 +52,16 @@ pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
 }
 
+/// Why a database that must be reopened cannot be read.
+pub(super) struct Unreadable {
+    /// The error that closed it.
+    pub reason: String,
+    /// Whether the database is open, so that the writer must be told to reopen it.
+    pub is_open: bool,
+    /// How often it was reopened before.
+    pub generation: u64,
+}
+
 /// The error of an operation on the database, or on its file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EngineError {
@@ -88,6 +99,7 @@ pub(super) struct Engine {
     is_directory_dirty: AtomicBool,
     /// The last damage that was logged, to log repeated errors once.
     damage: Mutex<String>,
+    pub outage: Outage,
 }
 
 impl Engine {
@@ -105,6 +117,7 @@ impl Engine {
                     // The file may be new.
                     is_directory_dirty: AtomicBool::new(true),
                     damage: Mutex::default(),
+                    outage: Outage::default(),
                 };
                 Ok((engine, repaired))
             }
@@ -167,6 +180,7 @@ impl Engine {
         self.generation.fetch_add(1, Ordering::Relaxed);
         let old = slot.replace(database);
         drop(slot);
+        self.outage.end();
         _ = catch_unwind(AssertUnwindSafe(move || drop(old)));
         Ok(())
     }
@@ -200,6 +214,8 @@ impl Engine {
         let mut slot = self.database.write();
         self.generation.fetch_add(1, Ordering::Relaxed);
         *slot = Some(database);
+        drop(slot);
+        self.outage.end();
     }
 
     /// Returns how often the database was replaced by an empty one.
@@ -218,14 +234,17 @@ impl Engine {
     }
 
     /// Reads from a table; a missing one reads as the default. The outer error means that the database must be
-    /// reopened, and carries its generation.
+    /// reopened.
     pub fn read<T: Default>(
         &self,
         table: Table,
         read: impl FnOnce(ReadTable) -> Result<T, StorageError>,
-    ) -> Result<Result<T, StoreError>, (String, u64)> {
+    ) -> Result<Result<T, StoreError>, Unreadable> {
         let guard = self.database.read();
-        let Some(database) = guard.as_ref() else { return Ok(Err(self.unavailable("it is being reopened"))) };
+        let unreadable = |reason: String, is_open| Unreadable { reason, is_open, generation: self.generation() };
+        let Some(database) = guard.as_ref() else {
+            return Err(unreadable(self.outage.first_error("it is being reopened"), false));
+        };
         let attempt = || -> Result<T, redb::Error> {
             match database.begin_read()?.open_table(table.definition()) {
                 Ok(table) => Ok(read(table)?),
@@ -241,7 +260,7 @@ impl Engine {
         match failure {
             Failure::Damaged(reason) => Ok(Err(self.damaged(Some(table), reason))),
             Failure::Refused(reason) => Ok(Err(StoreError::Read(reason))),
-            Failure::Broken(reason) => Err((reason, self.generation())),
+            Failure::Broken(reason) => Err(unreadable(self.outage.begin(reason), true)),
         }
     }
 
@@ -265,7 +284,10 @@ impl Engine {
                 metrics::STORE_COMMITS.add(1);
                 Ok(())
             }
-            Ok(Err(error)) => Err(Failure::of(error)),
+            Ok(Err(error)) => match Failure::of(error) {
+                Failure::Broken(reason) => Err(Failure::Broken(self.outage.begin(reason))),
+                failure => Err(failure),
+            },
             Err(panic) => Err(Failure::of_panic(&*panic)),
         }
     }

@@ -18,6 +18,8 @@ use super::{Opened, Store};
 pub struct Errors {
     /// The error number of writes.
     pub write: Option<i32>,
+    /// The error number of making the file longer; it is that of writes if this is `None`.
+    pub grow: Option<i32>,
     /// The error number of reads.
     pub read: Option<i32>,
     /// The error number of flushes.
@@ -90,7 +92,7 @@ impl Disk for FaultyDisk {
     }
 
     fn probe(&self) -> io::Result<()> {
-        self.1.check(|errors| errors.write)?;
+        self.1.check(|errors| errors.write.or(errors.grow))?;
         self.0.probe()
     }
 
@@ -129,7 +131,7 @@ impl StorageBackend for FaultyBackend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.1.check(|errors| errors.write)?;
+        self.1.check(|errors| errors.write.or(errors.grow))?;
         self.0.set_len(len)
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Modules: `batch` (changes), `blocking` (reads), `queue` (the bounded queue of the writer), `writer` (commits and
 //! recovery), `reclaim` and `copy` (free space), `pages` (the disk space of rows), `snapshot` (backups), `engine` (redb,
-//! with its errors and panics), `disk` (the file), `observers` (of committed changes).
+//! with its errors and panics), `outage` (until it is reopened), `disk` (the file), `observers` (of committed changes).
 
 mod batch;
 mod blocking;
@@ -16,6 +16,7 @@ mod copy;
 mod disk;
 mod engine;
 mod observers;
+mod outage;
 mod pages;
 mod queue;
 mod reclaim;
@@ -27,6 +28,8 @@ pub(crate) mod faults;
 #[cfg(test)]
 pub(crate) mod tests;
 
+#[cfg(test)]
+mod outage_tests;
 #[cfg(test)]
 mod reclaim_tests;
 
@@ -412,7 +415,7 @@ fn open_with_retry(
 fn check_schema(engine: &Engine) -> Result<(), StoreError> {
     let path = engine.disk.path().to_owned();
     let read = |table: ReadTable| Ok(table.get(&b"schema"[..])?.map(|value| value.value().to_vec()));
-    let found = engine.read(META, read).unwrap_or_else(|(reason, _)| Err(StoreError::Read(reason)))?;
+    let found = engine.read(META, read).unwrap_or_else(|failed| Err(StoreError::Read(failed.reason)))?;
     match found.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes) {
         Some(found) if found > SCHEMA => Err(StoreError::TooNew { path, found }),
         Some(SCHEMA) => Ok(()),

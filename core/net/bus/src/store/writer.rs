@@ -117,6 +117,7 @@ impl Writer<'_> {
         drop(work);
         self.engine.close();
         self.queue.end();
+        self.engine.outage.close();
     }
 
     fn serve(&self, work: &mut Work) {
