@@ -197,7 +197,15 @@ fn literal(
     is_operator: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
     for (text, tag) in parts.into_iter().filter_map(untrusted) {
-        let found = text.chars().find(|c| is_special(*c)).map(|c| format!("{c:?}"));
+        let special = text.chars().find(|c| is_special(*c));
+        if let Some(special) = special.filter(|special| is_quoted(&tag, *special)) {
+            return Err(format!(
+                "`{tag}` is invalid in {location} of '{name}': its text has {special:?}, which is not literal there, and \
+                 text of the file within the braces counts as the event's: write it outside of them, as in \
+                 `os:{{{{ data.os }}}}`"
+            ));
+        }
+        let found = special.map(|c| format!("{c:?}"));
         if let Some(found) = found.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
             return Err(format!(
                 "`{tag}` is invalid in {location} of '{name}': the event's text has {found}, which is not literal \
@@ -206,6 +214,20 @@ fn literal(
         }
     }
     Ok(())
+}
+
+/// Whether a quoted text in a tag has this character: it may not be of the event.
+fn is_quoted(tag: &str, wanted: char) -> bool {
+    let mut quote = None;
+    for c in tag.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) if c == wanted => return true,
+            None if matches!(c, '\'' | '"') => quote = Some(c),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns whether a character is special in a target of this type. `written` is the trusted text beside it.

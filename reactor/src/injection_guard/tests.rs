@@ -197,6 +197,23 @@ fn targets_from_events_are_literal() {
     assert!(reactions(chosen, &map! {"x" => "web"}).is_ok());
 }
 
+#[test]
+fn an_error_about_text_of_the_file_within_braces_does_not_blame_the_event() {
+    for (kind, tgt, special) in [
+        ("grain", "{{ ('role:' ~ data.x) | yaml_encode }}", "':'"),
+        ("compound", "{{ ('G@os:' ~ data.x) | yaml_encode }}", "'@'"),
+        ("glob", "{{ (data['x'] ~ \"*\") | yaml_encode }}", "'*'"),
+    ] {
+        let source = format!("a:\n  local.x.y:\n    - tgt: {tgt}\n    - tgt_type: {kind}\n");
+        let error = reactions(&source, &map! {"x" => "web"}).unwrap_err();
+        assert!(error.contains(&format!("its text has {special}, which is not literal there")), "{error}");
+        assert!(error.contains("write it outside of them, as in `os:{{ data.os }}`"), "{error}");
+    }
+    let source = "a:\n  local.x.y:\n    - tgt: {{ data['x'] }}\n    - tgt_type: grain\n";
+    let error = reactions(source, &map! {"x" => "a:b"}).unwrap_err();
+    assert!(error.contains("the event's text has ':'"), "{error}");
+}
+
 /// The cost of the guard: `cargo test -p brine-reactor --lib -- --ignored --nocapture cost`.
 #[test]
 #[ignore = "a measurement"]
