@@ -165,3 +165,20 @@ async fn signatures_are_for_one_path_and_one_time() {
     let tags = ["github/a", "github/b", "ci/a", "ci/a", "open/a", "open/b", "open/a"];
     assert_eq!(stored(&api), tags.map(|path| format!("salt/netapi/hook/{path}")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_that_nest_too_deep_are_refused_for_good() {
+    let api = start("  webhook_disable_auth: True\n").await;
+    let address = api.url.strip_prefix("http://").unwrap().to_owned();
+    for (levels, status, expected) in [
+        (99, 200, "success"),
+        (100, 400, "it nests deeper than 100 levels"),
+        (127, 400, "it nests deeper than 100 levels"),
+        (128, 400, "Invalid JSON document"),
+    ] {
+        let body = json::to_json(&brine_value::levels::nested(levels));
+        let (found, answer) = send(&address, "deep", "", &body).await.unwrap();
+        assert!(found == status && answer.contains(expected), "{levels}: {answer}");
+    }
+    assert_eq!(stored(&api), ["salt/netapi/hook/deep"]);
+}

@@ -157,3 +157,28 @@ async fn past_events_are_shown_beyond_the_size_of_a_message() {
     let expected: Vec<String> = (0..count).map(|n| format!("large/tag\t{{\"n\": {n}")).collect();
     assert_eq!(numbers, expected);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_nest_too_deep_are_refused_and_break_no_reader() {
+    use brine_value::json::to_json;
+    use brine_value::levels::nested;
+
+    let system = System::start("").await;
+    let mut push = Push::connect(&Endpoint::Ipc(system.path("run/master_event_pull.ipc"))).await.unwrap();
+    for (tag, levels) in [("deep/refused", 101), ("deep/old", 129), ("deep/most", 100)] {
+        let event = Event::from_trusted_map(tag, nested(levels).as_map().unwrap()).unwrap();
+        push.send(event.frame()).await.unwrap();
+    }
+    let sent = system.tool("salt-run", &["event.send", "deep/sent", &to_json(&nested(98))]);
+    assert_eq!(stdout(&sent), "True\n");
+    let refused = system.tool("salt-run", &["event.send", "deep/refused", &to_json(&nested(99))]);
+    let shown = stdout(&refused);
+    assert!(!refused.status.success() && shown.contains("it nests deeper than 100 levels"), "{shown}");
+    assert_eq!(stdout(&system.tool("salt-run", &["event.send", "ok/1", "{n: 1}"])), "True\n");
+    let shown = stdout(&system.tool("salt-run", &["state.event", "ok/*", "count=1", "since=1"]));
+    assert!(shown.starts_with("ok/1\t"), "{shown}");
+    let shown = stdout(&system.tool("salt-run", &["event_bus.since", "1", "--out=json"]));
+    for (tag, is_there) in [("deep/most", true), ("deep/sent", true), ("deep/refused", false), ("deep/old", false)] {
+        assert_eq!(shown.contains(&format!("\"tag\": \"{tag}\"")), is_there, "{tag}: {shown}");
+    }
+}

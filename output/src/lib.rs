@@ -161,6 +161,31 @@ mod tests {
     }
 
     #[test]
+    fn every_outputter_takes_the_deepest_decoded_value() {
+        use brine_value::msgpack::MAX_DEPTH;
+        use brine_value::{levels, list, map};
+
+        let lists = (0..MAX_DEPTH).fold(Value::from(1), |inner, _| list![inner]);
+        for value in [levels::nested(MAX_DEPTH), lists, map! {"web1" => levels::nested(MAX_DEPTH)}.into()] {
+            for outputter in [
+                Outputter::Nested,
+                Outputter::Highstate,
+                Outputter::Json,
+                Outputter::Yaml,
+                Outputter::Raw,
+                Outputter::Pprint,
+                Outputter::Table,
+                Outputter::Txt,
+                Outputter::Key,
+                Outputter::Plan,
+            ] {
+                let shown = display(&value, outputter, &OutputOptions::default());
+                assert!(!shown.is_empty(), "{outputter:?}");
+            }
+        }
+    }
+
+    #[test]
     fn trailing_whitespace_is_removed() {
         let value = Value::from("x \n\n");
         assert_eq!(display(&value, Outputter::Nested, &OutputOptions::default()), "x");

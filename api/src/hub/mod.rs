@@ -155,7 +155,7 @@ impl Hub {
         let one = |event: &Value| {
             let seq = event.get("seq").and_then(u64::from_value)?;
             let data: &Map = event.get("data")?.as_map()?;
-            let event = Event::from_map(&event.get("tag")?.to_string(), data).ok()?;
+            let event = Event::from_trusted_map(&event.get("tag")?.to_string(), data).ok()?;
             let subject = Subject::new(self.owners.of(&event));
             Some(Arc::new(Item::new(seq, event, subject)))
         };

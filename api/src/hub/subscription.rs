@@ -57,6 +57,9 @@ impl JournalPage {
     }
 }
 
+/// The pause after an event that cannot be read.
+const SKIP_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Returns the number of events in the page after one of this many events and bytes.
 fn next_size(size: usize, events: usize, bytes: usize) -> usize {
     let fitting = PAGE_BYTES * events / bytes.max(1);
@@ -133,6 +136,22 @@ impl Subscription {
         self.cursor = Some(seq);
     }
 
+    /// Continues after a page that cannot be decoded: with pages of one event, and after the event in question.
+    pub(super) fn skip_unreadable(&mut self, since: &Value, size: usize, error: &MasterError) {
+        let Some(journal) = &mut self.journal else { return };
+        if size > 1 {
+            journal.size = 1;
+            return;
+        }
+        let seq = u64::from_value(since).filter(|seq| self.hub.last().is_some_and(|last| *seq <= last));
+        tracing::warn!(%since, %error, "an event of the journal cannot be read and is skipped");
+        match seq {
+            Some(seq) => journal.since = Some(Value::from(seq + 1)),
+            // A time, or an event that is not in the ring: new events follow.
+            None => self.journal = None,
+        }
+    }
+
     /// Reads the next page of the journal.
     pub async fn read_journal(&mut self) {
         let next = self.journal.as_ref().and_then(|journal| Some((journal.since.clone()?, journal.size)));
@@ -143,6 +162,11 @@ impl Subscription {
             Err(error @ MasterError::Refused(_)) => {
                 tracing::warn!(%error, "reading events from the journal failed: the subscriber continues with new ones");
                 self.journal = None;
+                return;
+            }
+            Err(error @ MasterError::Reply(_)) => {
+                self.skip_unreadable(&since, size, &error);
+                tokio::time::sleep(SKIP_INTERVAL).await;
                 return;
             }
             Err(error) => {

@@ -107,3 +107,21 @@ fn an_event_is_serialized_in_all_formats() {
     assert_eq!(item.server_sent(), whole);
     assert_eq!(item.chunk(), format!("{:x}\r\n{whole}\r\n", whole.len()));
 }
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_skipped() {
+    let hub = hub();
+    fill(&hub, 10..=11);
+    let mut late = hub.subscribe(Start::Since(Value::from(9)), WakePolicy::Immediate);
+    let error = MasterError::Reply("too deep".to_owned());
+    // First, which one of the page it is.
+    late.skip_unreadable(&Value::from(9), 100, &error);
+    assert_eq!(late.journal.as_ref().unwrap().since, Some(Value::from(9)));
+    late.skip_unreadable(&Value::from(9), 1, &error);
+    assert_eq!(late.journal.as_ref().unwrap().since, Some(Value::from(10)));
+    // Beyond the known events, new ones follow.
+    late.skip_unreadable(&Value::from(12), 1, &error);
+    assert!(late.journal.is_none());
+    fill(&hub, 12..=12);
+    assert_eq!(take(&mut late, 1).await, [12]);
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
-use brine_event::Event;
+use brine_event::{Event, EventError};
 use brine_value::{Map, Value, map};
 use brine_wire::HookEvent;
 
@@ -76,8 +76,10 @@ pub(crate) async fn publish(mut context: RequestContext) -> Answer {
     let post = payload.data.filter(Value::is_truthy).unwrap_or_else(Value::map);
     let body =
         map! {"body" => String::from_utf8_lossy(&payload.raw).into_owned(), "post" => post, "headers" => headers};
-    let event = Event::from_map(&tag, &body)
-        .map_err(|error| ApiError::bad_request(format!("The path is not valid in a tag: {error}")))?;
+    let event = Event::from_map(&tag, &body).map_err(|error| match error {
+        EventError::TooDeep(error) => ApiError::bad_request(format!("The event is refused: {error}")),
+        error => ApiError::bad_request(format!("The path is not valid in a tag: {error}")),
+    })?;
     if event.frame().len() > api.max_event_size {
         return Err(too_large());
     }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
-use brine_job::trim::{may_exceed, trim};
+use brine_job::trim::{may_exceed, trim, trim_deep};
 use brine_job::{Call, Return};
 use brine_returners::ReturnerError;
 use brine_runtime::executors::Blocking;
+use brine_value::levels::{self, MAX_LEVELS};
 use brine_value::{Map, msgpack};
 
 use crate::job_cache::{store_return, without_envelope};
@@ -78,7 +79,17 @@ impl ReturnEvents {
 
     /// Returns the event of a call's result. Calls are not retried: if storing the result whole fails, only the trimmed
     /// one is stored. `is_cached` is whether the job cache stores calls of the function.
-    pub async fn event_of_call<'a>(&self, tag: &str, jid: &Jid, body: Cow<'a, Map>, is_cached: bool) -> Cow<'a, Map> {
+    pub async fn event_of_call<'a>(
+        &self,
+        tag: &str,
+        jid: &Jid,
+        mut body: Cow<'a, Map>,
+        is_cached: bool,
+    ) -> Cow<'a, Map> {
+        if levels::check(&body).is_err() && trim_deep(body.to_mut()) {
+            metrics::RETURNS_TRIMMED.add(1);
+            tracing::info!(%jid, "event of a result nests deeper than {MAX_LEVELS} levels and is trimmed");
+        }
         let limit = self.config.max_event_size.saturating_sub(tag.len() + BUS_OVERHEAD);
         if !may_exceed(&body, limit) {
             return body;

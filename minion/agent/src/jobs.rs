@@ -8,8 +8,10 @@ use std::time::Duration;
 use brine_context::jobs::{add_publish_keywords, cached_return};
 use brine_context::{Context, Job, MasterEvent, Minion};
 use brine_function::Args;
+use brine_job::trim;
 use brine_runtime::executors::Executor;
 use brine_system::files;
+use brine_value::levels::MAX_LEVELS;
 use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
@@ -75,6 +77,13 @@ pub fn run_completed(minion: &Arc<Minion>, job: &Arc<Job>) -> (Map, bool) {
         // No master has published the job: with these fields the return is recorded with it.
         let fields = ["arg", "tgt", "tgt_type"].into_iter();
         load.extend(fields.filter_map(|name| Some((name.into(), job.load.get(name)?.clone()))));
+    }
+    if trim::refuse_deep(&mut load) {
+        tracing::warn!(
+            jid = job.jid,
+            fun = job.fun,
+            "the return nests deeper than {MAX_LEVELS} levels of lists and mappings and is refused"
+        );
     }
     // Masters, returners and files get the arguments masked.
     load.extend(minion.mask.record(&load));

@@ -269,7 +269,7 @@ fn unpack(number: u64, packed: &[u8]) -> Option<Work> {
     let map = msgpack::unpack_map(packed).ok()?;
     let text = |name: &str| map.get(name).and_then(Value::as_str);
     let data = map.get("data")?.as_map()?;
-    let frame = Event::from_map(text("tag")?, data).ok()?.frame().clone();
+    let frame = Event::from_trusted_map(text("tag")?, data).ok()?.frame().clone();
     let event = Event::from_trusted_frame(u64::from_value(map.get("seq")?)?, Bytes::clone(&frame)).ok()?;
     let files = Vec::<String>::from_value(map.get("react")?)?;
     let depth = RoutingFields::of(&event).depth;

@@ -14,6 +14,7 @@
 mod big;
 mod convert;
 pub mod json;
+pub mod levels;
 mod merge;
 pub mod msgpack;
 pub mod python;

@@ -376,3 +376,15 @@ proptest! {
         prop_assert_eq!(none.value("test.arg", &value), None);
     }
 }
+
+#[test]
+fn the_deepest_decoded_arguments_are_masked() {
+    use brine_value::msgpack::MAX_DEPTH;
+
+    let secret = Value::from(map! {"password" => "MARKER"});
+    let deep =
+        (0..MAX_DEPTH).fold(secret, |inner, n| if n % 2 == 0 { list![inner] } else { map! {"a" => inner}.into() });
+    let record = map! {"fun" => "x.y", "arg" => list![deep.clone()], "fun_args" => list![deep]};
+    let masked = Mask::default().record(&record);
+    assert!(masked.len() == 2 && !Value::from(masked.clone()).to_string().contains("MARKER"), "{masked:?}");
+}

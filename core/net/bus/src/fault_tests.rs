@@ -404,4 +404,11 @@ async fn a_refused_event_counts_once_at_every_entrance() {
     assert_eq!(refused(), before + 3);
     sockets::publish_received(bus.clone(), vec![bytes::Bytes::from_static(b"no event")]).await;
     assert_eq!((refused(), bus.last_seq()), (before + 4, 0));
+    let deep = brine_value::levels::nested(brine_value::levels::MAX_LEVELS + 1).as_map().cloned().unwrap();
+    assert!(matches!(bus.fire("deep", &deep).await, Err(BusError::Event(EventError::TooDeep(_)))));
+    let frame = Event::from_trusted_map("deep", &deep).unwrap().frame().clone();
+    sockets::publish_received(bus.clone(), vec![frame]).await;
+    let endless = [b"deep\n\n\x81\xa1a".as_slice(), &[0x91; 100_000], b"\xc0"].concat();
+    sockets::publish_received(bus.clone(), vec![endless.into()]).await;
+    assert_eq!((refused(), bus.last_seq()), (before + 7, 0));
 }

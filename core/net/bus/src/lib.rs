@@ -144,7 +144,8 @@ impl Bus {
 
     /// Publishes an event and returns its sequence number. Blocks only while the journal is a full ring behind.
     pub async fn fire(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
-        self.fire_event(Event::from_map(tag, body)?).await
+        let event = Event::from_map(tag, body).inspect_err(|_| metrics::EVENTS_REFUSED.add(1))?;
+        self.fire_event(event).await
     }
 
     /// Publishes an encoded event.

@@ -3,7 +3,7 @@
 brine_metrics::metrics! {
     counter EVENTS = "brine_events_total", "Events published on the bus.";
     counter EVENT_BYTES = "brine_event_bytes_total", "Bytes of the events published on the bus.";
-    counter EVENTS_REFUSED = "brine_events_refused_total", "Events refused: malformed, too large, or with a tag that the sender may not use.";
+    counter EVENTS_REFUSED = "brine_events_refused_total", "Events refused: malformed, too large, nested too deep, or with a tag that the sender may not use.";
     counter EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed: there is no journal, or they had been removed from it.";
     counter JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
     counter JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";

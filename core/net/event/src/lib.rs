@@ -4,6 +4,7 @@
 //! body, as in Salt.
 
 use brine_ids::MinionId;
+use brine_value::levels::{self, MAX_LEVELS, TooDeep};
 use brine_value::{FromValue, Map, Value, msgpack};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -64,18 +65,28 @@ pub enum EventError {
     /// The body is not exactly one msgpack map.
     #[error("invalid body of an event: expected one msgpack map: {0}")]
     BadBody(#[from] msgpack::UnpackError),
+    /// The body nests deeper than [`MAX_LEVELS`].
+    #[error("invalid event: {0}")]
+    TooDeep(#[from] TooDeep),
 }
 
 impl Event {
     /// Creates an event; validates that the body is one packed map.
     pub fn new(tag: &str, body: &[u8]) -> Result<Self, EventError> {
         check_tag(tag)?;
-        msgpack::scan(body, |_| ())?;
+        check_body(body)?;
         Ok(Self::join(tag, 0, |frame| frame.extend_from_slice(body)))
     }
 
     /// Creates an event with this body.
     pub fn from_map(tag: &str, body: &Map) -> Result<Self, EventError> {
+        levels::check(body)?;
+        Self::from_trusted_map(tag, body)
+    }
+
+    /// Creates an event of a journal from its body, which is not checked for its depth: earlier versions took more
+    /// levels.
+    pub fn from_trusted_map(tag: &str, body: &Map) -> Result<Self, EventError> {
         check_tag(tag)?;
         Ok(Self::join(tag, 0, |frame| msgpack::pack_map_into(frame, body)))
     }
@@ -107,7 +118,7 @@ impl Event {
     /// Decodes the socket encoding.
     pub fn from_frame(frame: Bytes) -> Result<Self, EventError> {
         let event = Self::from_trusted_frame(0, frame)?;
-        msgpack::scan(event.body(), |_| ())?;
+        check_body(event.body())?;
         Ok(event)
     }
 
@@ -148,10 +159,16 @@ impl Event {
         &self.frame
     }
 
-    /// Decodes the body. It was validated on creation, so decoding fails only if it nests too deep; then the result is
-    /// empty.
+    /// Decodes the body. It was validated on creation, so decoding fails only for an event of an old journal that
+    /// [nests too deep](Event::is_deeper); then the result is empty.
     pub fn data(&self) -> Map {
         msgpack::unpack_map(self.body()).unwrap_or_default()
+    }
+
+    /// Whether the body nests deeper than this many levels.
+    pub fn is_deeper(&self, levels: usize) -> bool {
+        // Validated on creation.
+        msgpack::is_deeper(self.body(), levels).unwrap_or_default()
     }
 
     /// Returns the time of publication from `_stamp`, in microseconds since 1970.
@@ -229,6 +246,12 @@ impl Event {
 enum Reserved {
     Removed,
     Moved,
+}
+
+/// Checks that a body is one packed map, and not too deep.
+fn check_body(body: &[u8]) -> Result<(), EventError> {
+    msgpack::scan(body, |_| ())?;
+    if msgpack::is_deeper(body, MAX_LEVELS)? { Err(TooDeep.into()) } else { Ok(()) }
 }
 
 fn check_tag(tag: &str) -> Result<(), EventError> {

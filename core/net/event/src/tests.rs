@@ -28,6 +28,27 @@ fn invalid_events_are_refused() {
 }
 
 #[test]
+fn events_that_nest_too_deep_are_refused_by_every_constructor() {
+    use brine_value::levels::{MAX_LEVELS, OLD_LEVELS, nested};
+
+    let of = |levels| nested(levels).as_map().cloned().unwrap();
+    let id = "web1".parse().unwrap();
+    let frame = |levels| Event::from_trusted_map("t", &of(levels)).unwrap().frame().clone();
+    for (levels, expected) in [(MAX_LEVELS, None), (MAX_LEVELS + 1, Some(EventError::TooDeep(TooDeep)))] {
+        assert_eq!(Event::from_map("t", &of(levels)).err(), expected);
+        assert_eq!(Event::from_minion("t", of(levels), &id).err(), expected);
+        assert_eq!(Event::from_frame(frame(levels)).err(), expected);
+        assert_eq!(Event::from_member(frame(levels), "m1", 1).err(), expected);
+        assert_eq!(Event::new("t", &msgpack::pack_map(&of(levels))).err(), expected);
+    }
+    // Those of old journals can be read.
+    let old = Event::from_trusted_frame(1, frame(OLD_LEVELS)).unwrap();
+    assert_eq!((old.data(), old.is_deeper(OLD_LEVELS)), (of(OLD_LEVELS), false));
+    let message = EventError::TooDeep(TooDeep).to_string();
+    assert_eq!(message, "invalid event: it nests deeper than 100 levels of lists and mappings");
+}
+
+#[test]
 fn the_bus_sets_number_and_stamp() {
     let stamp = |map: Map| {
         let event = Event::from_map("t", &map).unwrap().stamped(7, "now").unwrap();

@@ -398,3 +398,28 @@ proptest! {
         prop_assert_eq!(render("match: {{ data['id'] }}", map! {"id" => id.as_str()}), Ok(map! {"match" => id}.into()));
     }
 }
+
+#[test]
+fn the_deepest_event_is_rendered_in_every_form() {
+    use brine_value::levels::{MAX_LEVELS, OLD_LEVELS, nested};
+
+    let host = Host::new().with_functions(Served(&[])).with_files(Served(&[]));
+    for levels in [MAX_LEVELS, OLD_LEVELS] {
+        let mut context = Context::new("base");
+        context.set("data", &nested(levels));
+        for printed in ["data | json", "data | yaml", "data | python", "data | yaml_encode", "data"] {
+            let source = format!("a: {{{{ {printed} }}}}\n");
+            for guarded in [true, false] {
+                // A value that cannot be written in this form is an error, not the end of the process.
+                _ = if guarded {
+                    let sls = Sls::compile_guarded("t.sls", &source, "jinja|yaml", VARIABLES).unwrap();
+                    let rendered = sls.render_guarded(&context, &host);
+                    rendered.map(|(text, placeholders)| sls.parse_guarded(&text, &placeholders).is_ok())
+                } else {
+                    let sls = Sls::compile("t.sls", &source, "jinja|yaml").unwrap();
+                    sls.render_text(&context, &host).map(|text| brine_yaml::load(&text).is_ok())
+                };
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@ use brine_mask::{MASK, Mask, Secrets};
 use brine_master_custom::Kind;
 use brine_master_jobs::checkpoint::Checkpoint;
 use brine_runtime::executors::MayBlock;
+use brine_value::levels::{self, TooDeep};
 use brine_value::{Map, Value, map};
 
 /// The prefix of long-running functions that publish jobs.
@@ -31,6 +32,8 @@ pub(super) struct NewCall {
     pub user: String,
     /// The fields that all of its events share, with masked arguments.
     pub body: Map,
+    /// Why its arguments are refused: no event can have them.
+    pub refused: Option<TooDeep>,
     /// The secrets among its arguments.
     pub secrets: Secrets,
     /// Whether its result is a secret.
@@ -65,6 +68,7 @@ impl NewCall {
             jid,
             tag,
             user: user.to_owned(),
+            refused: levels::check(&body).err(),
             body,
             secrets,
             has_secret_result: false,
@@ -127,6 +131,7 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
+    use brine_value::levels::MAX_LEVELS;
     use brine_value::list;
 
     use super::*;
@@ -143,5 +148,14 @@ mod tests {
         assert_eq!(call.recorded_result(&list!["x"]), None);
         let call = NewCall { has_secret_result: true, ..call };
         assert_eq!(call.recorded_result(&true.into()), Some(MASK.into()));
+    }
+
+    #[test]
+    fn arguments_that_nest_too_deep_for_an_event_are_refused() {
+        for (levels, refused) in [(MAX_LEVELS - 2, None), (MAX_LEVELS - 1, Some(TooDeep))] {
+            let args = Args { positional: vec!["a/b".into(), levels::nested(levels)], keyword: Map::new() };
+            let call = NewCall::new(&Mask::default(), Kind::Runner, "event.send", args, "root", Jid::new());
+            assert_eq!(call.refused, refused, "{levels}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use brine_event::{STAMP, stamp};
 use brine_function::{Args, CallError, Registry};
 use brine_ids::Jid;
+use brine_job::trim::trim_deep;
 use brine_master_custom::{CustomModules, Kind};
 use brine_master_facts::pillars::MasterHost;
 use brine_master_jobs::checkpoint::Checkpoint;
@@ -26,6 +27,7 @@ use brine_master_store::job_events::NOT_CACHED;
 use brine_master_store::return_events::ReturnEvents;
 use brine_reactor::{Cause, PriorDispatch};
 use brine_runtime::executors::{Executor, ExecutorError, MayBlock, Pending};
+use brine_value::levels::{self, OLD_LEVELS};
 use brine_value::{Map, Value, map};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
@@ -340,6 +342,9 @@ impl RunnerCalls {
             call.body.insert("user".into(), call.user.as_str().into());
             let mut new = call.body.clone();
             new.extend(cause.clone());
+            if call.refused.is_some() {
+                trim_deep(&mut new);
+            }
             self.services.events.fire(&format!("{}/new", call.tag), &new).await;
         }
         call
@@ -411,7 +416,17 @@ impl RunnerCalls {
         if call.is_orchestration() {
             self.orchestration_begun.notify_one();
         }
-        let result = self.call_function(*kind, function, args.clone(), caller);
+        let result = match call.refused {
+            Some(reason) => Err(CallError::Execution(format!("the arguments are refused: {reason}"))),
+            None => self.call_function(*kind, function, args.clone(), caller),
+        };
+        let result = result.and_then(|value| {
+            // Custom modules may return anything; the reply must be readable.
+            if !levels::is_deeper(&value, OLD_LEVELS) {
+                return Ok(value);
+            }
+            Err(CallError::Execution(format!("the result is refused: it nests deeper than {OLD_LEVELS} levels")))
+        });
         let is_elsewhere = running.end();
         let success = result.as_ref().is_ok_and(|value| is_success(value, retcode.load(Ordering::Relaxed)));
         let mut body = call.body.clone();

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use brine_bus::BusError;
 use brine_event::Event;
 use brine_ids::MinionId;
+use brine_job::trim;
 use brine_master_store::job_events::NOT_CACHED;
 use brine_master_store::storage::Storage;
+use brine_value::levels::MAX_LEVELS;
 use brine_value::{Map, Value, list};
 use brine_wire::MinionEvents;
 use brine_zmtp::Worker;
@@ -129,7 +131,10 @@ impl Requests {
     async fn publish_for(&self, from: &MinionId, tag: &str, body: Map) -> Result<u64, Refused> {
         let published = match Event::from_minion(tag, body, from) {
             Ok(event) => self.services.bus.fire_event(event).await,
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
+                Err(error.into())
+            }
         };
         published.map_err(|error| {
             tracing::warn!(minion = %from, %tag, %error, "event of a minion refused");
@@ -178,6 +183,9 @@ impl Requests {
             load.extend(self.services.mask.record(&load));
             if not_cached {
                 load.insert(NOT_CACHED.into(), true.into());
+            }
+            if trim::refuse_deep(&mut load) {
+                tracing::warn!(minion = %id, %jid, "return refused: it nests deeper than {MAX_LEVELS} levels of lists and mappings");
             }
             load.insert("jid".into(), (&jid).into());
             load.insert("id".into(), id.into());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brine_job::trim::trim_deep;
 use brine_master_access::access::{Refusal, User};
 use brine_master_jobs::{AUTH_LIST, Published};
 use brine_value::{Value, map, msgpack};
@@ -77,6 +78,8 @@ impl Requests {
         body.extend(request.fields(jid));
         body.extend(self.services.mask.record(&body));
         body.insert("error".into(), refusal.of_publish().get("error").cloned().into());
+        // They may be why it is refused.
+        trim_deep(&mut body);
         self.services.events.fire(&format!("salt/job/{jid}/error"), &body).await;
     }
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use brine_auth::FIND_JOB;
 use brine_bus::BusError;
 use brine_config::MasterConfig;
-use brine_event::{Event, MASKED};
+use brine_event::{Event, EventError, MASKED};
 use brine_ids::{Jid, MinionId};
 pub use brine_job::Published;
 pub use brine_job::{AUTH_LIST, MASTER_ID};
@@ -87,6 +87,9 @@ pub enum PublishError {
     /// The job reaches the function of plans by another one.
     #[error("plans are applied by `salt --apply` alone, as plan_approval is set on the master")]
     HiddenPlan,
+    /// The job is not valid as an event: its arguments nest too deep.
+    #[error("the job is refused: {0}")]
+    Event(EventError),
     /// The bus or the publish stream failed. A retry may succeed.
     #[error("{0}")]
     Failed(String),
@@ -94,7 +97,10 @@ pub enum PublishError {
 
 impl From<BusError> for PublishError {
     fn from(error: BusError) -> Self {
-        PublishError::Failed(error.to_string())
+        match error {
+            BusError::Event(error) => PublishError::Event(error),
+            other => PublishError::Failed(other.to_string()),
+        }
     }
 }
 

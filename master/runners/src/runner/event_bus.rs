@@ -6,6 +6,7 @@ use brine_event::Event;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_runtime::executors::MayBlock;
 use brine_text::glob::Glob;
+use brine_value::levels::OLD_LEVELS;
 use brine_value::{FromValue, Value, map};
 use brine_zmtp::{Endpoint, Push};
 
@@ -131,6 +132,14 @@ fn events_since(
         let Some(last) = page.last() else { break };
         position = TimeOrSeq::Seq(last.seq() + 1);
         for event in page {
+            if event.is_deeper(OLD_LEVELS) {
+                tracing::warn!(
+                    seq = event.seq(),
+                    tag = event.tag(),
+                    "an event of the journal is skipped: it nests deeper than {OLD_LEVELS} levels"
+                );
+                continue;
+            }
             let size = event.frame().len();
             if size > room && !found.is_empty() {
                 return Ok(found);

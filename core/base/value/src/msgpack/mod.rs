@@ -7,8 +7,11 @@ use rmp::Marker;
 
 use super::{Map, Value};
 
-/// The maximum nesting depth of decoded containers.
-pub const MAX_DEPTH: usize = 128;
+/// The maximum nesting depth of decoded containers. What peers send nests less, see [`Budget::depth`], and what becomes
+/// an event still less, see [`levels`](crate::levels): whoever wraps it breaks no reader.
+pub const MAX_DEPTH: usize = 160;
+/// The maximum nesting depth of messages of peers.
+pub const PEER_DEPTH: usize = 128;
 
 /// The maximum memory of decoded values, beyond the bytes of their strings. A value takes some eighty bytes, however
 /// small its encoding is: a list of a million nils is one megabyte of msgpack.
@@ -22,6 +25,11 @@ impl Budget {
     pub const AUTHENTICATED: Budget = Budget(256 << 20);
     /// For messages of unauthenticated peers. A list target of 200,000 minions fits.
     pub const UNAUTHENTICATED: Budget = Budget(16 << 20);
+
+    /// Returns the maximum nesting depth: [`MAX_DEPTH`] of this installation's own data, [`PEER_DEPTH`] of other data.
+    pub fn depth(self) -> usize {
+        if self == Budget::TRUSTED { MAX_DEPTH } else { PEER_DEPTH }
+    }
 }
 
 /// Estimated cost of a map entry beyond its key and value: hash and index.
@@ -44,9 +52,9 @@ pub enum UnpackError {
     /// Bytes follow the value.
     #[error("msgpack has {0} bytes after its value")]
     Trailing(usize),
-    /// Containers nest deeper than [`MAX_DEPTH`].
-    #[error("msgpack nests deeper than {MAX_DEPTH}")]
-    TooDeep,
+    /// Containers nest deeper than this.
+    #[error("msgpack nests deeper than {0}")]
+    TooDeep(usize),
     /// A byte that msgpack reserves.
     #[error("msgpack has the reserved marker at byte {0}")]
     Reserved(usize),
@@ -132,7 +140,7 @@ pub fn unpack_within(input: &[u8], budget: Budget) -> Result<Value, UnpackError>
             return Err(UnpackError::TooLarge { needed, limit: budget.0 });
         }
     }
-    let mut reader = Reader::new(input);
+    let mut reader = Reader { depth: budget.depth(), ..Reader::new(input) };
     let value = reader.value(0)?;
     match input.len() - reader.at {
         0 => Ok(value),
@@ -206,6 +214,18 @@ pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u3
     }
 }
 
+/// Whether exactly one encoded value nests deeper than this many levels, as [`levels::is_deeper`](crate::levels::is_deeper).
+/// Validates the whole input.
+pub fn is_deeper(input: &[u8], levels: usize) -> Result<bool, UnpackError> {
+    let mut reader = Reader::new(input);
+    reader.skip(1)?;
+    match input.len() - reader.at {
+        // Few containers cannot nest deep.
+        0 => Ok(reader.containers > levels && Reader::new(input).is_deeper(levels)?),
+        rest => Err(UnpackError::Trailing(rest)),
+    }
+}
+
 /// Returns the content of an encoded string or bytes without decoding it; `None` for other types.
 pub fn content(packed: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(packed);
@@ -225,11 +245,15 @@ struct Reader<'a> {
     /// The number of values for which memory may still be reserved. Each value takes at least one byte, so an announced
     /// number beyond the length of the input is false.
     reservable: usize,
+    /// The maximum depth of [`Reader::value`].
+    depth: usize,
+    /// The number of lists and mappings that [`Reader::skip`] has skipped.
+    containers: usize,
 }
 
 impl<'a> Reader<'a> {
     fn new(input: &'a [u8]) -> Self {
-        Reader { input, at: 0, reservable: input.len() }
+        Reader { input, at: 0, reservable: input.len(), depth: MAX_DEPTH, containers: 0 }
     }
 
     /// Returns the number of announced values, or pairs of values, to reserve memory for.
@@ -300,8 +324,8 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, UnpackError> {
-        if depth > MAX_DEPTH {
-            return Err(UnpackError::TooDeep);
+        if depth > self.depth {
+            return Err(UnpackError::TooDeep(self.depth));
         }
         let start = self.at;
         Ok(match self.marker()? {
@@ -389,6 +413,7 @@ impl<'a> Reader<'a> {
                         Marker::Array16 => self.number(2)?,
                         _ => self.number(4)?,
                     };
+                    self.containers += 1;
                     strings += u64::from(len > 0);
                     open += len;
                     0
@@ -399,6 +424,7 @@ impl<'a> Reader<'a> {
                         Marker::Map16 => self.number(2)?,
                         _ => self.number(4)?,
                     };
+                    self.containers += 1;
                     maps += u64::from(len > 0);
                     entries += len;
                     open += 2 * len;
@@ -413,6 +439,38 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST + maps * MAP_COST)
+    }
+
+    /// Whether the next value nests deeper than this many levels.
+    fn is_deeper(&mut self, levels: usize) -> Result<bool, UnpackError> {
+        // The number of values to come in each open container.
+        let mut open: Vec<u64> = Vec::new();
+        loop {
+            let start = self.at;
+            let members = match self.marker()? {
+                Marker::FixArray(n) => Some(n.into()),
+                Marker::Array16 => Some(self.number(2)?),
+                Marker::Array32 => Some(self.number(4)?),
+                Marker::FixMap(n) => Some(2 * u64::from(n)),
+                Marker::Map16 => Some(2 * self.number(2)?),
+                Marker::Map32 => Some(2 * self.number(4)?),
+                _ => None,
+            };
+            if let Some(members) = members {
+                if open.len() == levels {
+                    return Ok(true);
+                }
+                open.push(members);
+            } else {
+                self.at = start;
+                self.skip(1)?;
+            }
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+            let Some(left) = open.last_mut() else { return Ok(false) };
+            *left -= 1;
+        }
     }
 
     /// Reads the announced length of a string, and counts the string in `strings`.

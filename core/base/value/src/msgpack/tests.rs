@@ -114,7 +114,17 @@ fn forged_lengths_allocate_nothing() {
     for bytes in [&b"\xdd\xff\xff\xff\xff"[..], b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xffab"] {
         assert!(matches!(unpack(bytes), Err(UnpackError::Truncated(_))), "{bytes:?}");
     }
-    assert_eq!(unpack(&[0x91; 1000]), Err(UnpackError::TooDeep));
+    assert_eq!(unpack(&[0x91; 1000]), Err(UnpackError::TooDeep(MAX_DEPTH)));
     assert_eq!(unpack(b"\x01\x02"), Err(UnpackError::Trailing(1)));
     assert_eq!(unpack(b"\xc1"), Err(UnpackError::Reserved(0)));
+}
+
+#[test]
+fn own_data_nests_deeper_than_what_peers_send() {
+    for (budget, limit) in [(Budget::TRUSTED, MAX_DEPTH), (Budget::AUTHENTICATED, 128), (Budget::UNAUTHENTICATED, 128)]
+    {
+        let of = |levels| pack(&crate::levels::nested(levels));
+        assert!(unpack_within(&of(limit), budget).is_ok(), "{budget:?}");
+        assert_eq!(unpack_within(&of(limit + 1), budget), Err(UnpackError::TooDeep(limit)));
+    }
 }

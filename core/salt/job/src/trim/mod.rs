@@ -1,5 +1,7 @@
-//! Trims the body of an event that exceeds `max_event_size`, as Salt does: large values become [`TRIMMED`].
+//! Trims the body of an event that exceeds `max_event_size`, as Salt does: large values become [`TRIMMED`]. Values that
+//! nest too deep become a message.
 
+use brine_value::levels::{self, MAX_LEVELS, TooDeep};
 use brine_value::{Map, Value, msgpack};
 
 /// The replacement of a value that was too large.
@@ -63,6 +65,35 @@ pub fn trim(body: &mut Map, limit: usize) -> bool {
     }
     body.retain(|name, _| name.as_str().is_some_and(|name| IDENTITY.contains(&name)));
     true
+}
+
+/// Replaces the fields of an event's body that nest deeper than [`MAX_LEVELS`] by a message. Returns whether there are
+/// any.
+pub fn trim_deep(body: &mut Map) -> bool {
+    if levels::check(body).is_ok() {
+        return false;
+    }
+    body.retain(|name, _| !levels::is_deeper(name, MAX_LEVELS - 1));
+    for value in body.values_mut().filter(|value| levels::is_deeper(value, MAX_LEVELS - 1)) {
+        *value = format!("{TRIMMED}: {TooDeep}").into();
+    }
+    true
+}
+
+/// Replaces what nests too deep in a minion's return, as [`trim_deep`]. A return that does becomes a failure with a
+/// message. Returns whether anything was replaced.
+pub fn refuse_deep(load: &mut Map) -> bool {
+    let is_refused = load.get("return").is_some_and(|value| levels::is_deeper(value, MAX_LEVELS - 1));
+    if is_refused {
+        load.insert("return".into(), format!("ERROR: the return was refused: {TooDeep}").into());
+        load.insert("success".into(), false.into());
+        if !load.get("retcode").is_some_and(Value::is_truthy) {
+            load.insert("retcode".into(), 1.into());
+        }
+        // It is the outputter of the refused value.
+        load.shift_remove("out");
+    }
+    trim_deep(load) || is_refused
 }
 
 fn replace_larger(values: &mut Map, limit: usize) {

@@ -55,3 +55,23 @@ fn the_bound_is_never_below_the_packed_size() {
         assert!(size <= 1 || may_exceed(&body, size - 1), "{size}");
     }
 }
+
+#[test]
+fn a_return_that_nests_too_deep_becomes_a_failure_with_a_message() {
+    use brine_value::levels::nested;
+
+    let mut fine = map! {"jid" => "1", "return" => nested(MAX_LEVELS - 1), "retcode" => 0, "success" => true};
+    let before = fine.clone();
+    assert!(!refuse_deep(&mut fine) && fine == before);
+    let mut deep = map! {
+        "jid" => "1", "fun_args" => nested(MAX_LEVELS), "return" => nested(MAX_LEVELS), "retcode" => 0,
+        "success" => true, "out" => "highstate",
+    };
+    assert!(refuse_deep(&mut deep));
+    let limit = "it nests deeper than 100 levels of lists and mappings";
+    let expected = map! {
+        "jid" => "1", "fun_args" => format!("VALUE_TRIMMED: {limit}"),
+        "return" => format!("ERROR: the return was refused: {limit}"), "retcode" => 1, "success" => false,
+    };
+    assert_eq!(deep, expected);
+}

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use brine_context::local_bus::LocalBus;
 use brine_context::{Context, MasterEvent, Module};
-use brine_function::{Args, CallResult, Functions, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_value::levels::{self, MAX_LEVELS, TooDeep};
 use brine_value::{Map, Value};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
@@ -112,6 +113,7 @@ pub fn fire(
         tracing::warn!(tag, "event data is invalid: expected a mapping, got {}", data.type_name());
         return Ok(false.into());
     };
+    levels::check(data).map_err(refused)?;
     let mut data = data.clone();
     data.extend(context.job.causes());
     let fired = context.minion.local.fire(&tag, &data);
@@ -145,6 +147,10 @@ pub fn fire_master(
         tracing::warn!("Local mode detected. Event with tag {tag} will NOT be sent.");
         return Ok(Value::Bool(false));
     }
+    // The data is below the field `data` of the event's body.
+    if levels::is_deeper(&data, MAX_LEVELS - 1) || levels::is_deeper(&preload, MAX_LEVELS) {
+        return Err(refused(TooDeep));
+    }
     let mut data = data;
     if let Value::Map(data) = &mut data {
         context.job.mark(data);
@@ -160,6 +166,11 @@ pub fn fire_master(
         tracing::warn!(jid = context.job.jid, "{error}");
     }
     Ok(fired.is_ok().into())
+}
+
+/// Returns the error of an event that nests too deep.
+fn refused(reason: TooDeep) -> CallError {
+    CallError::execution(format!("the event is refused: {reason}"))
 }
 
 /// Whether events are sent to a master: as in Salt, with `file_client: local` only if `use_master_when_local` is set.

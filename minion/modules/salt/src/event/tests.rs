@@ -72,3 +72,20 @@ fn failed_events_return_false() {
         assert_eq!((value, events), (Ok(false.into()), Vec::new()), "{fun}");
     }
 }
+
+#[test]
+fn events_that_nest_too_deep_are_refused_with_the_limit() {
+    let deep = || levels::nested(MAX_LEVELS);
+    for (fun, args) in [
+        ("event.send", list!["tag", deep()]),
+        ("event.fire_master", list![deep(), "tag"]),
+        ("event.fire", list![map! {"a" => deep()}, "tag"]),
+    ] {
+        let args = Args::positional(args.as_list().unwrap_or_default().to_vec());
+        let (value, events) = fired(false, fun, args);
+        let message = "the event is refused: it nests deeper than 100 levels of lists and mappings";
+        assert_eq!((value, events), (Err(CallError::execution(message)), Vec::new()), "{fun}");
+    }
+    let args = Args::positional(["tag".into(), levels::nested(MAX_LEVELS - 1)]);
+    assert_eq!(fired(false, "event.send", args).0, Ok(true.into()));
+}
