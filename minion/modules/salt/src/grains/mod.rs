@@ -136,8 +136,7 @@ pub fn filter_by(
     #[default]
     base: Value,
 ) -> CallResult {
-    let value = entry_at(&context.grains(), &grain, ":").map(ToString::to_string);
-    choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+    choose(&lookup_dict, entry_at(&context.grains(), &grain, ":"), merge, &default, &base)
 }
 
 /// Set a grain permanently. A null value deletes it if `destructive` is true.
@@ -350,34 +349,53 @@ pub fn remove(
     set_list(context, &all, &key, &delimiter, list)
 }
 
-/// `filter_by`: returns the value of a mapping for a key, matched by name or by glob, or that of `default`, merged
-/// over that of `base`; `merge` is merged over both.
+/// `filter_by`: returns the entry of a mapping for a value, matched by name or by glob, for a list that of the first of
+/// its items that has one, or that of `default`, merged over that of `base`; `merge` is merged over both. An entry that
+/// is null counts as none.
 pub(super) fn choose(
     lookup: &Map,
-    value: Option<&str>,
+    value: Option<&Value>,
     merge: Value,
     default: &Value,
     base: &Value,
 ) -> Result<Value, CallError> {
-    let by_value = value.and_then(|value| {
-        let exact = lookup.get(value);
-        exact.or_else(|| {
-            lookup.iter().find(|(key, _)| brine_text::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found)
-        })
-    });
+    let entry = |value: &Value| {
+        let value = value.to_string();
+        let by_glob = || lookup.iter().find(|(key, _)| brine_text::glob::fnmatch(&key.to_string(), &value));
+        lookup.get(value.as_str()).or_else(|| by_glob().map(|(_, found)| found)).filter(|found| !found.is_nil())
+    };
+    let by_value = match value {
+        Some(Value::List(values)) => values.iter().find_map(entry),
+        value => value.and_then(entry),
+    };
     let mut chosen = by_value.or_else(|| lookup.get(default)).cloned().unwrap_or_default();
-    if let Some(Value::Map(mut under)) = lookup.get(base).filter(|_| base.is_truthy()).cloned() {
-        if let Value::Map(over) = &chosen {
-            brine_value::merge(&mut under, over);
-        }
-        chosen = under.into();
+    if base.is_truthy() {
+        chosen = match (lookup.get(base), chosen) {
+            (Some(base), Value::Nil) => base.clone(),
+            (Some(Value::Map(base)), Value::Map(over)) => {
+                let mut under = base.clone();
+                brine_value::merge(&mut under, &over);
+                under.into()
+            }
+            (Some(Value::Map(_)), _) => {
+                let message = "filter_by default and look-up values must both be dictionaries.";
+                return Err(CallError::Execution(message.into()));
+            }
+            (_, chosen) => chosen,
+        };
     }
     // An empty value merges nothing.
     if merge.is_truthy() {
         let Value::Map(over) = merge else {
             return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
         };
-        let mut merged = chosen.as_map().cloned().unwrap_or_default();
+        let mut merged = match chosen {
+            Value::Nil => Map::new(),
+            Value::Map(merged) => merged,
+            odd => {
+                return Err(CallError::Execution(format!("merge failed: the matched value '{odd}' is not a mapping")));
+            }
+        };
         brine_value::merge(&mut merged, &over);
         chosen = merged.into();
     }
@@ -468,3 +486,6 @@ fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallEr
     context.minion.grains.set(all);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -238,8 +238,7 @@ pub fn filter_by(
     #[default]
     base: Value,
 ) -> CallResult {
-    let value = entry_at(&context.pillar(), &pillar, ":").map(ToString::to_string);
-    choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+    choose(&lookup_dict, entry_at(&context.pillar(), &pillar, ":"), merge, &default, &base)
 }
 
 /// Return whether a file exists below the minion's own `pillar_roots`, in one environment or in any.
