@@ -47,7 +47,7 @@ pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>
         said.push(unless(context, chunk, condition)?);
     }
     if let Some(paths) = chunk.args.get("creates") {
-        said.push(creates(paths));
+        said.push(creates(paths)?);
     }
     if !said.iter().any(|said| said.skip) {
         return Ok(None);
@@ -92,7 +92,7 @@ fn matches(context: &Context, facts: &MinionFacts, target: &Value) -> bool {
 /// Evaluates `onlyif`: the state runs if all entries succeed.
 fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<ConditionResult, CallError> {
     for entry in entries("onlyif", condition)? {
-        match outcome(context, chunk, entry, false)? {
+        match outcome(context, chunk, "onlyif", entry)? {
             Entry::Was(true) => {}
             Entry::Was(false) => return Ok(ConditionResult::of(true, "onlyif condition is false")),
             Entry::NoFunction => {
@@ -106,13 +106,14 @@ fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Conditi
 
 /// Evaluates `unless`: the state is skipped only if all entries succeed.
 fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<ConditionResult, CallError> {
-    let mut said = ConditionResult::of(true, "unless condition is true");
+    let mut said = ConditionResult::of(false, "");
     for entry in entries("unless", condition)? {
-        match outcome(context, chunk, entry, true)? {
+        match outcome(context, chunk, "unless", entry)? {
             Entry::Was(true) => said = ConditionResult::of(true, "unless condition is true"),
             Entry::Was(false) => return Ok(ConditionResult::of(false, "unless condition is false")),
+            // What the entry before it has decided holds.
             Entry::NoFunction => {
-                return Ok(ConditionResult::of(false, &format!("no `fun` argument in unless: {entry}")));
+                return Ok(ConditionResult::of(said.skip, &format!("no `fun` argument in unless: {entry}")));
             }
             Entry::BadType => said = ConditionResult::of(false, "unless condition is false, bad type passed"),
         }
@@ -120,25 +121,40 @@ fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Conditi
     Ok(said)
 }
 
-fn creates(paths: &Value) -> ConditionResult {
-    match paths {
+fn creates(paths: &Value) -> Result<ConditionResult, CallError> {
+    Ok(match paths {
         Value::Str(path) if Path::new(path).exists() => ConditionResult::of(true, &format!("{path} exists")),
-        Value::List(paths) if paths.iter().all(|path| Path::new(&path.to_string()).exists()) => {
-            ConditionResult::of(true, "All files in creates exist")
+        Value::List(paths) => {
+            for path in paths {
+                if matches!(path, Value::Nil | Value::Float(_) | Value::List(_) | Value::Map(_)) {
+                    let found = path.type_name();
+                    return Err(CallError::execution(format!("creates has an entry that is {found}, not a path")));
+                }
+            }
+            if paths.iter().all(|path| Path::new(&path.to_string()).exists()) {
+                ConditionResult::of(true, "All files in creates exist")
+            } else {
+                ConditionResult::of(false, "Creates files not found")
+            }
         }
         _ => ConditionResult::of(false, "Creates files not found"),
-    }
+    })
 }
 
-/// Returns whether all commands of `check_cmd` succeed; `None` if there are none.
+/// Returns whether all commands of `check_cmd` succeed; `None` if there are none. Those of a mapping are its keys.
 pub(super) fn check_cmd(context: &Context, commands: &Value) -> Result<Option<bool>, CallError> {
-    let commands = match commands {
-        Value::List(commands) => &commands[..],
-        Value::Str(_) => std::slice::from_ref(commands),
+    let commands: Vec<&Value> = match commands {
+        Value::List(commands) => commands.iter().collect(),
+        Value::Map(commands) => commands.keys().collect(),
+        Value::Str(_) => vec![commands],
         odd => return Err(CallError::execution(format!("check_cmd is {}, not a command or a list", odd.type_name()))),
     };
-    for command in commands {
-        if !succeeds(context, &command.to_string(), Map::new())? {
+    for command in &commands {
+        let command = match command {
+            Value::List(_) => Value::clone(command),
+            command => command.to_string().into(),
+        };
+        if !succeeds(context, command, Map::new()).map_err(|error| failed("check_cmd", error))? {
             return Ok(Some(false));
         }
     }
@@ -153,9 +169,17 @@ fn entries<'a>(name: &str, condition: &'a Value) -> Result<&'a [Value], CallErro
     }
 }
 
-/// Evaluates an entry: a string is a shell command, a mapping with `fun` a call. A command that cannot be started
-/// counts as `not_started`: in either case the state is then skipped.
-fn outcome(context: &Context, chunk: &Chunk, entry: &Value, not_started: bool) -> Result<Entry, CallError> {
+/// Returns the error of a condition whose command is empty.
+fn failed(condition: &str, error: CallError) -> CallError {
+    match error {
+        CallError::Exception(cause) => CallError::Execution(format!("{condition} failed: {cause}")),
+        other => other,
+    }
+}
+
+/// Evaluates an entry: a string is a shell command, a mapping with `fun` a call. If a command cannot be started, the
+/// state is skipped; an empty one is an error.
+fn outcome(context: &Context, chunk: &Chunk, condition: &str, entry: &Value) -> Result<Entry, CallError> {
     match entry {
         Value::Str(command) => {
             let without: Vec<String> = match chunk.args.get("cmd_opts_exclude") {
@@ -165,34 +189,48 @@ fn outcome(context: &Context, chunk: &Chunk, entry: &Value, not_started: bool) -
             };
             let options = COMMAND_ARGS.iter().filter(|name| !without.iter().any(|other| other == *name));
             let options = options.filter_map(|name| Some((Value::from(*name), chunk.args.get(*name)?.clone())));
-            Ok(Entry::Was(succeeds(context, command, options.collect()).unwrap_or(not_started)))
+            match succeeds(context, command.as_str().into(), options.collect()) {
+                Ok(was) => Ok(Entry::Was(was)),
+                Err(error @ CallError::Exception(_)) => Err(failed(condition, error)),
+                Err(_) => Ok(Entry::Was(condition == "unless")),
+            }
         }
         Value::Map(call) => match call.get("fun") {
-            Some(fun) => function(context, &fun.to_string(), call).map(Entry::Was),
+            Some(fun) => function(context, condition, &fun.to_string(), call).map(Entry::Was),
             None => Ok(Entry::NoFunction),
         },
         _ => Ok(Entry::BadType),
     }
 }
 
-fn succeeds(context: &Context, command: &str, mut options: Map) -> Result<bool, CallError> {
+fn succeeds(context: &Context, command: Value, mut options: Map) -> Result<bool, CallError> {
     options.insert("ignore_retcode".into(), true.into());
     options.insert("python_shell".into(), true.into());
-    let args = Args { positional: vec![command.into()], keyword: options };
+    let args = Args { positional: vec![command], keyword: options };
     Ok(context.call("cmd.retcode", args)? == Value::Int(0))
 }
 
 /// Calls a function, and returns whether it succeeded: by its return value, or by the retcode that it sets.
-fn function(context: &Context, fun: &str, call: &Map) -> Result<bool, CallError> {
-    let positional = call.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
+fn function(context: &Context, condition: &str, fun: &str, call: &Map) -> Result<bool, CallError> {
+    let positional = match call.get("args") {
+        None => Vec::new(),
+        Some(Value::List(args)) => args.clone(),
+        // As Salt, which takes the items of any sequence.
+        Some(Value::Str(args)) => args.chars().map(|arg| arg.to_string().into()).collect(),
+        Some(Value::Map(args)) => args.keys().cloned().collect(),
+        Some(odd) => {
+            let found = odd.type_name();
+            return Err(CallError::execution(format!("args of {condition} is invalid: expected a list, got {found}")));
+        }
+    };
     let keyword = call.iter().filter(|(key, _)| !matches!(key.as_str(), Some("fun" | "args" | "get_return")));
     let args = Args { positional, keyword: keyword.map(|(key, value)| (key.clone(), value.clone())).collect() };
     let retcode = &context.job.retcode;
     let before = retcode.swap(0, Ordering::Relaxed);
     let value = context.call_nested(fun, args);
     let set = retcode.swap(before, Ordering::Relaxed);
-    let value = match (value?, call.get("get_return").and_then(Value::as_str)) {
-        (value, Some(path)) => brine_yaml::traverse(&value, path, ":").cloned().unwrap_or_default(),
+    let value = match (value?, call.get("get_return").filter(|path| path.is_truthy())) {
+        (value, Some(path)) => brine_yaml::traverse(&value, &path.to_string(), ":").cloned().unwrap_or_default(),
         (value, None) => value,
     };
     Ok(if set == 0 { value.is_truthy() } else { false })

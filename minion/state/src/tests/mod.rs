@@ -1,5 +1,6 @@
 //! Runs of small SLS files; the expected results were recorded from Salt 3008.3.
 
+mod conditions;
 mod mistakes;
 mod queue;
 mod requisites;

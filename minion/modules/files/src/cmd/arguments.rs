@@ -138,8 +138,12 @@ impl CommandArgs {
     /// Returns the program that runs a command with these arguments.
     ///
     /// # Errors
-    /// The timeout or the umask is invalid, the template fails, or a `group` is given.
+    /// The command is empty: usually that of a template variable without a value. The timeout or the umask is invalid,
+    /// the template fails, or a `group` is given.
     pub(super) fn program(&self, context: &Context, command: &str) -> Result<Program, CallError> {
+        if command.trim().is_empty() {
+            return Err(CallError::Exception("command is invalid: expected a command, got an empty text".into()));
+        }
         if let Some(group) = self.group.as_deref().filter(|group| !group.is_empty()) {
             let message = format!("a command cannot be run as the group '{group}': it has the groups of `runas`");
             return Err(CallError::Execution(message));

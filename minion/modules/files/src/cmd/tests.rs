@@ -117,6 +117,18 @@ fn executed(context: &Context, args: Args) -> Result<Value, CallError> {
 }
 
 #[test]
+fn an_empty_command_is_an_error() {
+    let context = testing::context(&[]);
+    for fun in ["run", "retcode", "run_all", "run_stdout", "run_stderr", "run_bg", "shell"] {
+        for command in ["".into(), "  ".into(), Value::List(Vec::new())] {
+            let args = Args { positional: vec![command], keyword: map! {"python_shell" => true} };
+            let error = context.call(&format!("cmd.{fun}"), args).unwrap_err();
+            assert!(matches!(&error, CallError::Exception(_)), "{fun} {error:?}");
+        }
+    }
+}
+
+#[test]
 fn environment_is_read_in_every_form() {
     for (env, reported) in [
         (map! {"A" => 1}.into(), "1 yes"),
