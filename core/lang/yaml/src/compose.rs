@@ -11,7 +11,7 @@ use super::{COMPOSED_COST, MAX_DEPTH, NODE_COST, text_cost};
 use crate::untrusted::{Placeholders, Scalar, ScalarContext, Style, UntrustedError};
 
 /// A position in the text, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Mark {
     pub line: usize,
     pub column: usize,

@@ -1,6 +1,6 @@
 //! Constructs values from nodes: tags, merge keys, duplicate keys, bounded aliases.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -10,6 +10,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use brine_value::{Map, Value, python};
 
 use super::compose::{Content, Mark, Node, Pair, Source};
+use super::data::{self, DateMarks};
 use super::error::{Origin, YamlError};
 use super::scalar::{self, Kind};
 use super::{MAX_DEPTH, NODE_COST, NodePosition, text_cost};
@@ -23,6 +24,8 @@ pub(super) struct Constructor<'a> {
     budget: usize,
     /// The memory that the value takes.
     pub spent: usize,
+    /// For data, where the dates are; `None` for what Salt reads by its own loader, such as SLS files.
+    pub dates: Option<DateMarks>,
 }
 
 type Constructed = Result<(Value, NodePosition), YamlError>;
@@ -30,7 +33,7 @@ type Constructed = Result<(Value, NodePosition), YamlError>;
 impl<'a> Constructor<'a> {
     /// Creates a constructor of values of at most `budget` bytes.
     pub fn new(source: Source<'a>, budget: usize) -> Self {
-        Constructor { source, budget, spent: 0 }
+        Constructor { source, budget, spent: 0, dates: None }
     }
 
     pub fn value(&mut self, node: &Node, depth: usize) -> Constructed {
@@ -60,13 +63,15 @@ impl<'a> Constructor<'a> {
                 match tag {
                     None | Some((_, "seq")) => self.list(node, items, depth),
                     Some((_, "pairs")) => self.pairs(node, items, depth),
+                    Some((_, "omap")) if self.dates.is_some() => self.pairs(node, items, depth),
                     Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
                 }
             }
             Content::Map(pairs) => {
                 self.spend(node, NODE_COST)?;
                 match tag {
-                    None | Some((_, "map" | "omap")) => self.map(node, pairs, depth),
+                    None | Some((_, "map")) => self.map(node, pairs, depth),
+                    Some((_, "omap")) if self.dates.is_none() => self.map(node, pairs, depth),
                     // The wire formats have no sets: a set becomes an ordered list of its members.
                     Some((_, "set")) => match self.map(node, pairs, depth)? {
                         (Value::Map(map), position) => Ok((Value::List(map.into_keys().collect()), position)),
@@ -82,6 +87,9 @@ impl<'a> Constructor<'a> {
         let (mut values, mut position) = (Vec::with_capacity(items.len()), NodePosition::of(node.at, items.len()));
         for item in items {
             let (value, inside) = self.value(item, depth + 1)?;
+            if let Some(dates) = &mut self.dates {
+                dates.note_value(item.at, item);
+            }
             values.push(value);
             position.inside.push(inside);
         }
@@ -112,9 +120,9 @@ impl<'a> Constructor<'a> {
         };
         let (mut map, mut position) = (Map::with_capacity(pairs.len()), NodePosition::of(node.at, pairs.len()));
         // Python treats `1`, `1.0` and `True` as equal keys.
-        let mut numbers = HashSet::new();
+        let mut numbers = HashMap::new();
         for (key_node, value_node) in pairs {
-            let key = self.key(node, key_node, depth)?;
+            let mut key = self.key(node, key_node, depth)?;
             let number = match &key {
                 Value::Bool(b) => Some(i64::from(*b)),
                 Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => Some(*f as i64),
@@ -126,15 +134,32 @@ impl<'a> Constructor<'a> {
                 Content::Scalar { .. } => Some(self.value(value_node, depth + 1)?),
                 _ => None,
             };
-            if number.is_some_and(|number| !numbers.insert(number)) || map.contains_key(&key) {
-                return Err(self.error(key_node, format!("found conflicting ID '{key}'")).within(IN_MAPPING, node.at));
+            let before = match number {
+                Some(number) => numbers.insert(number, key.clone()),
+                None => map.contains_key(&key).then(|| key.clone()),
+            };
+            match before {
+                Some(before) if self.dates.is_some() => key = before,
+                Some(_) => {
+                    let message = format!("found conflicting ID '{key}'");
+                    return Err(self.error(key_node, message).within(IN_MAPPING, node.at));
+                }
+                None => {}
             }
             let (value, inside) = match early {
                 Some(scalar) => scalar,
                 None => self.value(value_node, depth + 1)?,
             };
-            map.insert(key, value);
-            position.inside.push(NodePosition { at: key_node.at, inside: inside.inside });
+            if let Some(dates) = &mut self.dates {
+                dates.note_key(key_node);
+                dates.note_value(key_node.at, value_node);
+            }
+            let place = NodePosition { at: key_node.at, inside: inside.inside };
+            let (index, replaced) = map.insert_full(key, value);
+            match replaced {
+                Some(_) => position.inside[index] = place,
+                None => position.inside.push(place),
+            }
         }
         Ok((Value::Map(map), position))
     }
@@ -196,6 +221,11 @@ impl<'a> Constructor<'a> {
             }
             self.spend(node, (2 * size_of::<Pair>()).saturating_mul(merged.len()))?;
         }
+        if self.dates.is_some() {
+            // The last of equal keys has their value.
+            merged.extend(own);
+            return Ok(merged);
+        }
         // Salt compares the source text of keys here, so `yes` does not override `true`, but conflicts with it.
         let names: HashSet<String> = own.iter().filter_map(|(key, _)| key.text().map(str::to_owned)).collect();
         merged.retain(|(key, _)| key.text().is_none_or(|name| !names.contains(name)));
@@ -210,9 +240,19 @@ impl<'a> Constructor<'a> {
         match scalar::kind(text) {
             Kind::Merge => Err(self.no_constructor(node, "tag:yaml.org,2002:merge")),
             Kind::Default => Err(self.no_constructor(node, "tag:yaml.org,2002:value")),
-            Kind::Int => scalar::int(text).ok_or_else(|| self.unreadable(node, text, "a whole number")),
+            Kind::Int => self.int(node, text),
+            Kind::Timestamp if self.dates.is_some() => self.date(node, text),
             _ => Ok(scalar::plain(text)),
         }
+    }
+
+    fn int(&self, node: &Node, text: &str) -> Result<Value, YamlError> {
+        let parse = if self.dates.is_some() { scalar::int_of_data } else { scalar::int };
+        parse(text).ok_or_else(|| self.unreadable(node, text, "a whole number"))
+    }
+
+    fn date(&self, node: &Node, text: &str) -> Result<Value, YamlError> {
+        data::date(text).map(Value::from).ok_or_else(|| self.unreadable(node, text, "a date"))
     }
 
     fn unreadable(&self, node: &Node, text: &str, what: &str) -> YamlError {
@@ -222,10 +262,11 @@ impl<'a> Constructor<'a> {
     fn tagged(&self, node: &Node, text: &str, tag: &str, name: &str) -> Result<Value, YamlError> {
         let unreadable = |what| self.unreadable(node, text, what);
         match name {
+            "timestamp" if self.dates.is_some() => self.date(node, text),
             "str" | "timestamp" | "python/unicode" => Ok(Value::from(text)),
             "null" => Ok(Value::Nil),
             "bool" => scalar::boolean(text).map(Value::Bool).ok_or_else(|| unreadable("a truth value")),
-            "int" => scalar::int(text).ok_or_else(|| unreadable("a whole number")),
+            "int" => self.int(node, text),
             "float" => scalar::float(text).map(Value::Float).ok_or_else(|| unreadable("a number")),
             "binary" => bytes(text).map(Value::Bytes).ok_or_else(|| unreadable("base64")),
             _ => Err(self.wrong_tag(node, tag, name)),

@@ -5,6 +5,7 @@ use base64::Engine;
 use brine_value::{Map, Value, python};
 use libyaml_safer::{Emitter, Encoding, Event, MappingStyle, ScalarStyle, SequenceStyle};
 
+use super::data::Dates;
 use super::scalar;
 
 /// The layout of [`dump`].
@@ -44,13 +45,18 @@ impl Style {
 /// assert_eq!(dump(&value, Style::LEAVES), "a: {mode: '0644'}\nb: [1, 'yes']\n");
 /// ```
 pub fn dump(value: &Value, style: Style) -> String {
+    dump_data(value, &Dates::default(), style)
+}
+
+/// Dumps a value as [`dump`]; texts that are dates are written as such.
+pub fn dump_data(value: &Value, dates: &Dates, style: Style) -> String {
     let mut out = Vec::new();
     let mut emitter = Emitter::new();
     emitter.set_output_string(&mut out);
     emitter.set_unicode(!style.ascii);
     emitter.set_indent(style.indent.into());
     let mut events = vec![Event::stream_start(Encoding::Utf8), Event::document_start(None, &[], true)];
-    write(value, style, &mut events);
+    write(value, style, Some(dates), &mut events);
     events.extend([Event::document_end(true), Event::stream_end()]);
     for event in events {
         // The emitter fails only on misordered events and failing outputs, neither of which occurs here.
@@ -66,20 +72,22 @@ pub fn dump(value: &Value, style: Style) -> String {
     }
 }
 
-fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
+fn write(value: &Value, style: Style, dates: Option<&Dates>, events: &mut Vec<Event>) {
     match value {
         Value::Nil => events.push(scalar("null", "null")),
         Value::Bool(b) => events.push(scalar("bool", if *b { "true" } else { "false" })),
         Value::Int(_) | Value::UInt(_) | Value::Big(_) => events.push(scalar("int", &value.to_string())),
         Value::Float(f) => events.push(scalar("float", &float(*f))),
-        Value::Str(text) => events.push(scalar("str", text)),
+        Value::Str(text) => {
+            events.push(scalar(if dates.is_some_and(|dates| dates.is_date) { "timestamp" } else { "str" }, text));
+        }
         Value::Bytes(bytes) => events.push(binary(bytes)),
         Value::List(items) => {
             let flow = style.flow || (style.flow_leaves && items.iter().all(is_scalar));
             let layout = if flow { SequenceStyle::Flow } else { SequenceStyle::Block };
             events.push(Event::sequence_start(None, None, true, layout));
-            for item in items {
-                write(item, style, events);
+            for (index, item) in items.iter().enumerate() {
+                write(item, style, dates.and_then(|dates| dates.inside.get(&index.into())), events);
             }
             events.push(Event::sequence_end());
         }
@@ -88,8 +96,14 @@ fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
             let layout = if flow { MappingStyle::Flow } else { MappingStyle::Block };
             events.push(Event::mapping_start(None, None, true, layout));
             for (key, value) in sorted(map) {
-                write(key, style, events);
-                write(value, style, events);
+                let dates = dates.and_then(|dates| dates.inside.get(key));
+                match key {
+                    Value::Str(text) if dates.is_some_and(|dates| dates.is_key) => {
+                        events.push(scalar("timestamp", text))
+                    }
+                    key => write(key, style, None, events),
+                }
+                write(value, style, dates, events);
             }
             events.push(Event::mapping_end());
         }

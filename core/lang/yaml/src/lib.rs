@@ -1,12 +1,13 @@
 //! Reads and writes YAML as Salt does: YAML 1.1 with PyYAML's behaviour and Salt's own rules.
 //!
-//! [`load`] parses a [`Value`], [`load_located`] also records positions, [`load_extended`] parses `yamlex`, and
+//! [`load`] parses a [`Value`], [`load_data`] a file of data, [`load_located`] also records positions, [`load_extended`] parses `yamlex`, and
 //! [`load_untrusted`] bounds the memory of a parse. [`plain`] resolves a plain scalar,
 //! and [`nodes()`](nodes::nodes) keeps the ranges of all nodes. [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path.
 //! This crate is independent of Jinja and states.
 
 mod compose;
 mod construct;
+mod data;
 mod dump;
 mod error;
 mod extended;
@@ -25,7 +26,8 @@ use brine_value::Value;
 
 use compose::{Composer, Mark, Node, Source};
 use construct::Constructor;
-pub use dump::{Style, dump};
+pub use data::{Data, Dates, load_data};
+pub use dump::{Style, dump, dump_data};
 pub use error::{ErrorContext, Origin, YamlError};
 pub use extended::load_extended;
 pub use nodes::{Node as SourceNode, nodes};
@@ -70,7 +72,7 @@ impl Limits {
     const TRUSTED: Limits = Limits { aliases: ALIAS_BUDGET, whole: usize::MAX };
 }
 
-/// Parses one YAML document. An empty stream is [`Value::Nil`].
+/// Parses one YAML document as an SLS file. An empty stream is [`Value::Nil`]. For files of data there is [`load_data`].
 ///
 /// # Examples
 /// ```

@@ -71,7 +71,7 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses the content of `!!int`.
+/// Parses the content of `!!int` in an SLS file.
 pub(super) fn int(text: &str) -> Option<Value> {
     // Salt drops the leading zeros: `0644` is not the octal number 420.
     let text = match text.strip_prefix('0') {
@@ -81,6 +81,11 @@ pub(super) fn int(text: &str) -> Option<Value> {
         },
         _ => text,
     };
+    int_of_data(text)
+}
+
+/// Parses the content of `!!int` in data: `0644` is the octal number 420.
+pub(super) fn int_of_data(text: &str) -> Option<Value> {
     let digits = text.replace('_', "");
     let (negative, digits) = sign(&digits);
     let (digits, radix) = match digits.strip_prefix('0') {

@@ -16,6 +16,7 @@ use brine_config::{MinionConfig, SALT_VERSION};
 use brine_system::files;
 use brine_target::matches_expression;
 use brine_value::{Map, Value, map, merge};
+use brine_yaml::Data;
 use sha2::{Digest, Sha256};
 
 /// Returns all grains of this host, without those of custom modules.
@@ -69,10 +70,10 @@ fn apply_blacklist(grains: &mut Map, blacklist: &[String]) {
 /// than none.
 fn file_grains(path: &Path) -> Map {
     let read = files::read_if_exists(path).map_err(|error| error.to_string());
-    match read.and_then(|text| brine_yaml::load(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
-        Ok(Value::Map(own)) => own,
-        Ok(Value::Nil) => Map::new(),
-        Ok(other) => {
+    match read.and_then(|text| brine_yaml::load_data(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
+        Ok(Data { value: Value::Map(own), .. }) => own,
+        Ok(Data { value: Value::Nil, .. }) => Map::new(),
+        Ok(Data { value: other, .. }) => {
             let got = other.type_name();
             tracing::error!(path = %path.display(), "the grains file is invalid: expected a mapping, got {got}");
             Map::new()

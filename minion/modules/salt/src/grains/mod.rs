@@ -8,7 +8,7 @@ use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, map};
-use brine_yaml::{Style, entry_at, traverse};
+use brine_yaml::{Data, Style, entry_at, traverse};
 
 use crate::config::PathArgs;
 
@@ -469,17 +469,19 @@ fn persistent_file(context: &Context) -> PathBuf {
 fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallError> {
     let path = persistent_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
-    let mut own =
-        match brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {
-            Value::Map(own) => own,
-            _ => Map::new(),
-        };
-    let before: Vec<Value> = own.keys().cloned().collect();
+    let Data { value, mut dates } =
+        brine_yaml::load_data(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+    let before = match value {
+        Value::Map(own) => own,
+        _ => Map::new(),
+    };
+    let mut own = before.clone();
     change(&mut own);
-    let written = brine_yaml::dump(&Value::Map(own.clone()), Style::BLOCK);
+    dates.kept(&before, &own);
+    let written = brine_yaml::dump_data(&Value::Map(own.clone()), &dates, Style::BLOCK);
     files::write_atomic(&path, written.as_bytes(), 0o644).map_err(CallError::execution)?;
     let mut all = (*context.grains()).clone();
-    for gone in before.iter().filter(|key| !own.contains_key(*key)) {
+    for gone in before.keys().filter(|key| !own.contains_key(*key)) {
         all.shift_remove(gone);
     }
     all.extend(own);

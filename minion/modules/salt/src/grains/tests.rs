@@ -3,6 +3,7 @@
 use brine_value::list;
 
 use super::*;
+use crate::testing;
 
 #[test]
 fn filter_by_skips_null_entries_and_tries_the_items_of_lists() {
@@ -63,4 +64,20 @@ fn filter_by_merges_mappings_alone() {
             (found, expected) => assert_eq!(found.map_err(|_| ""), expected, "{lookup:?}"),
         }
     }
+}
+
+#[test]
+fn the_grains_file_is_data_whose_dates_stay_dates() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut minion = testing::minion(&[]);
+    let config = brine_config::MinionConfig { config_dir: directory.path().to_owned(), ..Default::default() };
+    std::sync::Arc::get_mut(&mut minion).unwrap().config = std::sync::Arc::new(config);
+    let context = testing::context_of(minion);
+    let path = directory.path().join("grains");
+    std::fs::write(&path, "mode: 0644\nday: 2020-01-01\nmode: 0600\nover: 2020-01-01\n").unwrap();
+    for (key, value) in [("other", "2021-01-01"), ("over", "2022-02-02")] {
+        context.call("grains.setval", Args::positional([key.into(), value.into()])).unwrap();
+    }
+    let expected = "day: 2020-01-01\nmode: 384\nother: '2021-01-01'\nover: '2022-02-02'\n";
+    assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
 }

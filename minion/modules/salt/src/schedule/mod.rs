@@ -387,8 +387,9 @@ pub fn reload(context: &Context) -> CallResult {
     }
     let path = context.config().config_dir.join("minion.d/schedule.conf");
     if let Some(text) = files::read_if_exists(&path).map_err(CallError::execution)? {
-        let schedule =
-            brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+        let schedule = brine_yaml::load_data(&text)
+            .map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?
+            .value;
         if schedule.get("schedule").is_some_and(Value::is_truthy) {
             let request = map! {"func" => "reload", "schedule" => schedule};
             fire("manage_schedule", request, "on minion from schedule.conf");

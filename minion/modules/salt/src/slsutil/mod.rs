@@ -192,7 +192,7 @@ pub fn deserialize(
     let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
     match serializer.as_str() {
         "json" => json::from_json(&text).map_err(CallError::execution),
-        "yaml" => brine_yaml::load(&text).map_err(CallError::execution),
+        "yaml" => brine_yaml::load_data(&text).map(|data| data.value).map_err(CallError::execution),
         "toml" => brine_sls::toml::load(&text).map_err(CallError::execution),
         other => Err(unknown(other)),
     }

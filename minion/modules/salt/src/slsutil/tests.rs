@@ -36,6 +36,13 @@ fn data_is_merged_and_serialized() {
         ),
         ("serialize", vec!["yaml".into(), map! {"b" => 1}.into()], map! {"default_flow_style" => false}, "b: 1".into()),
         ("deserialize", vec!["yaml".into(), "a: 1".into()], Map::new(), map! {"a" => 1}.into()),
+        ("deserialize", vec!["yaml".into(), "{a: 0644, a: 0600}".into()], Map::new(), map! {"a" => 384}.into()),
+        (
+            "deserialize",
+            vec!["yaml".into(), "a: 2020-01-01T10:00:00Z".into()],
+            Map::new(),
+            map! {"a" => "2020-01-01 10:00:00+00:00"}.into(),
+        ),
         ("boolstr", vec![true.into()], map! {"true" => "on", "false" => "off"}, "on".into()),
         ("boolstr", vec!["".into(), "on".into(), "off".into()], Map::new(), "off".into()),
         ("file_exists", vec!["d.sls".into()], Map::new(), true.into()),

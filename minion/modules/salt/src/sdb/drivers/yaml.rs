@@ -28,7 +28,7 @@ fn content(context: &Context, profile: &Map) -> Result<Map, CallError> {
             }
         };
         let failed = |error: String| CallError::Execution(format!("reading {} failed: {error}", path.display()));
-        match brine_yaml::load(&text).map_err(|error| failed(error.to_string()))? {
+        match brine_yaml::load_data(&text).map_err(|error| failed(error.to_string()))?.value {
             Value::Map(content) if overwrite => all.extend(content),
             Value::Map(content) => merge_deep(&mut all, &content, lists),
             Value::Nil => {}

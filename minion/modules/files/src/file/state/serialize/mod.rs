@@ -6,7 +6,7 @@ use brine_function::{Args, CallError, CallResult, function};
 use brine_sls::toml;
 use brine_system::files;
 use brine_value::{Map, Value, json, list, map, msgpack, python};
-use brine_yaml::traverse;
+use brine_yaml::{Dates, traverse};
 
 use self::options::FormatOptions;
 use super::{contents, managed};
@@ -155,7 +155,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     }
     let is_built_in =
         matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack" | "toml");
-    let mut merged = None;
+    let (mut merged, mut dates) = (None, Dates::default());
     if wanted.merge_if_exists
         && let Ok(Some(text)) = files::read_if_exists(name)
     {
@@ -166,7 +166,11 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         let have = match wanted.format.as_str() {
             _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
-            "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
+            "yaml" => {
+                let read = brine_yaml::load_data(&text).map_err(|error| failed(error.to_string()))?;
+                dates = read.dates;
+                read.value
+            }
             "toml" => toml::load(&text).map_err(|error| failed(error.to_string()))?,
             "configparser" => {
                 let defaults = FormatOptions::new(&options, "deserializer_opts", "configparser")?.defaults();
@@ -177,6 +181,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         if let (Value::Map(have), Value::Map(more)) = (have, &data) {
             let mut all = have.clone();
             brine_value::merge(&mut all, more);
+            dates.replaced_by(more);
             merged = Some(difference(&have, &all));
             data = all.into();
         }
@@ -188,7 +193,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     }
     let options = FormatOptions::new(&options, "serializer_opts", &wanted.format)?;
     let text = match wanted.format.as_str() {
-        "yaml" => brine_yaml::dump(&data, options.yaml_style()?),
+        "yaml" => brine_yaml::dump_data(&data, &dates, options.yaml_style()?),
         "json" => {
             let data = if options.is("sort_keys", true) { json::sorted(&data) } else { data };
             json::to_json_pretty(&data, options.indent(2)?.min(64))

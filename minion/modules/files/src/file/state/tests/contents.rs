@@ -290,6 +290,35 @@ fn merged_data_that_changes_nothing_leaves_the_file() {
 }
 
 #[test]
+fn yaml_is_merged_with_data_as_in_salt() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
+    let more = || map! {"new" => 1, "over" => "2022-02-02", "in" => map! {"s" => "2020-01-01"}};
+    for (have, expected) in [
+        ("mode: 0644", "mode: 420"),
+        ("mode: 0644\nmode: 0600", "mode: 384"),
+        ("mode: '0644'", "mode: '0644'"),
+        ("d: 2020-01-01", "d: 2020-01-01"),
+        ("d: '2020-01-01'", "d: '2020-01-01'"),
+        ("t: 2020-01-01T10:00:00+02:00", "t: 2020-01-01 10:00:00+02:00"),
+        ("l: [2020-01-01, x]", "l:\n- 2020-01-01\n- x"),
+        ("k: {2020-01-01: 2021-01-01}", "k:\n  2020-01-01: 2021-01-01"),
+        ("over: 2020-01-01", ""),
+        ("in: {s: 2020-01-01}", ""),
+    ] {
+        std::fs::write(&path, have).unwrap();
+        let args = map! {"name" => &path, "dataset" => more(), "formatter" => "yaml", "merge_if_exists" => true};
+        assert_eq!(run("file.serialize", args, false).0, Some(true), "{have}");
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        for line in ["new: 1\n", "over: '2022-02-02'\n", "in:\n  s: '2020-01-01'\n"] {
+            assert!(text.contains(line), "{have}: {text}");
+            text = text.replacen(line, "", 1);
+        }
+        assert_eq!(text.trim_end(), expected, "{have}");
+    }
+}
+
+#[test]
 fn bytes_are_written_unchanged_as_utf_8() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
