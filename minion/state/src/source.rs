@@ -154,13 +154,15 @@ impl Source {
         }
     }
 
-    /// Renders the content of an SLS.
-    pub fn render_text(&self, text: impl AsRef<[u8]>, saltenv: &str) -> Result<Value, String> {
+    /// Renders the content of an SLS, with additional variables.
+    pub fn render_text(&self, text: impl AsRef<[u8]>, more: &Map, saltenv: &str) -> Result<Value, String> {
         let compiled = Sls::compile_sharing(&self.template_imports, "template", text, &self.renderer)
             .and_then(|compiled| compiled.allowed_by(&self.allowed))
             .map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
-        compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
+        let mut variables = self.variables(saltenv);
+        variables.set_all(more);
+        compiled.render(&variables, &self.host).map_err(|error| error.to_string())
     }
 
     /// Renders a file's content by a renderer of the host, such as `py`, with additional variables; `None` if there is

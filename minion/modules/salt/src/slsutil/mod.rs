@@ -360,6 +360,7 @@ pub fn banner(_context: &Context, #[args] args: BannerArgs) -> CallResult {
 /// CLI Example:
 ///
 ///     salt '*' slsutil.renderer salt://path/to/file
+///     salt '*' slsutil.renderer string='Hello, {{ name }}' default_renderer=jinja name=world
 #[function]
 pub fn renderer(
     context: &Context,
@@ -373,7 +374,9 @@ pub fn renderer(
     /// Environment of the file server.
     #[default("base".into())]
     saltenv: String,
-    #[keywords] _kwargs: Map,
+    /// Variables of the template; `context` is a mapping of further ones.
+    #[keywords]
+    kwargs: Map,
 ) -> CallResult {
     let given = |text: &String| !text.is_empty();
     let source = match (path.filter(given), string.filter(given)) {
@@ -393,17 +396,23 @@ pub fn renderer(
             content
         }
     };
+    let mut variables = kwargs;
+    if let Some(Value::Map(more)) = variables.get("context").cloned() {
+        variables.extend(more);
+    }
     let renderers = brine_state::Source::new(context, context.pillar());
     if default_renderer == "jinja" {
         let text = String::from_utf8(source).map_err(CallError::execution)?;
         return renderers
-            .render_template("string", &text, &Map::new(), &saltenv)
+            .render_template("string", &text, &variables, &saltenv)
             .map(Value::from)
             .map_err(CallError::Execution);
     }
     let pipe = format!("#!{default_renderer}\n").into_bytes();
     let source = if source.starts_with(b"#!") { source } else { [pipe, source].concat() };
-    renderers.render_text(&source, &saltenv).map_err(CallError::Execution)
+    let data = renderers.render_text(&source, &variables, &saltenv).map_err(CallError::Execution)?;
+    // As in Salt, for an SLS file without content, too.
+    Ok(if data.is_truthy() { data } else { Value::map() })
 }
 
 /// Paths under `salt://`.

@@ -6,7 +6,8 @@ use crate::testing;
 
 #[test]
 fn data_is_merged_and_serialized() {
-    let context = testing::context(&[("d.sls", "a: {{ 1 + 1 }}\n")]);
+    let context =
+        testing::context(&[("d.sls", "a: {{ 1 + 1 }}\n"), ("v.sls", "a: {{ foo | default('none') | json }}\n")]);
     let (a, b) = (map! {"l" => list![1], "m" => map! {"x" => 1}}, map! {"l" => list![2], "m" => map! {"y" => 2}});
     for (fun, positional, keyword, value) in [
         (
@@ -51,6 +52,24 @@ fn data_is_merged_and_serialized() {
         ("path_exists", vec!["gone".into()], Map::new(), false.into()),
         ("dir_exists", vec!["d.sls".into()], Map::new(), false.into()),
         ("renderer", vec!["salt://d.sls".into()], Map::new(), map! {"a" => 2}.into()),
+        ("renderer", vec!["salt://v.sls".into()], map! {"foo" => list![1]}, map! {"a" => list![1]}.into()),
+        ("renderer", vec!["salt://v.sls".into()], map! {"foo" => Value::Nil}, map! {"a" => Value::Nil}.into()),
+        ("renderer", vec!["salt://v.sls".into()], Map::new(), map! {"a" => "none"}.into()),
+        ("renderer", vec!["salt://v.sls".into()], map! {"context" => map! {"foo" => 1}}, map! {"a" => 1}.into()),
+        (
+            "renderer",
+            vec![],
+            map! {"string" => "{{ foo }}", "foo" => "5", "default_renderer" => "jinja|json"},
+            5.into(),
+        ),
+        ("renderer", vec![], map! {"string" => "{{ foo }}x", "foo" => 5, "default_renderer" => "jinja"}, "5x".into()),
+        ("renderer", vec![], map! {"string" => "# c"}, Value::map()),
+        ("renderer", vec![], map! {"string" => "null"}, Value::map()),
+        ("renderer", vec![], map! {"string" => "[]"}, Value::map()),
+        ("renderer", vec![], map! {"string" => "''"}, Value::map()),
+        ("renderer", vec![], map! {"string" => "false"}, Value::map()),
+        ("renderer", vec![], map! {"string" => "#!json\nnull"}, Value::map()),
+        ("renderer", vec![], map! {"string" => "#!yaml\n"}, Value::map()),
         ("renderer", vec!["salt://gone".into()], Map::new(), Map::new().into()),
         ("renderer", vec!["/gone/gone".into()], Map::new(), Map::new().into()),
         ("renderer", vec![], map! {"string" => "{{ 'x' * 2 }}", "default_renderer" => "jinja"}, "xx".into()),
