@@ -92,6 +92,11 @@ pub fn get(
             at(&all)
         }
     };
+    resolved(context, found, default)
+}
+
+/// Returns a found value, that of an SDB if it is such a URI.
+fn resolved(context: &Context, found: Option<Value>, default: Value) -> CallResult {
     match found {
         Some(Value::Str(uri)) if uri.starts_with("sdb://") => {
             context.call("sdb.get", Args::positional([Value::Str(uri)]))
@@ -196,7 +201,8 @@ pub struct OmitArgs {
     omit_all: bool,
 }
 
-/// Return an option, as `get`. Without a name the default is returned.
+/// Return an option from the sources of `get`, by its name alone: `a:b` is no path. Without a name the default is
+/// returned.
 ///
 /// CLI Example:
 ///
@@ -204,7 +210,7 @@ pub struct OmitArgs {
 #[function]
 pub fn option(
     context: &Context,
-    /// Key of the option.
+    /// Name of the option.
     value: Value,
     /// Result if the option is not set.
     #[default("".into())]
@@ -215,9 +221,23 @@ pub fn option(
     if value.is_nil() {
         return Ok(if default.is_nil() { "".into() } else { default });
     }
-    let path = PathArgs { key: value.to_string(), default, delimiter: ":".into() };
-    let OmitArgs { omit_opts, omit_grains, omit_pillar, omit_master, omit_all: all } = omit;
-    get(context, path, None, omit_opts || all, omit_pillar || all, omit_master || all, omit_grains || all)
+    let (name, pillar, nothing) = (value.to_string(), context.pillar(), Map::new());
+    let (opts, grains) = (context.opts(), context.grains());
+    let master = pillar.get("master").and_then(Value::as_map).unwrap_or(&nothing);
+    let places = [
+        (omit.omit_opts, &*opts),
+        (omit.omit_grains, &*grains),
+        (omit.omit_pillar, &*pillar),
+        (omit.omit_master, master),
+    ];
+    let mut places = places.into_iter().filter(|(is_omitted, _)| !is_omitted && !omit.omit_all);
+    // Salt's options also contain grains and pillar.
+    let found = match name.as_str() {
+        "grains" if !omit.omit_opts && !omit.omit_all => Some((*grains).clone().into()),
+        "pillar" if !omit.omit_opts && !omit.omit_all => Some((*pillar).clone().into()),
+        name => places.find_map(|(_, place)| place.get(name).cloned()),
+    };
+    resolved(context, found, default)
 }
 
 /// Return `backup`, or the option `backup_mode` if it is empty.

@@ -42,7 +42,7 @@ fn option_without_a_name_returns_the_default() {
 fn options_are_taken_from_the_sources_that_are_not_omitted() {
     let minion = testing::minion(&[]);
     minion.grains.set(map! {"os" => "grain", "g" => 1});
-    let pillar = map! {"os" => "pillar", "p" => 2, "master" => map! {"os" => "master", "p" => 3, "m" => 4}};
+    let pillar = map! {"os" => "pillar", "p" => 2, "master" => map! {"os" => "master", "p" => 3, "m" => 4}, "of:minion" => 7, "tree" => map! {"leaf" => 8}};
     *minion.pillar.write() = std::sync::Arc::new(pillar);
     let context = testing::context_of(minion);
     for (name, omitted, expected) in [
@@ -55,6 +55,11 @@ fn options_are_taken_from_the_sources_that_are_not_omitted() {
         ("p", &["omit_pillar"], 3.into()),
         ("m", &["omit_master"], "".into()),
         ("g", &["omit_grains"], "".into()),
+        ("of:minion", &[], 7.into()),
+        ("tree:leaf", &[], "".into()),
+        ("pillar:p", &[], "".into()),
+        ("grains:g", &[], "".into()),
+        ("master:m", &[], "".into()),
     ] {
         let keyword = omitted.iter().map(|&name| (name.into(), true.into())).collect();
         let found = context.call("config.option", Args { positional: vec![name.into()], keyword });
