@@ -247,9 +247,7 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
     }
     if !is_test(context) {
         if args.backup {
-            let stamp = brine_clock::now().strftime("%Y-%m-%d-%H-%M-%S");
-            let kept = format!("{}.{stamp}", file.display());
-            user_files::back_up(&file, &kept).map_err(|error| error_at(&kept, &error))?;
+            keep_dated(&file)?;
         }
         rewrite_without_setuid(&file, changed.as_bytes()).map_err(|error| error_at(&args.path, &error))?;
     }
@@ -359,6 +357,11 @@ pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
     }
     let kept = format!("{}{ending}", file.display());
     user_files::back_up(file, &kept).map_err(|error| error_at(&kept, &error))
+}
+
+/// Copies a file that `file.line` is about to change to its name with the date and time.
+pub(super) fn keep_dated(file: &Path) -> Result<(), CallError> {
+    keep(file, &format!(".{}", brine_clock::now().strftime("%Y-%m-%d-%H-%M-%S")).into())
 }
 
 /// Writes an existing file, which keeps its owner and permissions, but not setuid and setgid.

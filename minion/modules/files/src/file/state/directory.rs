@@ -116,6 +116,7 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
                 max_depth: args.max_depth.unwrap_or(usize::MAX),
                 files: !inside("ignore_files"),
                 directories: !inside("ignore_dirs"),
+                silent: inside("silent"),
             }),
             follow: args.follow_symlinks,
             clean: args.clean,
@@ -158,6 +159,8 @@ pub(super) struct Recurse {
     pub max_depth: usize,
     pub files: bool,
     pub directories: bool,
+    /// Whether the changes are reported without their paths.
+    pub silent: bool,
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> StateReturn {
@@ -183,6 +186,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     if context.test {
         return predict(context, name, path, wanted, is_directory);
     }
+    let is_silent = wanted.recurse.as_ref().is_some_and(|recurse| recurse.silent);
     let mut changes = Map::new();
     if !is_directory {
         let path_was_file = !is_link_to_no_file(path);
@@ -213,6 +217,14 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     match apply(path, wanted) {
         // For a new directory, only its creation is reported.
         Ok(_) if !is_directory => {}
+        Ok((own, inside)) if is_silent => {
+            let mut attributes: Map = inside.values().filter_map(Value::as_map).flat_map(Clone::clone).collect();
+            attributes.extend(own);
+            if !attributes.is_empty() {
+                changes.insert("recursion".into(), "Changes silenced".into());
+                changes.extend(attributes);
+            }
+        }
         Ok((own, inside)) => {
             let inside: Vec<_> = inside.into_iter().collect();
             if wanted.children_only {
@@ -241,7 +253,9 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
             clean(context, path, &wanted.exclude, false).map(|paths| removal_changes(path, &wanted.exclude, paths));
         match report.and_then(|report| Ok((report, clean(context, path, &wanted.exclude, true)?))) {
             Ok((report, removed)) if !removed.is_empty() => {
-                changes.extend(report);
+                if !is_silent {
+                    changes.extend(report);
+                }
                 changes.insert("removed".into(), removed.into());
                 return StateReturn::ok(name, format!("Files cleaned from directory {name}")).with_changes(changes);
             }

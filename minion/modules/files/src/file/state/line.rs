@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
+use brine_function::CallError;
 use brine_system::user_files;
 use brine_value::map;
 
 use super::attributes::Attributes;
 use super::invalid_path;
-use crate::file::changes::rewrite_without_setuid;
+use crate::file::changes::{keep_dated, rewrite_without_setuid};
 use crate::file::diff::unified;
 use crate::file::line::{Line, edited};
 
@@ -74,9 +75,9 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
         return StateReturn::predicted(name, "Changes would be made").with_changes(changes);
     }
     if wanted.backup
-        && let Err(error) = crate::file::backups::create(&context.call, path)
+        && let Err(error) = user_files::real(path).map_err(CallError::execution).and_then(|file| keep_dated(&file))
     {
-        return StateReturn::failed(name, error);
+        return StateReturn::failed(name, error.message());
     }
     match rewrite_without_setuid(path, changed.as_bytes()).map_err(|error| format!("Unable to write {name}: {error}")) {
         Ok(()) => StateReturn::ok(name, "Changes were made").with_changes(changes),

@@ -1,5 +1,7 @@
 //! Tests of contents, sources, copies and directories, with the results of Salt.
 
+use std::os::unix::fs::PermissionsExt;
+
 use brine_value::{Value, list, map};
 
 use super::run;
@@ -326,4 +328,62 @@ fn bytes_are_written_unchanged_as_utf_8() {
     let args = map! {"name" => path.display().to_string(), "contents" => bytes.clone(), "encoding" => "utf-8"};
     assert_eq!(run("file.managed", args, false).0, Some(true));
     assert_eq!(std::fs::read(path).unwrap(), bytes);
+}
+
+#[test]
+fn line_keeps_a_backup_beside_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, link) = (directory.path().join("f"), directory.path().join("link"));
+    std::os::unix::fs::symlink("f", &link).unwrap();
+    for (name, backup, expected) in [(&path, true, 1), (&link, true, 1), (&path, false, 0)] {
+        std::fs::write(&path, "a\nb\n").unwrap();
+        let args = map! {
+            "name" => name.display().to_string(), "content" => "new", "mode" => "ensure", "after" => "a",
+            "backup" => backup,
+        };
+        assert_eq!(run("file.line", args, false).0, Some(true), "{name:?}");
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let kept: Vec<_> = names.filter(|kept| *kept != path && *kept != link).collect();
+        assert_eq!(kept.len(), expected, "{kept:?}");
+        for kept in kept {
+            let stamp = kept.display().to_string().replace(&format!("{}.", path.display()), "");
+            let form: String = stamp.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+            assert_eq!(form, "0000-00-00-00-00-00");
+            assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a\nb\n");
+            std::fs::remove_file(kept).unwrap();
+        }
+    }
+}
+
+#[test]
+fn silent_recursion_reports_no_paths() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("d");
+    let name = path.display().to_string();
+    let silenced = || map! {"recursion" => "Changes silenced", "mode" => "0750"};
+    for (mode_before, more, test, expected) in [
+        (0o700, map! {}, false, silenced()),
+        (0o750, map! {}, false, map! {}),
+        (0o700, map! {"children_only" => true}, false, silenced()),
+        (
+            0o700,
+            map! {},
+            true,
+            map! {&name => map! {"mode" => "0750"}, format!("{name}/in") => map! {"mode" => "0750"}},
+        ),
+        (0o700, map! {"clean" => true}, false, {
+            let mut changes = silenced();
+            changes.insert("removed".into(), list![format!("{name}/in")]);
+            changes
+        }),
+    ] {
+        std::fs::create_dir_all(path.join("in")).unwrap();
+        for path in [&path, &path.join("in")] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode_before)).unwrap();
+        }
+        let mut args = map! {"name" => &name, "dir_mode" => "0750", "recurse" => list!["mode", "silent"]};
+        args.extend(more.clone());
+        let (_, _, changes) = run("file.directory", args, test);
+        assert_eq!(changes, expected, "{more:?} {test}");
+    }
 }
