@@ -1,6 +1,6 @@
 //! Search and replacement in files.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,8 @@ pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
     let wanted = search.replacing(args.backslash_literal, &not_found, content);
     let replaced = edit::replaced(&before, &wanted).map_err(CallError::Execution)?;
     if !args.dry_run {
-        Text { before: &before, after: &replaced.text, backup: &not_found.backup, encoding }.write(&file)?;
+        let backup = &not_found.backup;
+        Text { before: &before, after: &replaced.text, backup, encoding, keeps_links: true }.write(&file)?;
     }
     if !args.show_changes {
         return Ok((before != replaced.text).into());
@@ -187,7 +188,8 @@ pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallR
     };
     let after = edit::with_block(&before, &block).map_err(|message| CallError::Execution(message.into()))?;
     if !args.dry_run {
-        Text { before: &before, after: &after, backup: &args.backup, encoding: None }.write(&file)?;
+        Text { before: &before, after: &after, backup: &args.backup, encoding: None, keeps_links: false }
+            .write(&file)?;
     }
     Ok(if args.show_changes { unified(&before, &after).into() } else { (before != after).into() })
 }
@@ -318,7 +320,7 @@ pub fn comment_line(
     if lines.is_empty() {
         return Ok(false.into());
     }
-    Text { before: &before, after: &after, backup: &backup, encoding: None }.write(&file)?;
+    Text { before: &before, after: &after, backup: &backup, encoding: None, keeps_links: false }.write(&file)?;
     let (old, new): (Vec<&str>, Vec<&str>) = lines.iter().map(|(old, new)| (old.as_str(), new.as_str())).unzip();
     Ok(super::diff::unified_lines(&old, &new).into())
 }
@@ -331,6 +333,8 @@ pub(super) struct Text<'t> {
     backup: &'t Value,
     /// UTF-8 by default.
     encoding: Option<Encoding>,
+    /// Whether all names (hard links) of the file get the new text.
+    keeps_links: bool,
 }
 
 impl Text<'_> {
@@ -346,8 +350,32 @@ impl Text<'_> {
         let encoded = self.encoding.unwrap_or(Encoding::Utf8).encode(self.after, "strict");
         let encoded = encoded.map_err(|error| CallError::Execution(format!("{}: {error}", file.display())))?;
         keep(file, self.backup)?;
+        if self.keeps_links && has_links(file) {
+            return write_to_links(file, &encoded).map_err(|error| error_at(&file.display().to_string(), &error));
+        }
         files::rewrite(file, &encoded, 0o644).map_err(CallError::execution)
     }
+}
+
+/// Whether a file has several names (hard links).
+fn has_links(file: &Path) -> bool {
+    file.metadata().is_ok_and(|status| status.is_file() && status.nlink() > 1)
+}
+
+/// Writes a file as [`user_files::write`]. One with several names (hard links) is written in place, so that all of them
+/// have the new content.
+pub(super) fn write_to_links(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if !has_links(file) {
+        return user_files::write(file, bytes);
+    }
+    let mut open = user_files::open_in_place(file)?;
+    // Another file may have its name now: only of one with several names it is checked that nobody has put it there.
+    if open.metadata()?.nlink() < 2 {
+        return user_files::write(file, bytes);
+    }
+    open.write_all(bytes)?;
+    open.set_len(bytes.len() as u64)?;
+    open.sync_all()
 }
 
 /// Copies a file to a backup under its name and this suffix; no suffix, no backup.

@@ -10,6 +10,7 @@ use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 use regex::Regex;
 
+use super::changes::write_to_links;
 use super::error_at;
 
 /// Write lines to a file, replacing its content.
@@ -30,7 +31,7 @@ pub fn write(
     kwargs: Map,
 ) -> CallResult {
     let lines = lines(&args, &kwargs);
-    user_files::write(expand(&path), lines.concat()).map_err(|error| error_at(&path, &error))?;
+    write_to_links(&expand(&path), lines.concat().as_bytes()).map_err(|error| error_at(&path, &error))?;
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -83,7 +84,7 @@ pub fn prepend(
         before => before.map_err(|error| error_at(&path, &error))?,
     };
     let text = [lines.concat().into_bytes(), before].concat();
-    user_files::write(&file, text).map_err(|error| error_at(&path, &error))?;
+    write_to_links(&file, &text).map_err(|error| error_at(&path, &error))?;
     Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
 }
 

@@ -70,6 +70,7 @@ pub(super) fn comment(
         backup,
         show_changes: true,
         encoding: Encoding::Utf8,
+        keeps_links: false,
     };
     finish(context, name, &before, &after, &messages)
 }

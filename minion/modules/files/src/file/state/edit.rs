@@ -10,6 +10,7 @@ use brine_value::{Value, map};
 
 use super::contents::Contents;
 use super::{directory_of, invalid_path};
+use crate::file::changes::write_to_links;
 use crate::file::diff::unified;
 use crate::file::edit::{self, Block, Replacing};
 use crate::file::encoding::Encoding;
@@ -61,6 +62,8 @@ pub(super) struct Messages<'w> {
     pub backup: &'w Value,
     pub show_changes: bool,
     pub encoding: Encoding,
+    /// Whether all names (hard links) of the file are changed, as by Salt's writing in place.
+    pub keeps_links: bool,
 }
 
 /// Compares the texts, and writes the new one unless this is test mode.
@@ -80,14 +83,14 @@ pub(super) fn finish(
         return StateReturn::predicted(name, messages.pending).with_changes(changes);
     }
     let written = messages.encoding.encode(after, "strict");
-    match written.and_then(|encoded| write(Path::new(name), &encoded, messages.backup)) {
+    match written.and_then(|encoded| write(Path::new(name), &encoded, messages.backup, messages.keeps_links)) {
         Ok(()) => StateReturn::ok(name, messages.changed).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
 }
 
 /// Writes an existing file, and keeps its mode and owner; `backup` is the suffix of a backup.
-pub(super) fn write(path: &Path, text: &[u8], backup: &Value) -> Result<(), String> {
+pub(super) fn write(path: &Path, text: &[u8], backup: &Value, keeps_links: bool) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
     // The target of a link is edited.
     let target = user_files::real(path).map_err(failed)?;
@@ -95,7 +98,8 @@ pub(super) fn write(path: &Path, text: &[u8], backup: &Value) -> Result<(), Stri
         let name = format!("{}{ending}", target.file_name().unwrap_or_default().to_string_lossy());
         user_files::back_up(&target, target.with_file_name(name)).map_err(failed)?;
     }
-    user_files::write(&target, text).map_err(failed)
+    let written = if keeps_links { write_to_links(&target, text) } else { user_files::write(&target, text) };
+    written.map_err(failed)
 }
 
 /// Returns the text of a file to edit, which is UTF-8, or why it cannot be edited.
@@ -176,6 +180,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
         backup: &Value::Nil,
         show_changes: true,
         encoding: Encoding::Utf8,
+        keeps_links: true,
     };
     let hidden = |mut done: StateReturn| {
         if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
@@ -258,6 +263,7 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> S
         backup: &wanted.backup,
         show_changes: wanted.show_changes,
         encoding,
+        keeps_links: true,
     };
     let mut done = finish(context, name, &before, &replaced.text, &messages);
     if let (Some(content), Some(diff)) =
@@ -288,6 +294,7 @@ pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) ->
         backup: &block.backup,
         show_changes: block.show_changes,
         encoding: Encoding::Utf8,
+        keeps_links: false,
     };
     finish(context, name, &before, &after, &messages)
 }

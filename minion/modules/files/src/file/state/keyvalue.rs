@@ -77,7 +77,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
         return StateReturn::predicted(name, comment).with_changes(changes);
     }
     let written = if path.exists() {
-        write(path, edit.text.as_bytes(), &Value::Nil)
+        write(path, edit.text.as_bytes(), &Value::Nil, true)
     } else {
         user_files::write(path, &edit.text).map_err(|error| format!("Failed to create {name}: {error}"))
     };

@@ -5,6 +5,7 @@ use brine_value::{Map, Value, list, map};
 use crate::testing;
 
 mod contents;
+mod hard_links;
 mod links;
 
 fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
