@@ -52,7 +52,7 @@ impl Format {
         let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
         match self {
             Format::Json => json::from_json(text).map_err(|error| error.to_string()),
-            Format::Yaml => brine_yaml::load(text).map_err(|error| error.to_string()),
+            Format::Yaml => brine_yaml::load_data(text).map(|data| data.value).map_err(|error| error.to_string()),
             Format::Yamlex => brine_yaml::load_extended(text).map_err(|error| error.to_string()),
         }
     }
