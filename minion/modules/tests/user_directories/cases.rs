@@ -145,7 +145,7 @@ pub const STATE_CASES: &[Case] = &[
     ),
     ("file.hardlink", "{name: DIR/new, target: DIR/f}", "new nobody 4755"),
     ("file.keyvalue", "{name: DIR/f, key: aaa, value: x, append_if_not_found: true}", "f nobody 4755"),
-    ("file.line", "{name: DIR/f, content: x, mode: replace, match: aaa}", "f nobody 755"),
+    ("file.line", "{name: DIR/f, content: x, mode: replace, match: aaa, backup: true}", "f nobody 755"),
     ("file.managed", "{name: DIR/f, contents: x, user: nobody, backup: minion}", "f nobody 4755"),
     ("file.mknod", "{name: DIR/new, ntype: p, user: nobody}", ""),
     ("file.patch", "{name: DIR/f, source: DIR/patch, skip_verify: true}", "f nobody 755"),
