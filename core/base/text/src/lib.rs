@@ -6,6 +6,7 @@
 //! | [`glob`] | Python's `fnmatch` |
 //! | [`nearest`] | suggestions for misspelt names |
 //! | [`network`] | IP networks with the semantics of Python |
+//! | [`python_regex`] | regular expressions of Python |
 //! | [`shell`] | quoting for POSIX shells |
 //! | [`tabs`] | Python's `str.expandtabs` |
 //! | [`words`] | command lines into words |
@@ -17,6 +18,7 @@ pub mod binary;
 pub mod glob;
 pub mod nearest;
 pub mod network;
+pub mod python_regex;
 pub mod shell;
 pub mod tabs;
 pub mod words;
