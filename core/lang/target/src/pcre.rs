@@ -1,6 +1,7 @@
 //! Regular expressions with the semantics of Python's `re.match`.
 
 use brine_text::glob::fnmatch;
+use brine_text::python_regex::{Regex, RegexError};
 
 use super::TargetError;
 
@@ -9,23 +10,27 @@ const COMPILED: usize = 1 << 20;
 
 /// A regular expression anchored at the start, but not at the end.
 #[derive(Debug, Clone)]
-pub struct Pcre(fancy_regex::Regex);
+pub struct Pcre(Regex);
 
 impl Pcre {
     /// Compiles an expression.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        fancy_regex::RegexBuilder::new(text)
-            .delegate_size_limit(COMPILED)
-            .delegate_dfa_size_limit(COMPILED)
-            .build()
-            .map(Pcre)
-            .map_err(|error| TargetError::Pattern { pattern: text.to_owned(), reason: error.to_string() })
+        Self::of(text, Regex::bounded(text, 0, COMPILED))
+    }
+
+    /// Compiles an expression that has to match a text as a whole.
+    pub fn parse_whole(text: &str) -> Result<Self, TargetError> {
+        Self::of(text, Regex::full_bounded(text, COMPILED))
+    }
+
+    fn of(text: &str, compiled: Result<Regex, RegexError>) -> Result<Self, TargetError> {
+        compiled.map(Pcre).map_err(|error| TargetError::Pattern { pattern: text.to_owned(), reason: error.to_string() })
     }
 
     /// Whether the expression matches at the start of the text.
     pub fn is_match(&self, text: &str) -> bool {
-        // The leftmost match is found, so a match at the start is found first. Exceeding the limits counts as no match.
-        matches!(self.0.find(text), Ok(Some(found)) if found.start() == 0)
+        // Exceeding the limits counts as no match.
+        self.0.is_match_at_start(text).unwrap_or(false)
     }
 }
 
@@ -33,5 +38,5 @@ impl Pcre {
 pub fn matches_expression(expression: &str, text: &str) -> bool {
     expression == text
         || fnmatch(expression, text)
-        || Pcre::parse(&format!("^(?:{expression})$")).is_ok_and(|pattern| pattern.is_match(text))
+        || Pcre::parse_whole(expression).is_ok_and(|pattern| pattern.is_match(text))
 }

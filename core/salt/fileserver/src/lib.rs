@@ -26,8 +26,8 @@ use brine_config::{ANY_ENVIRONMENT, in_environment};
 use brine_digest::Digest;
 use brine_system::files::{self, FileError};
 use brine_text::glob::Glob;
+use brine_text::python_regex::Regex;
 use brine_value::Map;
-use fancy_regex::Regex;
 use indexmap::IndexMap;
 
 pub use git::{GitError, Gitfs, Unreachable, unreachable};

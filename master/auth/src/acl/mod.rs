@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 use brine_carriers::{APPLY_PLAN, MAX_DEPTH, called};
 use brine_function::Args;
 use brine_function::carriers::{Called, Place};
-use brine_target::Pcre;
+use brine_target::{Pcre, TargetError};
 use brine_value::{Map, Value};
 use nix::unistd::{User, geteuid};
 
@@ -124,17 +124,19 @@ struct Pattern(Option<Pcre>);
 
 impl Pattern {
     fn new(text: &str) -> Self {
-        let compiled = Pcre::parse(text);
-        if let Err(error) = &compiled {
-            tracing::error!(pattern = text, %error, "an entry of an access list permits nothing");
-        }
-        Pattern(compiled.ok())
+        Self::of(text, Pcre::parse(text))
     }
 
     /// Compiles an expression that has to match a text as a whole.
     fn whole(text: &str) -> Self {
-        // Checked alone, because a parenthesis could otherwise end the group.
-        if Pcre::parse(text).is_err() { Pattern::new(text) } else { Pattern::new(&format!("(?:{text})\\z")) }
+        Self::of(text, Pcre::parse_whole(text))
+    }
+
+    fn of(text: &str, compiled: Result<Pcre, TargetError>) -> Self {
+        if let Err(error) = &compiled {
+            tracing::error!(pattern = text, %error, "an entry of an access list permits nothing");
+        }
+        Pattern(compiled.ok())
     }
 
     fn matches(&self, text: &str) -> bool {

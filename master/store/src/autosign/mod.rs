@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use brine_config::MasterConfig;
 use brine_ids::MinionId;
 use brine_text::glob::Glob;
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value};
-use fancy_regex::Regex;
 
 /// The maximum size of a file with ids, in bytes.
 const MAX_FILE: u64 = 16 << 20;
@@ -163,7 +163,7 @@ impl Names {
                 names.exact.insert(line.to_owned());
             } else {
                 names.globs.extend(Glob::new(line));
-                names.regexes.extend(Regex::new(&format!(r"\A(?:{line})\z")));
+                names.regexes.extend(Regex::full(line));
             }
         }
         names
@@ -173,7 +173,7 @@ impl Names {
         self.exact.contains(id)
             || self.globs.iter().any(|glob| glob.is_match(id))
             // A match that exceeds its limits counts as no match.
-            || self.regexes.iter().any(|regex| regex.is_match(id).unwrap_or(false))
+            || self.regexes.iter().any(|regex| regex.is_match_at_start(id).unwrap_or(false))
     }
 }
 

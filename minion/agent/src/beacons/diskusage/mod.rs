@@ -1,7 +1,7 @@
 //! `diskusage`: file systems above a usage.
 
+use brine_text::python_regex::Regex;
 use brine_value::{Map, map};
-use fancy_regex::Regex;
 use nix::sys::statvfs::statvfs;
 
 use super::settings::{Settings, number, percent};
@@ -25,8 +25,7 @@ pub(super) const KIND: Kind = Kind {
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let one = |(mount, most): &(String, _)| {
-        let pattern = format!("^(?:{mount})$");
-        let pattern = Regex::new(&pattern).map_err(|error| format!("mount point '{mount}': {error}"))?;
+        let pattern = Regex::full(mount).map_err(|error| format!("mount point '{mount}': {error}"))?;
         Ok((pattern, number(mount, most)?))
     };
     Ok(Box::new(DiskUsage(settings.own.iter().map(one).collect::<Result<_, String>>()?)))
@@ -36,7 +35,7 @@ impl DiskUsage {
     fn events(&self, mounts: &[String], usage: impl Fn(&str) -> Option<f64>) -> Vec<Map> {
         let mut report = Vec::new();
         for (pattern, most) in &self.0 {
-            for mount in mounts.iter().filter(|mount| pattern.is_match(mount).unwrap_or(false)) {
+            for mount in mounts.iter().filter(|mount| pattern.is_match_at_start(mount).unwrap_or(false)) {
                 if let Some(used) = usage(mount).filter(|used| used >= most) {
                     report.push(map! {"diskusage" => used, "mount" => mount});
                 }

@@ -8,8 +8,7 @@ fn mount_points_match_by_name_or_pattern() {
     assert_eq!(mounts, ["/", "/home", "/srv/my data"]);
     let settings = list![map! {"/" => "63%"}, map! {r"^\/(?!home).+$" => 90}, map! {"/home" => 95.0}];
     let settings = Settings::read("diskusage", &settings).unwrap();
-    let one =
-        |(mount, most): &(String, _)| (Regex::new(&format!("^(?:{mount})$")).unwrap(), number(mount, most).unwrap());
+    let one = |(mount, most): &(String, _)| (Regex::full(mount).unwrap(), number(mount, most).unwrap());
     let beacon = DiskUsage(settings.own.iter().map(one).collect());
     let report = beacon.events(&mounts, |mount| Some(if mount == "/" { 63.0 } else { 94.5 }));
     assert_eq!(

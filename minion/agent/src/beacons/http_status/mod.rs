@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use brine_host::web;
+use brine_text::python_regex::Regex;
 use brine_value::json::from_json;
 use brine_value::{Map, Value, map};
-use fancy_regex::Regex;
 
 use super::settings::{Settings, number, text};
 use super::{Beacon, Kind, Options, PollContext, entry};

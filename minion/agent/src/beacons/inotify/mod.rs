@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use brine_text::glob::fnmatch;
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value, map};
-use fancy_regex::Regex;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 

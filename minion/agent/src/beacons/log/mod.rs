@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value, map};
-use fancy_regex::Regex;
 
 use super::settings::{Settings, text};
 use super::{Beacon, Kind, Options, PollContext, entry};
@@ -48,7 +48,7 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
             tracing::warn!(beacon = "log", file, %tag, "a tag has no regex; ignoring it");
             continue;
         };
-        match Regex::new(&format!("^(?:{pattern})")) {
+        match Regex::new(pattern) {
             Ok(regex) => tags.push((tag.to_string(), regex)),
             Err(error) => {
                 tracing::error!(beacon = "log", file, %tag, %error, "a regex is invalid");
@@ -80,7 +80,7 @@ impl Log {
         for line in String::from_utf8_lossy(&bytes[..whole]).lines() {
             for (tag, regex) in &self.tags {
                 let event = |is: &str, raw, error| map! {"tag" => tag, "match" => is, "raw" => raw, "error" => error};
-                match regex.is_match(line) {
+                match regex.is_match_at_start(line) {
                     Ok(true) => report.push(event("yes", line, "")),
                     Ok(false) => {}
                     Err(_) => report.push(event("no", "", "bad match")),

@@ -9,7 +9,7 @@ use super::*;
 fn new_lines_that_match_are_reported_once() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "error: old").unwrap();
-    let tags = vec![("bad".into(), Regex::new("^(?:error)").unwrap())];
+    let tags = vec![("bad".into(), Regex::new("error").unwrap())];
     let mut log = Log { file: file.path().to_owned(), tags, errors: Vec::new(), offset: None };
     let raws = |report: Vec<Map>| report.iter().map(|event| event.get("raw").unwrap().to_string()).collect::<Vec<_>>();
     assert!(log.events().unwrap().is_empty());

@@ -12,7 +12,7 @@ use brine_system::user_files;
 use brine_value::Value;
 
 use super::diff::unified;
-use super::edit::{self, Block, Commented, NotFoundArgs, PatternArgs, compile};
+use super::edit::{self, Block, Commented, NotFoundArgs, PatternArgs, compile_for_bytes};
 use super::encoding::Encoding;
 use super::line::{self, Line, PositionArgs};
 use super::{error_at, invalid, is_test};
@@ -97,7 +97,7 @@ pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
         return Err(invalid("replace", "Only one of append and prepend_if_not_found is permitted"));
     }
     if args.search_only {
-        let regex = compile(&search.pattern, &search.flags).map_err(CallError::Execution)?;
+        let regex = compile_for_bytes(&search.pattern, &search.flags).map_err(CallError::Execution)?;
         return Ok(regex.is_match(&before).map_err(CallError::execution)?.into());
     }
     let content = &not_found.not_found_content;

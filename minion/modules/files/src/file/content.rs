@@ -7,8 +7,8 @@ use brine_function::{CallError, CallResult, function};
 use brine_host::paths::expand;
 use brine_system::user_files;
 use brine_text::glob::fnmatch;
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value};
-use regex::Regex;
 
 use super::changes::write_to_links;
 use super::error_at;
@@ -226,8 +226,12 @@ pub fn contains_regex(
 ) -> CallResult {
     let regex = Regex::new(&regex).map_err(CallError::execution)?;
     let have = std::fs::read(expand(&path)).unwrap_or_default();
-    let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
-    Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
+    for line in String::from_utf8_lossy(&have).split_inclusive('\n') {
+        if regex.is_match(line.trim_start_matches(|c| lchar.contains(c))).map_err(CallError::execution)? {
+            return Ok(true.into());
+        }
+    }
+    Ok(false.into())
 }
 
 /// Returns the lines to write, each with a newline: the keyword argument `args`, or else the positional arguments.

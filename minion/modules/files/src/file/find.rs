@@ -12,9 +12,9 @@ use brine_host::paths::expand;
 use brine_host::process::{Program, split};
 use brine_host::programs::program;
 use brine_system::user_files;
+use brine_text::python_regex::{IGNORECASE, Regex};
 use brine_value::{FromValue, Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
-use regex::Regex;
 
 use super::kind;
 use crate::checksum::digest;
@@ -117,7 +117,7 @@ enum Criterion {
     Size(u64, u64),
     ChangedSince(SystemTime),
     ChangedBefore(SystemTime),
-    Content(regex::bytes::Regex),
+    Content(Regex),
 }
 
 /// An action on a file.
@@ -168,7 +168,7 @@ impl Desired {
                 })?),
                 "size" => size(&text)?,
                 "mtime" => changed(&text)?,
-                "grep" => Criterion::Content(regex::bytes::Regex::new(&text).map_err(|_| invalid_expression(&text))?),
+                "grep" => Criterion::Content(expression(&text, false)?),
                 "print" => {
                     wanted.actions.push(Action::Print(listed(&text).map(str::to_owned).collect()));
                     continue;
@@ -214,7 +214,7 @@ impl Desired {
 impl Criterion {
     fn matches(&self, path: &Path, status: &Metadata) -> bool {
         match self {
-            Criterion::Name(regex) => regex.is_match(&name(path)),
+            Criterion::Name(regex) => regex.is_match_at_start(&name(path)).unwrap_or(false),
             Criterion::Types(types) => types.contains(type_letter(status)),
             Criterion::Owners(uids) => uids.contains(&status.uid()),
             Criterion::Groups(gids) => gids.contains(&status.gid()),
@@ -222,7 +222,9 @@ impl Criterion {
             Criterion::ChangedSince(time) => status.modified().is_ok_and(|changed| changed >= *time),
             Criterion::ChangedBefore(time) => status.modified().is_ok_and(|changed| changed <= *time),
             Criterion::Content(regex) => {
-                status.is_file() && std::fs::read(path).is_ok_and(|content| regex.is_match(&content))
+                status.is_file()
+                    && std::fs::read(path)
+                        .is_ok_and(|content| regex.is_match(&String::from_utf8_lossy(&content)).unwrap_or(false))
             }
         }
     }
@@ -333,14 +335,9 @@ fn group_of(gid: u32) -> Option<Group> {
     Group::from_gid(Gid::from_raw(gid)).ok().flatten()
 }
 
-fn invalid_expression(text: &str) -> String {
-    format!("invalid regular expression: \"{text}\"")
-}
-
-/// Compiles a regular expression that must match at the start of a name.
 fn expression(text: &str, any_case: bool) -> Result<Regex, String> {
-    let built = regex::RegexBuilder::new(&format!("^(?:{text})")).case_insensitive(any_case).build();
-    built.map_err(|_| invalid_expression(text))
+    Regex::with_flags(text, if any_case { IGNORECASE } else { 0 })
+        .map_err(|_| format!("invalid regular expression: \"{text}\""))
 }
 
 fn types(text: &str) -> Result<String, String> {

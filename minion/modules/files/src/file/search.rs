@@ -11,7 +11,7 @@ use brine_value::{Map, Value};
 
 use super::changes::{Text, read};
 use super::diff::unified;
-use super::edit::compile;
+use super::edit::compile_for_bytes;
 use super::invalid;
 use crate::cmd;
 
@@ -48,7 +48,7 @@ pub fn search(
         return Ok(false.into());
     }
     let text = read(&file, "search")?;
-    let regex = compile(&pattern, &flags).map_err(CallError::Execution)?;
+    let regex = compile_for_bytes(&pattern, &flags).map_err(CallError::Execution)?;
     Ok(regex.is_match(&text).map_err(CallError::execution)?.into())
 }
 

@@ -5,10 +5,11 @@ use brine_context::programs::run;
 use brine_function::{CallError, CallResult, function};
 use brine_host::paths::expand;
 use brine_system::files;
+use brine_text::python_regex::{Regex, RegexError};
 use brine_value::Value;
 
 use super::changes::{keep, read};
-use super::edit::{self, Replacing, compile};
+use super::edit::{compile, template};
 use crate::cmd::{self, split_options};
 
 /// Edit a file with `sed`, and return its output. `file.replace` is more general.
@@ -104,22 +105,31 @@ pub fn psed(
     let names: Vec<&str> = names.iter().filter(|(letter, _)| flags.contains(*letter)).map(|(_, name)| *name).collect();
     let text_behind = match (limit.is_empty(), compile(&escaped(&limit, escape_all), &0.into())) {
         (true, _) => text.clone(),
-        (false, Ok(regex)) => regex.split(&text).skip(1).flatten().collect(),
+        (false, Ok(regex)) => behind(&regex, &text).map_err(CallError::execution)?,
         (false, Err(error)) => return Err(CallError::Execution(error)),
     };
-    let wanted = Replacing {
-        pattern: escaped(&before.to_string(), escape_all),
-        repl: after.to_string(),
-        count: usize::from(!flags.contains('g')),
-        flags: names.into_iter().collect(),
-        append_if_not_found: false,
-        prepend_if_not_found: false,
-        not_found_content: None,
-    };
-    let replaced = edit::replaced(&text_behind, &wanted).map_err(CallError::Execution)?;
+    let (before, after) = (escaped(&before.to_string(), escape_all), after.to_string());
+    let regex = compile(&before, &names.into_iter().collect()).map_err(CallError::Execution)?;
+    let with = template(&regex, &after).map_err(CallError::Execution)?;
+    let count = usize::from(!flags.contains('g'));
+    let replaced = regex.replace(&text_behind, &with, count).map_err(CallError::execution)?;
     keep(&file, &backup)?;
-    files::rewrite(&file, replaced.text.as_bytes(), 0o644).map_err(CallError::execution)?;
+    files::rewrite(&file, replaced.as_bytes(), 0o644).map_err(CallError::execution)?;
     Ok(Value::Nil)
+}
+
+/// Returns the text behind the first match of an expression, without the other matches.
+fn behind(regex: &Regex, text: &str) -> Result<String, RegexError> {
+    let mut matches = regex.captures_iter(text);
+    let Some(first) = matches.next().transpose()? else { return Ok(String::new()) };
+    let (mut out, mut at) = (String::new(), first.get(0).map_or(0, |whole| whole.end()));
+    for found in matches {
+        let Some(whole) = found?.get(0) else { continue };
+        out.push_str(text.get(at..whole.start()).unwrap_or_default());
+        at = whole.end();
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    Ok(out)
 }
 
 /// Return whether `sed` would find a text in a file, in the lines that match `limit`.

@@ -13,8 +13,8 @@ use brine_host::process::{Output, Program};
 use brine_host::programs::which;
 use brine_system::files;
 use brine_system::user_files;
+use brine_text::python_regex::Regex;
 use brine_value::{FromValue, Map, Value};
-use fancy_regex::Regex;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 

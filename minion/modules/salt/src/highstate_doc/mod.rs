@@ -10,8 +10,8 @@ mod tests;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_state::Source;
+use brine_text::python_regex::{Regex, Template};
 use brine_value::{Map, Value, list, map};
-use fancy_regex::Regex;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
@@ -88,8 +88,9 @@ pub fn render(
     let rendered = source.render_template("highstate_doc", &template, &variables, "base");
     let mut text = rendered.map_err(CallError::Execution)?;
     for (pattern, replacement) in settings.get("replace_text_regex").and_then(Value::as_map).into_iter().flatten() {
-        let (pattern, replacement) = (pattern.to_string(), template_of(&replacement.to_string()));
-        let replaced = regex(&pattern)?.try_replacen(&text, 0, replacement.as_str()).map(std::borrow::Cow::into_owned);
+        let pattern = pattern.to_string();
+        let regex = regex(&pattern)?;
+        let replaced = Template::new(&regex, &replacement.to_string()).and_then(|with| regex.replace(&text, &with, 0));
         text = replaced.map_err(|error| CallError::Execution(format!("replacing {pattern} failed: {error}")))?;
     }
     Ok(text.into())
@@ -140,11 +141,11 @@ fn described(context: &Context, settings: &Map, kwargs: &Map) -> Result<Vec<Valu
     };
     let filters = |name: &str| -> Result<Vec<Regex>, CallError> {
         let patterns = settings.get(name).and_then(Value::as_list).unwrap_or_default();
-        // They match from the beginning.
-        patterns.iter().map(|pattern| regex(&format!("^(?:{pattern})"))).collect()
+        patterns.iter().map(|pattern| regex(&pattern.to_string())).collect()
     };
     let (functions, ids) = (filters("filter_function_regex")?, filters("filter_id_regex")?);
-    let matches = |filters: &[Regex], text: &str| filters.iter().any(|filter| filter.is_match(text).unwrap_or(false));
+    let matches =
+        |filters: &[Regex], text: &str| filters.iter().any(|filter| filter.is_match_at_start(text).unwrap_or(false));
     let processor = settings.get("processor").map(ToString::to_string).unwrap_or_default();
     let mut found = Vec::new();
     for chunk in low.as_list().ok_or_else(failed)? {
@@ -163,24 +164,4 @@ fn described(context: &Context, settings: &Map, kwargs: &Map) -> Result<Vec<Valu
 fn regex(pattern: &str) -> Result<Regex, CallError> {
     Regex::new(pattern)
         .map_err(|error| CallError::Execution(format!("the regular expression {pattern} is invalid: {error}")))
-}
-
-/// Converts a replacement of Python (`\1`) to one of the library (`${1}`).
-fn template_of(replacement: &str) -> String {
-    let (mut out, mut chars) = (String::new(), replacement.chars().peekable());
-    while let Some(c) = chars.next() {
-        match (c, chars.peek().copied()) {
-            ('$', _) => out += "$$",
-            ('\\', Some(digit)) if digit.is_ascii_digit() => {
-                chars.next();
-                out += &format!("${{{digit}}}");
-            }
-            ('\\', Some('\\')) => {
-                chars.next();
-                out.push('\\');
-            }
-            _ => out.push(c),
-        }
-    }
-    out
 }

@@ -83,7 +83,7 @@ fn states_are_filtered() {
     assert_eq!(ids(map! {"filter_id_regex" => list!["in.*"]}), "web,secret !doc_skip");
     assert_eq!(ids(map! {"filter_id_regex" => list!["ntro"]}), "intro,web,secret !doc_skip");
     assert_eq!(ids(map! {"filter_function_regex" => list!["test\\."]}), "intro");
-    assert!(ids(map! {"filter_id_regex" => list!["("]}).starts_with("the regular expression ^(?:() is invalid"));
+    assert!(ids(map! {"filter_id_regex" => list!["("]}).starts_with("the regular expression ( is invalid"));
     assert_eq!(ids(map! {"processor" => "none.such"}), "'none.such' is not available.");
 }
 
@@ -128,13 +128,6 @@ fn states_are_described_by_function() {
     assert!(found.ends_with(
         "```\nThe file is large: set max_render_file_size of highstate_doc.config to 11 to show it.\n```\n"
     ));
-}
-
-#[test]
-fn replacements_use_pythons_syntax() {
-    for (replacement, expected) in [(r"\1: $x", "${1}: $$x"), (r"a\\b\n", r"a\b\n"), ("", ""), ("\\", "\\")] {
-        assert_eq!(template_of(replacement), expected);
-    }
 }
 
 #[test]

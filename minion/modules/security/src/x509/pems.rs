@@ -6,8 +6,8 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_text::glob::Glob;
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value};
-use fancy_regex::Regex;
 
 use super::source::{SourceAccess, bytes, execution, read_file};
 
@@ -105,7 +105,8 @@ pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError
         None => execution("PEM text not valid"),
     };
     let found = regex.captures(&text).ok().flatten().ok_or_else(missing)?;
-    let part = |name: &str| found.name(name).map(|part| part.as_str()).unwrap_or_default();
+    let part =
+        |name: &str| regex.group(name).and_then(|group| found.get(group)).map(|part| part.as_str()).unwrap_or_default();
     let body = part("body").split_whitespace().collect::<String>();
     if !body.is_ascii() {
         return Err(missing());

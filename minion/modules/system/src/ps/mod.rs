@@ -5,8 +5,8 @@ use std::fs;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::Accounts;
+use brine_text::python_regex::Regex;
 use brine_value::{Value, map};
-use fancy_regex::Regex;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

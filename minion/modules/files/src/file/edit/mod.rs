@@ -1,13 +1,17 @@
 //! Edits of texts: replacement of matches, blocks between markers.
 
-use std::borrow::Cow;
-
 use brine_function::Args;
+use brine_text::python_regex::{ASCII, DOTALL, IGNORECASE, MULTILINE, Regex, Template, VERBOSE};
 use brine_value::Value;
-use fancy_regex::{Captures, Regex};
 
-/// Values and names of Python's flags that are supported.
-const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
+/// Names of Python's flags that are supported.
+const FLAGS: &[(&str, &str, u32)] = &[
+    ("ASCII", "A", ASCII),
+    ("DOTALL", "S", DOTALL),
+    ("IGNORECASE", "I", IGNORECASE),
+    ("MULTILINE", "M", MULTILINE),
+    ("VERBOSE", "X", VERBOSE),
+];
 
 /// A regular expression, and the replacement of its matches.
 pub(crate) struct Replacing {
@@ -86,18 +90,34 @@ pub(crate) struct Block {
 
 /// Compiles a regular expression with Python's flags: an integer, or a list of names.
 pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
-    let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
-    let bits = match flags {
-        Value::List(names) => names.iter().map(|name| named(&name.to_string())).fold(0, |all, bit| all | bit),
-        Value::Str(name) => named(name),
-        number => number.as_i64().unwrap_or(8),
+    compile_with(pattern, bits(flags))
+}
+
+/// Compiles a regular expression as [`compile`], for the functions that search bytes in Salt: Python's `\w` and its like
+/// know ASCII alone there.
+pub(crate) fn compile_for_bytes(pattern: &str, flags: &Value) -> Result<Regex, String> {
+    compile_with(pattern, bits(flags) | ASCII)
+}
+
+fn compile_with(pattern: &str, flags: u32) -> Result<Regex, String> {
+    Regex::with_flags(pattern, flags).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
+}
+
+fn bits(flags: &Value) -> u32 {
+    let named = |name: &str| {
+        let is_named = |(long, short, _): &&(&str, &str, u32)| [*long, *short].contains(&&*name.to_uppercase());
+        FLAGS.iter().find(is_named).map_or(0, |(.., bit)| *bit)
     };
-    let letters: String =
-        [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')].iter().filter(|(bit, _)| bits & bit != 0).map(|(_, c)| *c).collect();
-    // Python's anchor for the end of the text.
-    let pattern_here = pattern.replace(r"\Z", r"\z");
-    let flagged = if letters.is_empty() { pattern_here } else { format!("(?{letters}){pattern_here}") };
-    Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
+    match flags {
+        Value::List(names) => names.iter().fold(0, |all, name| all | named(&name.to_string())),
+        Value::Str(name) => named(name),
+        number => number.as_i64().and_then(|bits| u32::try_from(bits).ok()).unwrap_or(MULTILINE),
+    }
+}
+
+/// Parses the replacement of what an expression matches.
+pub(crate) fn template(regex: &Regex, repl: &str) -> Result<Template, String> {
+    Template::new(regex, repl).map_err(|error| format!("The replacement '{repl}' cannot be used: {error}"))
 }
 
 /// A text in which lines were commented out or uncommented.
@@ -138,40 +158,6 @@ pub(crate) fn unanchored(pattern: &str) -> (&str, &'static str) {
     (pattern.trim_start_matches('^').trim_end_matches('$'), end)
 }
 
-/// Expands a replacement template in Python's syntax: `\1`, `\g<name>`, `\n`.
-fn fill(template: &str, captures: &Captures<'_, str>) -> String {
-    let group = |name: &str| match name.parse::<usize>() {
-        Ok(number) => captures.get(number),
-        Err(_) => captures.name(name),
-    };
-    let (mut out, mut rest) = (String::new(), template);
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        if digits > 0 {
-            let digits = digits.min(2);
-            out.push_str(group(&rest[..digits]).map_or("", |found| found.as_str()));
-            rest = &rest[digits..];
-        } else if let Some((name, after)) = rest.strip_prefix("g<").and_then(|rest| rest.split_once('>')) {
-            out.push_str(group(name).map_or("", |found| found.as_str()));
-            rest = after;
-        } else {
-            let mut chars = rest.chars();
-            match chars.next() {
-                Some('n') => out.push('\n'),
-                Some('t') => out.push('\t'),
-                Some('r') => out.push('\r'),
-                Some('\\') | None => out.push('\\'),
-                Some(other) => out.extend(['\\', other]),
-            }
-            rest = chars.as_str();
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
 /// The result of a replacement.
 pub(crate) struct Replaced {
     pub text: String,
@@ -181,13 +167,11 @@ pub(crate) struct Replaced {
 
 /// Replaces matches; if there are none, adds the content where that is requested.
 pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, String> {
-    let regex = compile(&wanted.pattern, &wanted.flags)?;
-    let replaced = regex.is_match(before).and_then(|is_match| {
-        let filled = |captures: &Captures<'_, str>| fill(&wanted.repl, captures);
-        is_match.then(|| regex.try_replacen(before, wanted.count, filled).map(Cow::into_owned)).transpose()
-    });
-    let replaced = replaced.map_err(|error| format!("The pattern '{}' cannot be used: {error}", wanted.pattern))?;
-    if let Some(text) = replaced {
+    let regex = compile_for_bytes(&wanted.pattern, &wanted.flags)?;
+    let repl = template(&regex, &wanted.repl)?;
+    let failed = |error| format!("The pattern '{}' cannot be used: {error}", wanted.pattern);
+    if regex.is_match(before).map_err(failed)? {
+        let text = regex.replace(before, &repl, wanted.count).map_err(failed)?;
         return Ok(Replaced { text, added: None });
     }
     let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);

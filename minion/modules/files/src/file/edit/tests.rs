@@ -1,18 +1,38 @@
 use super::*;
 
+fn replacing(pattern: &str, repl: &str, flags: Value) -> Replacing {
+    Replacing {
+        pattern: pattern.into(),
+        repl: repl.into(),
+        count: 0,
+        flags,
+        append_if_not_found: false,
+        prepend_if_not_found: false,
+        not_found_content: None,
+    }
+}
+
+/// The expected texts are those of Salt 3008.5.
 #[test]
-fn replacements_use_pythons_syntax() {
-    let regex = Regex::new(r"(?P<word>\w)(\d)").unwrap();
-    let captures = regex.captures("h1").unwrap().unwrap();
-    for (template, text) in [
-        (r"\2\1$", "1h$"),
-        (r"\g<word>-\g<2>", "h-1"),
-        (r"a\nb", "a\nb"),
-        (r"$1 ${word}", "$1 ${word}"),
-        (r"\.\\", r"\.\"),
-        (r"\9", ""),
+fn expressions_and_replacements_are_pythons() {
+    for (text, pattern, repl, flags, after) in [
+        ("x=1\n:=1\n", "[[:alpha:]]=1", "Z", 8.into(), Some("x=1\n:=1\n")),
+        ("a&]\n", "[a&&b]", "Z", 8.into(), Some("ZZ]\n")),
+        ("a <a>\n", r"\<a", "Z", 8.into(), Some("a Z>\n")),
+        ("ha\n", r"\h", "Z", 8.into(), None),
+        ("ha\n", r"\pL", "Z", 8.into(), None),
+        ("ha\n", r"\z", "Z", 8.into(), None),
+        ("x=1\n", "1$", "2", "IGNORECASE".into(), Some("x=2\n")),
+        ("x=1\nb\n", ".*", "Z", 8.into(), Some("ZZ\nZZ\nZ")),
+        ("x  \n", r"\s*$", "Z", 8.into(), Some("xZZ")),
+        ("h1\n", r"(?P<word>\w)(\d)", r"\2\1$ \g<word>", 8.into(), Some("1h$ h\n")),
+        ("x=1\n", "(x)=1", r"\2", 8.into(), None),
+        ("x=1\n", "(x)=1", r"\g<nope>", 8.into(), None),
+        ("x=1\n", "(x)=1", r"\x41", 8.into(), None),
+        ("y=1\n", "(x)=1", r"\x41", 8.into(), None),
     ] {
-        assert_eq!(fill(template, &captures), text, "{template}");
+        let done = replaced(text, &replacing(pattern, repl, flags)).ok().map(|done| done.text);
+        assert_eq!(done.as_deref(), after, "{text:?} {pattern} {repl}");
     }
 }
 
@@ -81,15 +101,5 @@ fn comments_are_made_of_lines_that_begin_with_a_match() {
         ("##two\n", ".*two", false, "two\n"),
     ] {
         assert_eq!(commented(text, pattern, "#", comment, true).unwrap().text, after, "{text:?} {pattern}");
-    }
-}
-
-proptest::proptest! {
-    #[test]
-    fn any_replacement_is_expanded(template in ".{0,40}", text in ".{0,20}") {
-        let regex = Regex::new("(.)?(.)?").unwrap();
-        if let Ok(Some(captures)) = regex.captures(text.as_str()) {
-            fill(&template, &captures);
-        }
     }
 }

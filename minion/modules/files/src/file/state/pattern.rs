@@ -1,8 +1,8 @@
 //! Selection of paths: `include_pat` and `exclude_pat`.
 
 use brine_text::glob::fnmatch;
+use brine_text::python_regex::Regex;
 use brine_value::Value;
-use regex::Regex;
 
 /// A glob over the whole path below the directory, or a regular expression prefixed with `E@`.
 pub(crate) enum Pattern {
@@ -14,7 +14,7 @@ impl Pattern {
     pub fn is_match(&self, path: &str) -> bool {
         match self {
             Pattern::Glob(glob) => fnmatch(glob, path),
-            Pattern::Regex(regex) => regex.is_match(path),
+            Pattern::Regex(regex) => regex.is_match(path).unwrap_or(false),
         }
     }
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_system::user_files;
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 use jiff::civil::Date;
-use regex::Regex;
 
 use super::invalid_path;
 
@@ -166,13 +166,13 @@ impl Combination {
     }
 }
 
-/// Compiles one regular expression or a list of them, anchored at the start.
+/// Compiles one regular expression or a list of them.
 pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
     let single = [value.clone()];
     let texts = value.as_list().unwrap_or(&single).iter().filter(|text| text.is_truthy());
     texts
         .map(|text| {
-            Regex::new(&format!("^(?:{text})")).map_err(|error| format!("The pattern '{text}' cannot be used: {error}"))
+            Regex::new(&text.to_string()).map_err(|error| format!("The pattern '{text}' cannot be used: {error}"))
         })
         .collect()
 }
@@ -237,7 +237,8 @@ impl Desired {
         let is_old = self.time.days_ago(status, today) >= self.age;
         let name = if self.full_path_match { path.as_os_str() } else { path.file_name().unwrap_or_default() };
         let name = name.to_string_lossy();
-        let fits = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(&name));
+        let fits =
+            |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match_at_start(&name).unwrap_or(false));
         self.combination.matches(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
     }
 }

@@ -2,8 +2,8 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_text::python_regex::Regex;
 use brine_value::{FromValue, Map, Value};
-use fancy_regex::Regex;
 
 /// State functions of `http`.
 pub static FUNCTIONS: Functions<StateContext> = registry!("http", [query, wait_for_successful_query]);

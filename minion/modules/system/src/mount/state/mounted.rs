@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError};
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
-use regex::Regex;
 
 use super::differing::differing;
 use crate::mount::active::{self, Mount, device_identifier, resolve_device};
@@ -244,8 +244,8 @@ impl Run<'_> {
             return Ok(Ok(Some(true)));
         }
         for pattern in &self.wanted.device_name_regex {
-            let pattern = Regex::new(&format!("^(?:{pattern})")).map_err(CallError::execution)?;
-            if let Some(device) = devices.iter().find(|device| pattern.is_match(device)) {
+            let pattern = Regex::new(pattern).map_err(CallError::execution)?;
+            if let Some(device) = devices.iter().find(|device| pattern.is_match_at_start(device).unwrap_or(false)) {
                 self.comment =
                     format!("An umount will not be forced because device matched device_name_regex: {device}");
                 return Ok(Ok(Some(true)));

@@ -8,8 +8,8 @@ use brine_context::Context;
 use brine_context::programs::run;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value, map};
-use fancy_regex::Regex;
 use nix::unistd::{SysconfVar, Uid, User, sysconf};
 
 use super::{name_of, owner_of, pids};

@@ -50,7 +50,7 @@ fn tables_are_filtered() {
     ]), @r#"
         ps.psaux: ["root.+init", ["root           1  0.0  0.0   2576  1536 ?        Ss   05:00   0:00 /sbin/init"], "1 occurrence(s)."]
         ps.psaux: ["init", ["root           1  0.0  0.0   2576  1536 ?        Ss   05:00   0:00 /sbin/init"], "1 occurrence(s)."]
-        ps.psaux: ERROR: Parsing error at position 1: Opening parenthesis without closing parenthesis
+        ps.psaux: ERROR: missing ), unterminated subpattern at position 0
         ps.lsof: ["init", "init 1 root cwd DIR 254,0 4096 2 /"]
         ps.lsof: ERROR: '-x' cannot be used: it starts with '-' or is empty
         "#);

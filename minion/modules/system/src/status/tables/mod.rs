@@ -3,8 +3,8 @@
 use brine_context::Context;
 use brine_context::programs::run;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_text::python_regex::Regex;
 use brine_value::{Map, Value, map};
-use fancy_regex::Regex;
 
 use super::{number, processes, read};
 
