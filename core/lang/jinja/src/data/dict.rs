@@ -203,12 +203,21 @@ impl Dict {
         Ok(given)
     }
 
-    /// Merges the entries of another mapping. Inner mappings keep their identity.
+    /// Takes over the entries of another mapping. Inner mappings keep their identity, unless they lost an entry: then
+    /// they were not merged but replaced.
     pub(crate) fn overlay(&self, other: &JinjaValue) {
         for (key, value) in pairs(other) {
             let inner = self.lookup(&key).and_then(|inner| inner.downcast_object::<Dict>());
             match inner {
-                Some(inner) if value.kind() == ValueKind::Map => inner.overlay(&value),
+                Some(inner)
+                    if value.kind() == ValueKind::Map
+                        && inner
+                            .keys()
+                            .iter()
+                            .all(|key| value.get_item(key).is_ok_and(|kept| !kept.is_undefined())) =>
+                {
+                    inner.overlay(&value);
+                }
                 _ => _ = self.change(|entries| entries.insert(key, value)),
             }
         }
