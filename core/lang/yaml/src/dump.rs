@@ -65,11 +65,33 @@ pub fn dump_data(value: &Value, dates: &Dates, style: Style) -> String {
         }
     }
     drop(emitter);
-    let text = String::from_utf8(out).unwrap_or_default();
+    let text = escaped(String::from_utf8(out).unwrap_or_default());
     match text.strip_suffix("...\n") {
         Some(before) if before.ends_with('\n') && !matches!(value, Value::List(_) | Value::Map(_)) => before.to_owned(),
         _ => text,
     }
+}
+
+/// Whether a text has characters that PyYAML escapes, and the emitter here does not: those beyond the first plane, whose
+/// bytes begin so.
+fn is_beyond(text: &str) -> bool {
+    text.bytes().any(|byte| byte >= 0xf0)
+}
+
+/// Escapes the characters that [`is_beyond`] finds; they are in double quotes alone.
+fn escaped(text: String) -> String {
+    if !is_beyond(&text) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if c > '\u{ffff}' {
+            out += &format!("\\U{:08X}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 fn write(value: &Value, style: Style, dates: Option<&Dates>, events: &mut Vec<Event>) {
@@ -118,7 +140,8 @@ fn is_scalar(value: &Value) -> bool {
 fn scalar(name: &str, text: &str) -> Event {
     let read_as = scalar::kind(text).tag();
     let tag = format!("tag:yaml.org,2002:{name}");
-    Event::scalar(None, Some(&tag), text, read_as == name, name == "str", ScalarStyle::Any)
+    let style = if is_beyond(text) { ScalarStyle::DoubleQuoted } else { ScalarStyle::Any };
+    Event::scalar(None, Some(&tag), text, read_as == name, name == "str", style)
 }
 
 /// Builds a block scalar of Base64, in lines of 76 characters.

@@ -116,7 +116,7 @@ fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
 }
 
 fn wrap(text: &str) -> String {
-    let bare = text.split_once('/').map_or(text, |(ip, _)| ip);
+    let bare = text.split_once(['/', '%']).map_or(text, |(ip, _)| ip);
     if bare.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
 }
 
@@ -134,10 +134,21 @@ fn each(
     Ok(to_mutable(&JinjaValue::from(all)))
 }
 
+/// Splits the scope off an address: `fe80::1%lo`, with or without the length of a network.
+fn unscoped(text: &str) -> Option<(String, &str)> {
+    let (address, rest) = text.split_once('%')?;
+    let (scope, mask) = rest.split_once('/').map_or((rest, None), |(scope, mask)| (scope, Some(mask)));
+    let is_scope = !scope.is_empty() && !scope.contains('%') && address.contains(':');
+    is_scope.then(|| (mask.map_or_else(|| address.to_owned(), |mask| format!("{address}/{mask}")), scope))
+}
+
 /// Parses an address: a string or its integer.
 fn of_address(value: &JinjaValue) -> Option<IpNet> {
     match value.kind() {
-        ValueKind::String => network::interface(value.as_str()?),
+        ValueKind::String => {
+            let text = value.as_str()?;
+            unscoped(text).map_or_else(|| network::interface(text), |(bare, _)| network::interface(&bare))
+        }
         ValueKind::Number if value.is_integer() => Some(IpAddr::V4(u32::try_from(value.clone()).ok()?.into()).into()),
         _ => None,
     }
@@ -193,7 +204,12 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
     each(value, |value| {
         let Some(ip) = of_address(value).map(|net| net.addr()) else { return Ok(None) };
         let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
-        let report = if value.as_str().is_some_and(|text| text.contains('/')) { text(value) } else { ip.to_string() };
+        let given = value.as_str().unwrap_or_default();
+        let report = match unscoped(given) {
+            _ if given.contains('/') => text(value),
+            Some((_, scope)) => format!("{ip}%{scope}"),
+            None => ip.to_string(),
+        };
         Ok((kind(&ip) && all).then(|| JinjaValue::from(report)))
     })
 }

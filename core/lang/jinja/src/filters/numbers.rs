@@ -62,6 +62,12 @@ fn float(value: &JinjaValue) -> Result<f64, Error> {
     Err(raise(format_args!("{wanted}, not '{}'", type_name(value))))
 }
 
+/// Rounds to a number of places, as Python: by the digits of the number itself, 2.67499... for 2.675.
+fn rounded(number: f64, places: usize) -> f64 {
+    // No float has more places.
+    if !number.is_finite() || places > 1074 { number } else { format!("{number:.places$}").parse().unwrap_or(number) }
+}
+
 /// `round(precision=0, method='common')`.
 fn round(value: Defined, precision: Option<i32>, method: Option<String>) -> Result<JinjaValue, Error> {
     let method = method.unwrap_or_else(|| "common".to_owned());
@@ -72,6 +78,9 @@ fn round(value: Defined, precision: Option<i32>, method: Option<String>) -> Resu
         (ValueKind::Bool, "common") => Ok(JinjaValue::from(i64::from(value.is_true()))),
         (ValueKind::Number, "common") if value.is_integer() && precision.unwrap_or(0) >= 0 => Ok(value.0),
         (ValueKind::Number | ValueKind::Bool, _) => {
+            if let (Some(places @ 1..), "common") = (precision, method.as_str()) {
+                return Ok(JinjaValue::from(rounded(float(&value)?, places.unsigned_abs() as usize)));
+            }
             // Larger exponents exceed the range of floats.
             let factor = 10f64.powi(precision.unwrap_or(0).clamp(-308, 290));
             let scaled = float(&value)? * factor;

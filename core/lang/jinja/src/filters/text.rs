@@ -82,6 +82,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("to_bytes", |value: JinjaValue| bytes_of(&value).map(JinjaValue::from_bytes));
     environment.add_filter("to_snake_case", |value: Defined| match value.as_str() {
+        Some("") => Err(raise("string index out of range")),
         Some(text) => Ok(snake_case(text)),
         None => Err(raise(format_args!("'{}' object is not subscriptable", type_name(&value)))),
     });
@@ -206,14 +207,16 @@ fn random(length: usize) -> Result<String, Error> {
     Ok((0..length).filter_map(|_| LETTERS.choose(&mut rng)).map(|byte| char::from(*byte)).collect())
 }
 
+/// Converts `camelCase`: a word begins at a capital after or before a small letter.
 fn snake_case(text: &str) -> String {
     let mut out = String::new();
-    let mut lower_before = false;
-    for c in text.chars() {
-        if c.is_uppercase() && lower_before {
+    let (mut before, mut chars) = (None, text.chars().peekable());
+    while let Some(c) = chars.next() {
+        let is_beside = |letter: Option<char>| letter.is_some_and(char::is_lowercase);
+        if before.is_some() && c.is_uppercase() && (is_beside(before) || is_beside(chars.peek().copied())) {
             out.push('_');
         }
-        lower_before = c.is_lowercase() || c.is_numeric();
+        before = Some(c);
         out.extend(c.to_lowercase());
     }
     out

@@ -1,5 +1,7 @@
 //! minijinja's own filters over items, with Python's errors for undefined items and for values that cannot be iterated.
 
+use std::cmp::Ordering;
+
 use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, filters};
@@ -27,8 +29,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     add_strict(environment, "select", Items::Evaluated, filters::select);
     add_strict(environment, "reject", Items::Evaluated, filters::reject);
     add_strict(environment, "sort", Items::Compared("<"), filters::sort);
-    add_strict(environment, "min", Items::Compared("<"), filters::min);
-    add_strict(environment, "max", Items::Compared(">"), filters::max);
+    add_strict(environment, "min", Items::Compared("<"), |value: JinjaValue| extreme("<", &value));
+    add_strict(environment, "max", Items::Compared(">"), |value: JinjaValue| extreme(">", &value));
     add_strict(environment, "groupby", Items::Evaluated, filters::groupby);
 }
 
@@ -65,6 +67,19 @@ fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> 
     let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
     positional.push(all.into());
     Ok(positional)
+}
+
+/// Returns the item that comes last in this order, as Python's `max` and `min`: unlike Jinja's, they distinguish cases.
+fn extreme(operator: &'static str, value: &JinjaValue) -> Result<JinjaValue, Error> {
+    let wanted = if operator == ">" { Ordering::Greater } else { Ordering::Less };
+    let mut items = value.try_iter()?;
+    let Some(mut found) = items.next() else { return Ok(JinjaValue::UNDEFINED) };
+    for item in items {
+        if order(operator, &item, &found)? == wanted {
+            found = item;
+        }
+    }
+    Ok(found)
 }
 
 fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {

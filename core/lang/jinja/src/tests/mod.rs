@@ -6,6 +6,7 @@ mod lenient;
 mod limits;
 mod ordered;
 mod python;
+mod recorded;
 
 use std::sync::Arc;
 
