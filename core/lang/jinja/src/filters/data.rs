@@ -134,6 +134,43 @@ fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 }
 
 fn json_text(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
+    if !has_odd_floats(value) {
+        return finite_json(value, indent);
+    }
+    // JSON has no such numbers, but Python writes them: as words, which stand in quotes until the text is complete.
+    let (plain, mut mark) = (json::to_json(value), "@".to_owned());
+    while plain.contains(&mark) {
+        mark.push('@');
+    }
+    let text = finite_json(&marked(value, &mark), indent)?;
+    let words = ["-Infinity", "Infinity", "NaN"];
+    Ok(words.iter().fold(text, |text, word| text.replace(&format!("\"{mark}{word}\""), word)))
+}
+
+fn has_odd_floats(value: &Value) -> bool {
+    match value {
+        Value::Float(number) => !number.is_finite(),
+        Value::List(items) => items.iter().any(has_odd_floats),
+        Value::Map(map) => map.iter().any(|(key, value)| has_odd_floats(key) || has_odd_floats(value)),
+        _ => false,
+    }
+}
+
+/// Replaces infinite numbers and those that are none by their names in Python, behind a mark.
+fn marked(value: &Value, mark: &str) -> Value {
+    match value {
+        Value::Float(number) if number.is_nan() => format!("{mark}NaN").into(),
+        Value::Float(number) if number.is_infinite() => {
+            format!("{mark}{}Infinity", if *number > 0.0 { "" } else { "-" }).into()
+        }
+        Value::List(items) => Value::List(items.iter().map(|item| marked(item, mark)).collect()),
+        // Keys remain in quotes.
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (marked(key, ""), marked(value, mark))).collect()),
+        other => other.clone(),
+    }
+}
+
+fn finite_json(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
     match indent.and_then(Value::as_i64) {
         Some(indent) => {
             // The indentation is capped: a deeper one would only use memory.

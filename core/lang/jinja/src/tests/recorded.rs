@@ -50,6 +50,15 @@ fn filters_have_the_results_of_salt() {
         ("{{ 'fe80::1%lo/64' | ipaddr }} {{ 'fe80::1%lo' | ipwrap }}", "fe80::1%lo/64 [fe80::1%lo]"),
         ("{{ 'fe80::1%lo' | is_ip('link_local') }} {{ 'fe80::1%lo' | is_ip('global') }}", "True False"),
         ("{{ 'getHTTPResponse2x' | to_snake_case }} {{ 'XMLHttp' | to_snake_case }}", "get_http_response2x xml_http"),
+        (
+            "{{ ['inf' | float, '-inf' | float, 'nan' | float] | json }} {{ 'inf' | float | tojson }}",
+            "[Infinity, -Infinity, NaN] Infinity",
+        ),
+        (
+            "{{ {'inf' | float: 1} | json }} {{ ['@Infinity', 'inf' | float] | json }}",
+            "{\"Infinity\": 1} [\"@Infinity\", Infinity]",
+        ),
+        ("{{ {'a': 'inf' | float} | json(indent=2) }}", "{\n  \"a\": Infinity\n}"),
         ("{{ 'My Name' | to_snake_case }} {{ 'get2HTTPx' | to_snake_case }}", "my _name get2htt_px"),
         ("{{ 'aBCd_EfG' | to_snake_case }} {{ 'x1Y2Z' | to_snake_case }}", "a_b_cd__ef_g x1y2z"),
         (
