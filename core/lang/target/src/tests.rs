@@ -75,6 +75,12 @@ fn ids_are_matched_by_glob_list_and_regex() {
     check(TargetKind::List, &["m", "*", "", "m2"], false);
     check(TargetKind::Pcre, &["m", "m1$", "^m1", "m.", "", "(?=m1)"], true);
     check(TargetKind::Pcre, &["1", "M1", "m1.", "x|1"], false);
+    // Python's syntax: plain text in a class, letters without a meaning are refused.
+    check(TargetKind::Pcre, &[r"m1\Z", "(?i)M1", "[m&&y]1"], true);
+    check(TargetKind::Pcre, &["[[:alpha:]]", r"\<m", "(?:m1)\n"], false);
+    for wrong in [r"\h", r"\pL", r"\z", "a(?i)"] {
+        assert!(matches!(outcome(TargetKind::Pcre, wrong), Err(TargetError::Pattern { .. })), "{wrong}");
+    }
     assert_eq!(outcome(TargetKind::List, list!["m2", "m1"]), Ok(true));
 }
 
