@@ -1,8 +1,8 @@
 //! The one embedded store on disk: journal, job cache, minion data, durable cursors.
 //!
 //! One thread does all writing and commits everything queued since its last commit together (group commit), so that
-//! durability costs one disk flush for many writers. Readers never wait for it. Tables are named by their owner and
-//! hold bytes; keys sort as bytes.
+//! durability costs one disk flush for many writers. Readers wait for it only while it reopens a failed
+//! database. Tables are named by their owner and hold bytes; keys sort as bytes.
 //!
 //! Reads block on the disk: [`BlockingStore`] provides them to threads that may block.
 //!
