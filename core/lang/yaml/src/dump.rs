@@ -121,7 +121,7 @@ fn write(value: &Value, style: Style, dates: Option<&Dates>, events: &mut Vec<Ev
                 let dates = dates.and_then(|dates| dates.inside.get(key));
                 match key {
                     Value::Str(text) if dates.is_some_and(|dates| dates.is_key) => {
-                        events.push(scalar("timestamp", text))
+                        events.push(scalar("timestamp", text));
                     }
                     key => write(key, style, None, events),
                 }

@@ -408,7 +408,7 @@ async fn a_refused_event_counts_once_at_every_entrance() {
     assert!(matches!(bus.fire("deep", &deep).await, Err(BusError::Event(EventError::TooDeep(_)))));
     let frame = Event::from_trusted_map("deep", &deep).unwrap().frame().clone();
     sockets::publish_received(bus.clone(), vec![frame]).await;
-    let endless = [b"deep\n\n\x81\xa1a".as_slice(), &[0x91; 100_000], b"\xc0"].concat();
+    let endless = [b"deep\n\n\x81\xa1a".as_slice(), &vec![0x91; 100_000], b"\xc0"].concat();
     sockets::publish_received(bus.clone(), vec![endless.into()]).await;
     assert_eq!((refused(), bus.last_seq()), (before + 7, 0));
 }

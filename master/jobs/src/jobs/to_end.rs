@@ -31,7 +31,9 @@ impl Jobs {
             let ids: Vec<String> = published.minions.into_iter().chain(unknown.iter().cloned()).collect();
             let run = Run::new(Arc::clone(self), events, driver);
             let mut results = self.collect(run, &request, ids, HashMap::new()).await?;
-            results.iter_mut().for_each(|result| result.is_unknown = unknown.contains(&result.id));
+            for result in &mut results {
+                result.is_unknown = unknown.contains(&result.id);
+            }
             return Ok(results);
         }
         // Minions that do not answer a ping are left out.

@@ -9,7 +9,7 @@ mod group;
 mod template;
 mod translate;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use fancy_regex::{RegexBuilder, RegexInput};
 
@@ -76,7 +76,7 @@ pub struct Regex {
     groups: usize,
     has_end: bool,
     has_choice: bool,
-    variants: Variants,
+    variants: Arc<Variants>,
 }
 
 impl Regex {
@@ -116,7 +116,7 @@ impl Regex {
             groups: translated.groups,
             has_end: translated.has_end,
             has_choice: translated.has_choice,
-            variants: Variants::default(),
+            variants: Arc::default(),
         };
         let compiled = regex.compiled(&translated.pattern, false)?;
         _ = regex.variants[0].set(Ok(compiled));

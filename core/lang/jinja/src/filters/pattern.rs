@@ -18,7 +18,10 @@ const KEPT: usize = 256;
 /// The maximum size of a compiled pattern and of its cache, in bytes.
 const COMPILED: usize = 1 << 20;
 
-static PATTERNS: LazyLock<Mutex<HashMap<(String, u32), Arc<Regex>>>> = LazyLock::new(Mutex::default);
+/// Compiled patterns by their text and flags.
+type Patterns = HashMap<(String, u32), Arc<Regex>>;
+
+static PATTERNS: LazyLock<Mutex<Patterns>> = LazyLock::new(Mutex::default);
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "regex_replace", &["rgx", "val", "ignorecase", "multiline"], replace);

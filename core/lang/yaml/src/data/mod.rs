@@ -144,7 +144,7 @@ pub(super) fn date(text: &str) -> Option<String> {
     let mut parts = clock.split(':').map(str::parse::<u32>);
     let mut part = |limit: u32| parts.next()?.ok().filter(|part| *part < limit);
     let (hour, minute, second) = (part(24)?, part(60)?, part(60)?);
-    let micros: u32 = format!("{:0<6.6}", fraction).parse().ok()?;
+    let micros: u32 = format!("{fraction:0<6.6}").parse().ok()?;
     let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
     Some(format!("{date} {hour:02}:{minute:02}:{second:02}{fraction}{}", offset(zone)?))
 }
@@ -163,7 +163,7 @@ fn offset(zone: &str) -> Option<String> {
 
 fn days(year: u32, month: u32) -> u32 {
     match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,

@@ -104,10 +104,10 @@ fn a_command_is_a_string_or_a_list() {
         (list!["echo a; echo b"], true.into(), "a\nb"),
         (list!["echo", "a; echo b"], Value::Nil, "a; echo b"),
     ] {
-        let args = Args { positional: vec![cmd.clone().into()], keyword: map! {"python_shell" => python_shell} };
+        let args = Args { positional: vec![cmd.clone()], keyword: map! {"python_shell" => python_shell} };
         assert_eq!(executed(&context, args), Ok(reported.into()), "{cmd:?}");
     }
-    let args = Args { positional: vec![list!["echo a; echo b"].into()], keyword: map! {"python_shell" => false} };
+    let args = Args { positional: vec![list!["echo a; echo b"]], keyword: map! {"python_shell" => false} };
     assert!(executed(&context, args).is_err_and(|error| error.to_string().contains("echo a; echo b")));
 }
 
