@@ -295,8 +295,9 @@ async fn large_forms_do_not_delay_other_requests() {
         });
     }
     let ask = b"GET /login HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
-    let mut times = Vec::new();
-    while times.len() < 200 {
+    let (start, mut times) = (Instant::now(), Vec::new());
+    // Each sender has sent several forms.
+    while times.len() < 200 || refused.load(Ordering::Relaxed) <= 16 && start.elapsed() < TIMEOUT {
         let begun = Instant::now();
         assert_eq!(exchange(&target, ask).await, Some(200));
         times.push(begun.elapsed());
@@ -305,7 +306,7 @@ async fn large_forms_do_not_delay_other_requests() {
     senders.join_all().await;
     times.sort();
     assert!(refused.load(Ordering::Relaxed) > 16, "{refused:?} forms");
-    assert!(times[100] < Duration::from_millis(500), "median {:?}", times[100]);
+    assert!(times[times.len() / 2] < Duration::from_millis(500), "median {:?}", times[times.len() / 2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -109,7 +109,9 @@ async fn beacons_and_jobs_can_start_before_the_master() {
     let names = SocketNames::minion("web1");
     let own = names.publish_endpoint(&system.path("run"));
     let brine_zmtp::Endpoint::Ipc(path) = &own else { panic!("{own:?}") };
-    support::until("the minion's bus is there", || path.exists()).await;
+    // The file is there before somebody listens.
+    let listens = || std::os::unix::net::UnixStream::connect(path).is_ok();
+    support::until("the minion's bus is there", listens).await;
     let mut own = Subscriber::connect(&own, &[b"__"], Limits::default()).await.unwrap();
     let (mut looked, mut ran) = (false, false);
     while !looked || !ran {

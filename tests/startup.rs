@@ -254,11 +254,13 @@ fn a_second_daemon_in_the_background_fails_and_keeps_the_pid_file() {
         let pid = daemon.pid();
         assert!(pid.is_some(), "{tool} serves without a PID file");
         let running = format!("{tool} is running already: process {}, as ", pid.unwrap_or_default());
+        // A second master fails by its ports, as in Salt.
+        let running = if tool == "salt-master" { cause } else { &running };
         let other = system.path("other.pid").display().to_string();
-        for (words, status, cause) in [
-            (&["-c", etc, "-d"][..], 1, &*running),
-            (&["-c", etc], 1, &running),
-            (&["-c", etc, "-d", "--pid-file", &other], status, cause),
+        for (words, cause) in [
+            (&["-c", etc, "-d"][..], running),
+            (&["-c", etc], running),
+            (&["-c", etc, "-d", "--pid-file", &other], cause),
         ] {
             let second = System::command(tool, words);
             assert_eq!(second.status.code(), Some(status), "{tool} {words:?}: {}", stderr(&second));

@@ -358,7 +358,8 @@ pub(super) fn copy(context: &StateContext, source: &str, force: bool, target: Co
     let note = if same() { " - files are identical but force flag is set" } else { "" };
     // Readers of the copy may search the directories created for it.
     let directories = target.directories;
-    let mode = directories.attributes.mode.unwrap_or(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o777)));
+    let of_file = attributes.mode.unwrap_or(status.mode()) & 0o777;
+    let mode = directories.attributes.mode.unwrap_or(directory_mode(of_file));
     let parents = ParentDirectories { attributes: attributes.of_directories(Some(mode)), ..directories };
     let missing = |parent: &str| format!("The target directory {parent} is not present");
     let copied = parent_for(path, parents, missing).and_then(|()| {
