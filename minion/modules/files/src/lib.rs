@@ -1,5 +1,5 @@
 //! Execution and state modules for files and commands: one directory per Salt module.
-//! `checksum` and `file_cache` are no Salt modules: several share them.
+//! `checksum`, `file_cache` and `private_copy` are no Salt modules: several share them.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
@@ -20,6 +20,8 @@ pub(crate) mod rsync;
 pub(crate) mod temp;
 pub(crate) mod webutil;
 pub(crate) mod xml;
+
+pub mod private_copy;
 
 mod checksum;
 mod file_cache;

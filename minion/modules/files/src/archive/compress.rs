@@ -7,8 +7,8 @@ use brine_host::programs::argument;
 use brine_system::user_files;
 use brine_value::map;
 
-use super::private::PrivateCopy;
 use super::{limits, output_lines, rendered};
+use crate::private_copy::PrivateCopy;
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: Functions<Context> = registry!("archive", [gzip, gunzip]);

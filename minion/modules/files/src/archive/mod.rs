@@ -7,7 +7,6 @@ mod compress;
 mod contents;
 mod limits;
 mod pack;
-mod private;
 pub(crate) mod state;
 mod tar;
 #[cfg(test)]
@@ -28,11 +27,11 @@ use brine_value::{FromValue, Map, Value, map};
 
 use crate::cmd::{self, CommandArgs, split_options};
 use crate::file_cache;
+use crate::private_copy::{Content, PrivateCopy};
 use brine_function::arguments::names;
 use contents::error_of_archive;
 pub use contents::{Contents, Format, TAR_LISTING, contents, tar_listing};
 pub use limits::LimitError;
-pub use private::{Content, PrivateCopy};
 use zipped::Unzip;
 pub use zipped::needs_password;
 

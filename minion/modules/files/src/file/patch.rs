@@ -9,8 +9,10 @@ use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_host::process::{Output, split};
 use brine_host::programs::which;
+use brine_system::user_files;
 
 use crate::cmd;
+use crate::private_copy::{Content, PrivateCopy};
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: Functions<Context> = registry!("file", [patch]);
@@ -75,8 +77,24 @@ pub fn apply(
         if !strips {
             words.push("--strip=0".into());
         }
-    } else {
-        words.extend(["--".into(), target.display().to_string()]);
+        return run(context, &words, &[]);
     }
-    run(context, &words, &[])
+    // The program reads the file by its path again and again.
+    let Some(copy) = PrivateCopy::for_output(context, target, None, Content::Kept)? else {
+        words.extend(["--".into(), target.display().to_string()]);
+        return run(context, &words, &[]);
+    };
+    words.extend(["--".into(), copy.path().display().to_string()]);
+    let content = || copy.exists().then(|| user_files::read(copy.path())).transpose().map_err(CallError::execution);
+    let before = content()?;
+    let output = run(context, &words, &[])?;
+    let after = content()?;
+    if after != before {
+        match after {
+            Some(_) => copy.hand_over_without_set_id()?,
+            None => user_files::remove_file(target).map_err(CallError::execution)?,
+        }
+    }
+    copy.hand_over_others(true)?;
+    Ok(Output { stdout: copy.shown(&output.stdout), stderr: copy.shown(&output.stderr), ..output })
 }

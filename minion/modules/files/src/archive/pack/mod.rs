@@ -16,8 +16,8 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::contents::{Format, contents, rar_program};
-use super::private::{Content, PrivateCopy};
 use super::{expand, limits, output, output_lines, rendered, trimmed, with_extension};
+use crate::private_copy::{Content, PrivateCopy};
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: Functions<Context> = registry!("archive", [zip, rar, unrar]);

@@ -18,8 +18,9 @@ use brine_system::{files, user_files};
 use brine_value::{FromValue, Value, map};
 use sha2::Digest;
 
-use crate::archive::{Format, PrivateCopy, needs_password};
+use crate::archive::{Format, needs_password};
 use crate::file::state::{cached, source};
+use crate::private_copy::PrivateCopy;
 use brine_host::web::redacted;
 use owners::Enforced;
 

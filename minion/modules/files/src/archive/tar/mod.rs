@@ -13,8 +13,8 @@ use brine_value::{Value, map};
 
 use self::options::{Archive, Operation, Options};
 use super::contents::{Listing, TAR_LISTING, tar_listing};
-use super::private::{Content, PrivateCopy};
 use super::{command_line, expand, output, output_lines, rendered, rendered_operands};
+use crate::private_copy::{Content, PrivateCopy};
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: Functions<Context> = registry!("archive", [tar]);

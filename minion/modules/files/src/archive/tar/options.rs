@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::private::Content;
+use crate::private_copy::Content;
 
 /// What `tar` does with an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

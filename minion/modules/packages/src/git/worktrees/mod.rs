@@ -5,7 +5,7 @@ use std::path::Path;
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
-use brine_modules_files::archive::{Content, PrivateCopy};
+use brine_modules_files::private_copy::{Content, PrivateCopy};
 use brine_system::user_files;
 use brine_value::{Map, Value, map};
 

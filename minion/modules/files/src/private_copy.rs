@@ -13,8 +13,6 @@ use brine_system::user_files;
 use nix::unistd::{User, geteuid};
 use tempfile::TempDir;
 
-use super::limits::LimitError;
-
 /// A file in the place of another one, under the same name.
 pub struct PrivateCopy {
     directory: TempDir,
@@ -88,7 +86,9 @@ impl PrivateCopy {
         let mut bounded = file.take(max.saturating_add(1));
         user_files::write_from(&copy.path, &mut bounded, attributes, 0o600).map_err(failed)?;
         if bounded.limit() == 0 {
-            return Err(CallError::execution(LimitError::Size(max)));
+            let more = "the option `archive_max_size` permits more";
+            let message = format!("{} is longer than {max} bytes; {more}", original.display());
+            return Err(CallError::Execution(message));
         }
         let modified = status.modified().map_err(failed)?;
         user_files::set_times(&copy.path, modified, modified).map_err(failed)?;
@@ -180,13 +180,26 @@ impl PrivateCopy {
     /// # Errors
     /// The file cannot be written.
     pub fn hand_over(&self) -> Result<(), CallError> {
+        self.hand_over_with(Attributes::default())
+    }
+
+    /// As [`PrivateCopy::hand_over`]; the original loses setuid and setgid, as by programs that write a new file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn hand_over_without_set_id(&self) -> Result<(), CallError> {
+        let original = self.open_original()?.and_then(|file| file.metadata().ok());
+        self.hand_over_with(Attributes { mode: original.map(|status| status.mode() & 0o777), ..Attributes::default() })
+    }
+
+    fn hand_over_with(&self, attributes: Attributes) -> Result<(), CallError> {
         if !self.exists() {
             return Ok(());
         }
         let failed = |error: std::io::Error| error_at(&self.original, &error);
         let mut file = user_files::open(&self.path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.mode() & 0o777;
-        user_files::write_from(&self.original, &mut file, Attributes::default(), mode).map_err(failed)
+        user_files::write_from(&self.original, &mut file, attributes, mode).map_err(failed)
     }
 }
 
