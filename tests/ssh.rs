@@ -297,7 +297,8 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     let wrong = sshd.entry("web2", ", priv_passwd: wrong");
     system.write("etc/roster", &format!("{entry}{wrong}"));
     assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
-    assert!(stdout(&ssh(&system, &["web2", "test.ping"])).contains("Permission denied"));
+    let refused = stdout(&ssh(&system, &["web2", "test.ping"]));
+    assert!(refused.contains("Permission denied"), "{refused}");
     // The configuration of `ssh` as the roster: its jump host, ports and users apply.
     let (port, key, user) = (jump.port, jump.key.display(), user());
     let common = "  HostName 127.0.0.1\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n";
