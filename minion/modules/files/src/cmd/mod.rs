@@ -192,6 +192,16 @@ pub struct CommandLine {
     is_one: bool,
 }
 
+impl CommandLine {
+    /// Returns the command for a shell, which gets the only item of a list as its line, as in Salt.
+    fn for_shell(self) -> Self {
+        match self.words {
+            Some(line) if self.is_one => CommandLine { line, words: None, is_one: false },
+            words => CommandLine { words, ..self },
+        }
+    }
+}
+
 impl FromValue for CommandLine {
     const EXPECTED: &'static str = "a string or a list of strings";
     fn from_value(value: &Value) -> Option<Self> {

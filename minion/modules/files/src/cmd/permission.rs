@@ -21,14 +21,11 @@ pub(super) fn permitted(
     command: CommandLine,
     mut args: CommandArgs,
 ) -> Result<(String, CommandArgs), CallError> {
-    let line = match &command.words {
-        // As in Salt, a shell gets the only item of a list as its line.
-        Some(item) if command.is_one && args.runs_through_shell(context) => item,
-        _ => &command.line,
-    };
-    let line = args.rendered(context, line)?;
+    let command = if args.runs_through_shell(context) { command.for_shell() } else { command };
+    let line = args.rendered(context, &command.line)?;
+    let words = command.words.map(|words| args.rendered(context, &words)).transpose()?;
     args.template = None;
-    check(context, command.words.as_ref().unwrap_or(&line))?;
+    check(context, words.as_ref().unwrap_or(&line))?;
     Ok((line, args))
 }
 
@@ -123,6 +120,15 @@ mod tests {
             error,
             "cmd_blacklist_glob is invalid, so no command is permitted: expected a list of globs, got dict"
         );
+    }
+
+    #[test]
+    fn the_rendered_command_is_checked_also_that_of_a_list() {
+        let context = context_with(&map! {"cmd_blacklist_glob" => list!["*echo *"]}, true);
+        for command in ["{{ 'echo' }} a".into(), list!["{{ 'echo' }} a"], list!["{{ 'echo' }}", "a"]] {
+            let done = run(&context, "run", command, map! {"template" => "jinja"});
+            assert!(done.as_ref().is_err_and(|error| error.ends_with("is not permitted")), "{done:?}");
+        }
     }
 
     #[test]
