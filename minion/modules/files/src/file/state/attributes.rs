@@ -137,6 +137,11 @@ impl Attributes {
         Ok(!self.apply_to(path, false)?.is_empty())
     }
 
+    /// Returns the attributes without the mode.
+    pub fn owner_alone(&self) -> Self {
+        Attributes { mode: None, keep_mode: false, user: self.user.clone(), group: self.group.clone() }
+    }
+
     /// Returns the attributes for writing a file.
     pub fn to_write(&self) -> files::Attributes {
         let (uid, gid) = self.owner();

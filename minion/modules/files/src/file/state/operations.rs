@@ -9,7 +9,7 @@ use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, primary_group, show_mode};
+use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, primary_group};
 use super::{directory_of, invalid_path};
 use crate::file::operations::file_time;
 
@@ -338,7 +338,6 @@ pub(super) fn copy(context: &StateContext, source: &str, force: bool, target: Co
         None => Attributes::new(&Value::Nil, &status.uid().into(), &status.gid().into()),
         Some((mode, OwnerArgs { user, group })) => {
             let (user, group) = owner_of_link(&user, &group);
-            let mode = if mode.is_truthy() { mode } else { show_mode(status.mode() & 0o7777).into() };
             Attributes::from_state(context, &mode, &user, &group)
         }
     };
@@ -368,7 +367,7 @@ pub(super) fn copy(context: &StateContext, source: &str, force: bool, target: Co
             user_files::remove_dir_all(path).map_err(failed)?;
         }
         if status.is_dir() {
-            copy_directory(Path::new(source), path, &attributes).map_err(failed)
+            copy_directory(Path::new(source), path, &attributes.owner_alone()).map_err(failed)
         } else {
             user_files::copy_as_own(source, path).map_err(failed)
         }
@@ -399,11 +398,7 @@ fn copy_directory(from: &Path, to: &Path, owner: &Attributes) -> std::io::Result
             user_files::set_times(&to, status.accessed()?, status.modified()?)?;
         }
         // Only root may change owners. That of a link is its own.
-        let (mode, attributes) = (status.mode() & 0o7777, owner.of_directories(None));
-        if user_files::set_owner(&to, attributes.uid, attributes.gid, Links::Keep).is_ok() && !status.is_symlink() {
-            // A new owner clears setuid and setgid.
-            user_files::set_mode(&to, mode, Links::Keep)?;
-        }
+        _ = owner.apply_to_link(&to);
     }
     let status = std::fs::metadata(from)?;
     user_files::set_mode(to, status.mode() & 0o7777, Links::Follow)?;
