@@ -281,7 +281,8 @@ impl Reactor {
         };
         // On a full disk the journal has no record of the dispatch: after a restart it is repeated.
         let is_unrecorded = is_repeated || context.bus.is_failing();
-        let jid = context.event.time().filter(|_| is_unrecorded && prior.is_none()).map(|time| key().jid(time));
+        let time = (is_unrecorded && prior.is_none()).then(|| context.event.time()).flatten();
+        let jid = time.map(|time| key().jid(time));
         Cause {
             seq,
             tag: context.event.tag().into(),

@@ -69,6 +69,9 @@ mod tests {
             for limit in [0, 1, 2, 3, 99, 100, 101, 102] {
                 let deeper = crate::msgpack::is_deeper(&packed, limit);
                 assert_eq!(deeper, Ok(levels > limit), "{levels} {limit}");
+                if value.as_map().is_some() {
+                    assert_eq!(crate::msgpack::is_map_deeper(&packed, limit), deeper, "{levels} {limit}");
+                }
             }
         }
         assert_eq!(check(nested(MAX_LEVELS).as_map().unwrap()), Ok(()));

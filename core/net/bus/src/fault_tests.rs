@@ -288,7 +288,7 @@ async fn a_subscriber_waits_while_the_store_cannot_be_read() {
     disk.set(Errors { read: Some(5), ..FINE });
     let reading = tokio::spawn(numbers_of(slow, 400));
     let mut health = store.health();
-    health.wait_for(|health| matches!(health, Health::Failed(_))).await.unwrap();
+    health.wait_for(|health| matches!(health, store::Health::Failed(_))).await.unwrap();
     disk.set(FINE);
     assert_eq!(reading.await.unwrap(), (1..=400).collect::<Vec<_>>());
 }
@@ -375,7 +375,7 @@ async fn a_cursor_whose_write_was_refused_is_written_again() {
     let mut health = store.health();
     disk.set(FULL);
     bus.fire_durably("during", &map! {}).await.unwrap_err();
-    let failed = health.wait_for(|health| matches!(health, Health::Failed(_)));
+    let failed = health.wait_for(|health| matches!(health, store::Health::Failed(_)));
     tokio::time::timeout(Duration::from_secs(60), failed).await.unwrap().unwrap();
     // Its last cursor, while the store refuses writes.
     subscription.commit(seq);

@@ -39,7 +39,7 @@ pub use retention::JournalLimits;
 pub use sockets::{EventSockets, SINCE, SocketNames};
 pub use subscription::{Filter, Start, Subscription};
 
-use crate::store::{Health, Hurry, Opened, Store, StoreError};
+use crate::store::{Hurry, Opened, Store, StoreError};
 use journal::Journal;
 use ring::Ring;
 
@@ -242,10 +242,7 @@ impl Bus {
 
     /// Whether events are published at the moment that cannot be persisted, such as on a full disk.
     pub fn is_failing(&self) -> bool {
-        self.inner
-            .journal
-            .as_ref()
-            .is_some_and(|journal| matches!(*journal.store().health().borrow(), Health::Failed(_)))
+        self.inner.journal.as_ref().is_some_and(|journal| journal.store().is_failing())
     }
 
     /// Waits until all events up to this one are persisted. Returns at once without a journal.

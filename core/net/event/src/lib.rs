@@ -250,8 +250,7 @@ enum Reserved {
 
 /// Checks that a body is one packed map, and not too deep.
 fn check_body(body: &[u8]) -> Result<(), EventError> {
-    msgpack::scan(body, |_| ())?;
-    if msgpack::is_deeper(body, MAX_LEVELS)? { Err(TooDeep.into()) } else { Ok(()) }
+    if msgpack::is_map_deeper(body, MAX_LEVELS)? { Err(TooDeep.into()) } else { Ok(()) }
 }
 
 fn check_tag(tag: &str) -> Result<(), EventError> {

@@ -182,36 +182,15 @@ pub fn entries(input: &[u8]) -> Result<Vec<Entry<'_>>, UnpackError> {
 /// Validates that the input is exactly one mapping and passes each encoded entry to `visit`. Returns the number of
 /// entries and the length of the mapping's header.
 pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u32, usize), UnpackError> {
+    Reader::new(input).scan(&mut visit)
+}
+
+/// Whether exactly one encoded mapping nests deeper than this many levels. Validates the whole input, as [`scan`].
+pub fn is_map_deeper(input: &[u8], levels: usize) -> Result<bool, UnpackError> {
     let mut reader = Reader::new(input);
-    let len = match reader.marker()? {
-        Marker::FixMap(n) => u32::from(n),
-        Marker::Map16 => u16::from_be_bytes(reader.array()?).into(),
-        Marker::Map32 => u32::from_be_bytes(reader.array()?),
-        _ => return Err(UnpackError::NotAMap),
-    };
-    let header = reader.at;
-    for _ in 0..len {
-        let key_start = reader.at;
-        let key = match reader.marker()? {
-            Marker::FixStr(n) => std::str::from_utf8(reader.bytes(n.into())?).ok(),
-            Marker::Str8 => {
-                let n = reader.length(1)?;
-                std::str::from_utf8(reader.bytes(n)?).ok()
-            }
-            _ => {
-                reader.at = key_start;
-                reader.skip(1)?;
-                None
-            }
-        };
-        let offset = reader.at;
-        reader.skip(1)?;
-        visit(Entry { key, value: &input[offset..reader.at], offset });
-    }
-    match input.len() - reader.at {
-        0 => Ok((len, header)),
-        rest => Err(UnpackError::Trailing(rest)),
-    }
+    reader.scan(&mut |_| ())?;
+    // Few containers cannot nest deep. The mapping itself is not among those skipped.
+    Ok(reader.containers >= levels && Reader::new(input).is_deeper(levels)?)
 }
 
 /// Whether exactly one encoded value nests deeper than this many levels, as [`levels::is_deeper`](crate::levels::is_deeper).
@@ -439,6 +418,39 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST + maps * MAP_COST)
+    }
+
+    /// Validates that the input is exactly one mapping: see [`scan`].
+    fn scan(&mut self, visit: &mut impl FnMut(Entry<'a>)) -> Result<(u32, usize), UnpackError> {
+        let len = match self.marker()? {
+            Marker::FixMap(n) => u32::from(n),
+            Marker::Map16 => u16::from_be_bytes(self.array()?).into(),
+            Marker::Map32 => u32::from_be_bytes(self.array()?),
+            _ => return Err(UnpackError::NotAMap),
+        };
+        let header = self.at;
+        for _ in 0..len {
+            let key_start = self.at;
+            let key = match self.marker()? {
+                Marker::FixStr(n) => std::str::from_utf8(self.bytes(n.into())?).ok(),
+                Marker::Str8 => {
+                    let n = self.length(1)?;
+                    std::str::from_utf8(self.bytes(n)?).ok()
+                }
+                _ => {
+                    self.at = key_start;
+                    self.skip(1)?;
+                    None
+                }
+            };
+            let offset = self.at;
+            self.skip(1)?;
+            visit(Entry { key, value: &self.input[offset..self.at], offset });
+        }
+        match self.input.len() - self.at {
+            0 => Ok((len, header)),
+            rest => Err(UnpackError::Trailing(rest)),
+        }
     }
 
     /// Whether the next value nests deeper than this many levels.

@@ -327,6 +327,11 @@ impl Store {
         self.inner.health.subscribe()
     }
 
+    /// Whether the store refuses writes at the moment.
+    pub fn is_failing(&self) -> bool {
+        matches!(*self.inner.health.borrow(), Health::Failed(_))
+    }
+
     /// Returns how often the open store was replaced by an empty one because it was damaged beyond repair.
     pub fn replaced(&self) -> u64 {
         self.inner.engine.replaced()
