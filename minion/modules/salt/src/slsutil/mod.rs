@@ -43,7 +43,7 @@ pub fn merge(
     obj_a: Value,
     /// Second object, which takes precedence.
     obj_b: Value,
-    /// How mappings are merged: `smart`, `aggregate`, `list`, `overwrite` or `recurse`.
+    /// How mappings are merged: `smart`, `aggregate`, `list`, `none`, `overwrite` or `recurse`.
     #[default("smart".into())]
     strategy: String,
     /// Without effect: no strategy depends on it.
@@ -57,15 +57,16 @@ pub fn merge(
     _ = renderer;
     let (Value::Map(mut into), Value::Map(from)) = (obj_a, obj_b.clone()) else { return Ok(obj_b) };
     match strategy.as_str() {
-        "smart" | "recurse" | "aggregate" => merge_deep(&mut into, &from, merge_lists),
-        "overwrite" => into.extend(from),
+        "smart" | "recurse" => merge_deep(&mut into, &from, merge_lists),
+        "none" => merge_deep(&mut into, &from, false),
+        // Mappings within are merged only if marked by `!aggregate`; marks do not outlast the reading of a text.
+        "overwrite" | "aggregate" => into.extend(from),
+        // As in Salt, keys of the second object alone are left out.
         "list" => {
             for (key, value) in from {
-                let gathered = match into.shift_remove(&key) {
-                    Some(have) => Value::List(vec![have, value]),
-                    None => value,
-                };
-                into.insert(key, gathered);
+                if let Some(entry) = into.get_mut(&key) {
+                    *entry = Value::List(vec![std::mem::take(entry), value]);
+                }
             }
         }
         other => return Err(CallError::Execution(format!("Unknown merging strategy '{other}'"))),
@@ -83,7 +84,7 @@ pub fn merge_all(
     context: &Context,
     /// Objects to merge, as a list.
     lst: Vec<Value>,
-    /// How mappings are merged: `smart`, `aggregate`, `list`, `overwrite` or `recurse`.
+    /// How mappings are merged: `smart`, `aggregate`, `list`, `none`, `overwrite` or `recurse`.
     #[default("smart".into())]
     strategy: String,
     /// As in `slsutil.merge`.

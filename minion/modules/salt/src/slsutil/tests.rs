@@ -23,11 +23,18 @@ fn data_is_merged_and_serialized() {
             map! {"l" => list![1, 2], "m" => map! {"x" => 1, "y" => 2}}.into(),
         ),
         ("merge", vec![a.clone().into(), b.clone().into()], map! {"strategy" => "overwrite"}, b.clone().into()),
+        ("merge", vec![a.clone().into(), b.clone().into()], map! {"strategy" => "aggregate"}, b.clone().into()),
         (
             "merge",
-            vec![map! {"k" => 1}.into(), map! {"k" => 2}.into()],
+            vec![a.clone().into(), b.clone().into()],
+            map! {"strategy" => "none", "merge_lists" => true},
+            map! {"l" => list![2], "m" => map! {"x" => 1, "y" => 2}}.into(),
+        ),
+        (
+            "merge",
+            vec![map! {"k" => 1, "a" => 3}.into(), map! {"k" => 2, "b" => 4}.into()],
             map! {"strategy" => "list"},
-            map! {"k" => list![1, 2]}.into(),
+            map! {"k" => list![1, 2], "a" => 3}.into(),
         ),
         (
             "serialize",
