@@ -4,6 +4,7 @@ mod bootstrap;
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallResult, Functions, function, registry};
+use brine_text::glob;
 use brine_value::{Map, Value, merge_deep};
 use brine_yaml::entry_at;
 
@@ -204,9 +205,10 @@ pub struct OmitArgs {
 /// Return an option from the sources of `get`, by its name alone: `a:b` is no path. Without a name the default is
 /// returned.
 ///
-/// CLI Example:
+/// CLI Examples:
 ///
 ///     salt '*' config.option root_dir
+///     salt '*' config.option 'master*' wildcard=True
 #[function]
 pub fn option(
     context: &Context,
@@ -216,6 +218,9 @@ pub fn option(
     #[default("".into())]
     default: Value,
     #[args] omit: OmitArgs,
+    /// Whether the name is a pattern: the result are all options that it matches, by name.
+    #[default(false)]
+    wildcard: bool,
 ) -> CallResult {
     // Modules pass the name of a profile that may be absent.
     if value.is_nil() {
@@ -231,6 +236,13 @@ pub fn option(
         (omit.omit_master, master),
     ];
     let mut places = places.into_iter().filter(|(is_omitted, _)| !is_omitted && !omit.omit_all);
+    if wildcard {
+        let entries = places.rev().flat_map(|(_, place)| place.iter());
+        let matching = entries.filter(|(key, _)| key.as_str().is_some_and(|key| glob::fnmatch(&name, key)));
+        let options: Map = matching.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let nothing = if default == "".into() { Map::new().into() } else { default };
+        return Ok(if options.is_empty() { nothing } else { options.into() });
+    }
     // Salt's options also contain grains and pillar.
     let found = match name.as_str() {
         "grains" if !omit.omit_opts && !omit.omit_all => Some((*grains).clone().into()),

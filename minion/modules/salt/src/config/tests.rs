@@ -65,6 +65,17 @@ fn options_are_taken_from_the_sources_that_are_not_omitted() {
         let found = context.call("config.option", Args { positional: vec![name.into()], keyword });
         assert_eq!(found, Ok(expected), "{name} {omitted:?}");
     }
+    for (pattern, omitted, expected) in [
+        ("[gop]", &["omit_opts"][..], map! {"g" => 1, "p" => 2}),
+        ("?", &["omit_opts", "omit_pillar"], map! {"p" => 3, "m" => 4, "g" => 1}),
+        ("tes[t]", &[], map! {"test" => false}),
+        ("no such*", &[], map! {}),
+    ] {
+        let mut keyword: Map = omitted.iter().map(|&name| (name.into(), true.into())).collect();
+        keyword.insert("wildcard".into(), true.into());
+        let options = context.call("config.option", Args { positional: vec![pattern.into()], keyword });
+        assert_eq!(options, Ok(expected.into()), "{pattern} {omitted:?}");
+    }
 }
 
 #[test]
