@@ -19,18 +19,32 @@ pub struct Style {
     pub ascii: bool,
     /// The number of spaces of each level, from 2 to 9.
     pub indent: u8,
+    /// Whether mappings keep their order.
+    pub keep_order: bool,
+    /// Whether the text begins with `---`.
+    pub explicit_start: bool,
+    /// The column near which lines are folded.
+    pub width: u16,
 }
 
 impl Style {
     /// Block style, as in the outputter `yaml`, and for `yaml(False)` in templates.
-    pub const BLOCK: Style = Style { flow: false, flow_leaves: false, ascii: false, indent: 2 };
+    pub const BLOCK: Style = Style {
+        flow: false,
+        flow_leaves: false,
+        ascii: false,
+        indent: 2,
+        keep_order: false,
+        explicit_start: false,
+        width: 80,
+    };
     /// Flow style, as for `yaml` in templates.
     pub const FLOW: Style = Style { flow: true, ..Style::BLOCK };
     /// Flow style for collections of scalars, block style for others.
     pub const LEAVES: Style = Style { flow_leaves: true, ..Style::BLOCK };
 }
 
-/// Dumps a value as YAML with a final line end. Folds lines near 80 columns.
+/// Dumps a value as YAML with a final line end.
 ///
 /// Omits the line `...` that PyYAML writes after a scalar document, as Salt removes it wherever it shows the output.
 ///
@@ -55,7 +69,8 @@ pub fn dump_data(value: &Value, dates: &Dates, style: Style) -> String {
     emitter.set_output_string(&mut out);
     emitter.set_unicode(!style.ascii);
     emitter.set_indent(style.indent.into());
-    let mut events = vec![Event::stream_start(Encoding::Utf8), Event::document_start(None, &[], true)];
+    emitter.set_width(style.width.into());
+    let mut events = vec![Event::stream_start(Encoding::Utf8), Event::document_start(None, &[], !style.explicit_start)];
     write(value, style, Some(dates), &mut events);
     events.extend([Event::document_end(true), Event::stream_end()]);
     for event in events {
@@ -117,7 +132,7 @@ fn write(value: &Value, style: Style, dates: Option<&Dates>, events: &mut Vec<Ev
             let flow = style.flow || (style.flow_leaves && map.values().all(is_scalar));
             let layout = if flow { MappingStyle::Flow } else { MappingStyle::Block };
             events.push(Event::mapping_start(None, None, true, layout));
-            for (key, value) in sorted(map) {
+            for (key, value) in if style.keep_order { map.iter().collect() } else { sorted(map) } {
                 let dates = dates.and_then(|dates| dates.inside.get(key));
                 match key {
                     Value::Str(text) if dates.is_some_and(|dates| dates.is_key) => {

@@ -459,6 +459,23 @@ fn long_lines_are_folded_near_80_columns() {
     assert_eq!(dump(&map! {"a" => map! {"b" => 1}}.into(), wide), "a:\n    b: 1\n");
 }
 
+/// As PyYAML does with `explicit_start`, `sort_keys` and `width`.
+#[test]
+fn styles_have_a_start_an_order_and_a_width() {
+    let value: Value = map! {"b" => "word ".repeat(8).trim_end(), "a" => list![1]}.into();
+    for (style, text) in [
+        (Style { explicit_start: true, ..Style::BLOCK }, "---\na:\n- 1\nb: word word word word word word word word\n"),
+        (Style { explicit_start: true, ..Style::FLOW }, "--- {a: [1], b: word word word word word word word word}\n"),
+        (
+            Style { keep_order: true, width: 20, ..Style::BLOCK },
+            "b: word word word word\n  word word word word\na:\n- 1\n",
+        ),
+    ] {
+        assert_eq!(dump(&value, style), text);
+    }
+    assert_eq!(dump(&"x".into(), Style { explicit_start: true, ..Style::BLOCK }), "--- x\n");
+}
+
 /// The words recorded by `scalars/record`, each with its type and text.
 #[test]
 fn plain_scalars_resolve_as_in_salt() {

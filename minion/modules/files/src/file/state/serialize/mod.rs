@@ -267,7 +267,9 @@ mod tests {
             ("yaml", map! {"indent" => 4, "default_flow_style" => true, "allow_unicode" => true}, ""),
             ("configparser", map! {"defaults" => map! {}}, ""),
             ("json", map! {"separators" => list![",", ":"]}, "expected [\",\", \": \"], got [\",\", \":\"]"),
-            ("yaml", map! {"width" => 200}, "expected allow_unicode, default_flow_style, indent, got width"),
+            ("yaml", map! {"width" => 200, "explicit_start" => true, "sort_keys" => false}, ""),
+            ("yaml", map! {"width" => "wide"}, "expected an integer from 0 to 65535, got wide"),
+            ("yaml", map! {"tags" => 1}, "explicit_end, explicit_start, indent, sort_keys, width, got tags"),
             ("toml", map! {"pretty" => true}, "expected no options for toml, got pretty"),
             ("yaml", map! {"indent" => 12}, "expected a number from 2 to 9, got 12"),
         ] {

@@ -16,7 +16,15 @@ impl<'a> FormatOptions<'a> {
     pub fn new(options: &'a Map, argument: &'static str, format: &str) -> Result<Self, String> {
         let known: &[&str] = match (format, argument) {
             ("json", "serializer_opts") => &["indent", "separators", "sort_keys"],
-            ("yaml", "serializer_opts") => &["allow_unicode", "default_flow_style", "indent"],
+            ("yaml", "serializer_opts") => &[
+                "allow_unicode",
+                "default_flow_style",
+                "explicit_end",
+                "explicit_start",
+                "indent",
+                "sort_keys",
+                "width",
+            ],
             ("configparser", _) => &["defaults"],
             ("json" | "yaml" | "toml" | "python" | "msgpack", _) => &[],
             // Whatever it is, it has another error than its options.
@@ -58,7 +66,7 @@ impl<'a> FormatOptions<'a> {
     /// Returns the layout of YAML.
     ///
     /// # Errors
-    /// `indent` is not a number from 2 to 9.
+    /// `indent` is not a number from 2 to 9, or `width` not a number.
     pub fn yaml_style(&self) -> Result<brine_yaml::Style, String> {
         let base =
             if self.is("default_flow_style", false) { brine_yaml::Style::FLOW } else { brine_yaml::Style::BLOCK };
@@ -66,6 +74,25 @@ impl<'a> FormatOptions<'a> {
         let indent = u8::try_from(indent).ok().filter(|indent| (2..=9).contains(indent)).ok_or_else(|| {
             format!("{} indent is invalid: expected a number from 2 to 9, got {indent}", self.argument)
         })?;
-        Ok(brine_yaml::Style { ascii: !self.is("allow_unicode", false), indent, ..base })
+        // PyYAML ignores a width that leaves no room beside the indent. Salt removes the mark of `explicit_end` again.
+        let width = match self.options.get("width") {
+            None | Some(Value::Nil) => base.width,
+            Some(width) => match u16::from_value(width) {
+                Some(width) if width > 2 * u16::from(indent) => width,
+                Some(_) => base.width,
+                None => {
+                    let expected = u16::EXPECTED;
+                    return Err(format!("{} width is invalid: expected {expected}, got {width}", self.argument));
+                }
+            },
+        };
+        Ok(brine_yaml::Style {
+            ascii: !self.is("allow_unicode", false),
+            indent,
+            keep_order: !self.is("sort_keys", true),
+            explicit_start: self.is("explicit_start", false),
+            width,
+            ..base
+        })
     }
 }
