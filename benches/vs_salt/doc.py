@@ -1,9 +1,10 @@
-"""Rewrites sections of docs/benchmarks.md."""
+"""Rewrites sections of docs/benchmarks.md, and formats what they contain."""
 
 import os
 import re
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/benchmarks.md")
+MB = 1024  # in KiB, the unit of the measured memory
 
 
 def _parts(path):
@@ -29,3 +30,15 @@ def write_section(heading, text, order, path=PATH):
 def table(head, rows):
     """Formats a Markdown table."""
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def number(value):
+    """Formats a number with three significant digits, or as an integer."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def missing(runs):
+    """Describes the number of missing and duplicated reactions."""
+    lost = sum(run["expected"] - run["seen"] for run in runs)
+    again = sum(run["again"] for run in runs)
+    return f"{lost or 'no'} reactions missing, {again or 'none'} duplicated"
