@@ -17,6 +17,7 @@ import time
 import results
 from clients import Connection, rate, slow_peers, subscribed
 from fleet import processor
+from limits import fdatasync
 from reacting import arguments, tools
 from system import System, free_port
 
@@ -195,6 +196,7 @@ def measure(kind, tool, quick):
         found |= requests(api, REQUESTS[kind] // few)
         found["streams"] = streams(api, SUBSCRIBERS[kind] // few, EVENTS // few)
         if brine:
+            found["disk"] = fdatasync(f"{api.system.root}/cache")
             found["calls"] = calls(api, CALLS // few)
             found["beside"] = beside(api, REQUESTS[kind] // few, SUBSCRIBERS[kind] // few, SLOW_PEERS // few)
     if brine:

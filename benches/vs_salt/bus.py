@@ -5,9 +5,9 @@ import sys
 
 PUBLISH_BRINE = """
 import sys, zmq, msgpack
-sock, count, tag = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
+sock, count, tag, size = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode(), int(sys.argv[4])
 context = zmq.Context(); push = context.socket(zmq.PUSH); push.connect(f"ipc://{sock}/master_event_pull.ipc")
-frame = tag + b"\\n\\n" + msgpack.packb({"data": "x" * 100})
+frame = tag + b"\\n\\n" + msgpack.packb({"data": "x" * size})
 for _ in range(count):
     push.send(frame)
 push.close(); context.term()
@@ -28,11 +28,11 @@ print(seen / max(time.time() - first, 1e-9), flush=True)
 """
 PUBLISH_SALT = """
 import sys, salt.config, salt.utils.event
-etc, count, tag = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+etc, count, tag, size = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 opts = salt.config.master_config(etc + "/master")
 with salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=False) as bus:
     for _ in range(count):
-        bus.fire_event({"data": "x" * 100}, tag)
+        bus.fire_event({"data": "x" * size}, tag)
 """
 SUBSCRIBE_SALT = """
 import sys, time, salt.config, salt.utils.event
@@ -58,19 +58,31 @@ def _python(script, *words):
     return [sys.executable, "-W", "ignore", "-c", script, *map(str, words)]
 
 
-def subscribe(system, count, prefix, suffix=""):
-    """Starts a process that waits for `count` events and then prints their rate per second. It ends with the system."""
+def subscribe(system, count, prefix, suffix="", processes=1):
+    """Starts processes that wait for `count` events each and then print their rate per second. They end with the
+    system."""
     brine = system.kind == "brine"
     script, directory = (SUBSCRIBE_BRINE, f"{system.root}/run") if brine else (SUBSCRIBE_SALT, f"{system.root}/etc")
     command = _python(script, directory, count, prefix, suffix)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    system.running.append(process)
-    assert process.stdout.readline() == "ready\n"
-    return process
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) for _ in range(processes)
+    ]
+    system.running += started
+    for process in started:
+        assert process.stdout.readline() == "ready\n"
+    return started
 
 
-def publish(system, count, tag):
-    """Publishes `count` events as fast as possible."""
+def publish(system, count, tag, size=100):
+    """Publishes `count` events, with data of this size in bytes, as fast as possible."""
     brine = system.kind == "brine"
     script, directory = (PUBLISH_BRINE, f"{system.root}/run") if brine else (PUBLISH_SALT, f"{system.root}/etc")
-    subprocess.run(_python(script, directory, count, tag), check=True)
+    subprocess.run(_python(script, directory, count, tag, size), check=True)
+
+
+def rate(system, count, tag="bench/x", prefix=None, suffix="", size=100, processes=1):
+    """Publishes events and returns the rate per second of the slowest subscriber, of these events or of those with
+    another prefix and suffix."""
+    subscribers = subscribe(system, count, prefix or tag, suffix, processes)
+    publish(system, count, tag, size)
+    return min(float(subscriber.stdout.readline()) for subscriber in subscribers)

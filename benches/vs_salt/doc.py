@@ -27,8 +27,13 @@ def write_section(heading, text, order, path=PATH):
         out.write("\n\n".join([*filter(None, [introduction]), *parts]) + "\n")
 
 
-def table(head, rows):
-    """Formats a Markdown table."""
+def table(head, rows, limits=()):
+    """Formats a Markdown table. `limits` has a cell for each row, for a column beside Brine's; if all of them are empty,
+    there is no such column."""
+    if any(limits):
+        at = head.index("Brine") + 1
+        cells = zip([head, *rows], ["limit", *limits], strict=True)
+        head, *rows = ([*row[:at], cell, *row[at:]] for row, cell in cells)
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in [head, ["---"] * len(head), *rows])
 
 

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import results
+from limits import rsa_private_operations
 from reacting import arguments, tools
 from system import System, pss
 
@@ -103,11 +104,15 @@ def restart(system, minions):
             raise SystemExit(f"{answered} of {minions} answered after the restart\n{system.logs()}")
 
 
+def swarm_master(kind, tool):
+    """Returns a master for a swarm."""
+    # No reactions to the start of minions: each would publish a job, which all other minions receive, too.
+    return System(kind, tool, reactor=[("bench/go", "go")], options={"auto_accept": True, "max_open_files": 20000})
+
+
 def measure(kind, tool, brine, minions):
     """Returns the durations until this number of minions has joined and of a ping, and the master's memory in MB."""
-    # No reactions to the start of minions: each would publish a job, which all other minions receive, too.
-    options = {"auto_accept": True, "max_open_files": 20000}
-    system = System(kind, tool, reactor=[("bench/go", "go")], options=options)
+    system = swarm_master(kind, tool)
     try:
         system.start_master()
         master = system.running[0]
@@ -139,6 +144,7 @@ def main():
             one = found[kind][str(minions)] = measure(kind, tool, options.brine, minions)
             form = "{kind}, {minions:,} minions: in after {join:.2f} s, ping {ping:.3f} s, master {memory:.1f} MB"
             print(form.format(kind=kind, minions=minions, **one), flush=True)
+    found["rsa"] = rsa_private_operations()
     results.store("fleet", found, options.quick)
 
 

@@ -9,7 +9,8 @@ import sys
 import time
 
 import results
-from bus import publish, subscribe
+from bus import rate, subscribe
+from limits import bus_without_journal, fdatasync
 from reacting import arguments, tools
 from system import System, pss
 
@@ -31,7 +32,7 @@ def measure(kind, tool, quick):
         found["ready"] = system.start_master()
         time.sleep(5)
         found["master"] = pss(system.running[0])
-        subscriber = subscribe(system, 1, "salt/job/", "/ret/m1")
+        [subscriber] = subscribe(system, 1, "salt/job/", "/ret/m1")
         began = time.time()
         minion = system.start("salt-minion", minion=True)
         try:
@@ -44,14 +45,11 @@ def measure(kind, tool, quick):
         found["ping"] = timed(system.command("salt", "*", "test.ping"), runs)
         found["call"] = timed(system.command("salt-call", "--local", "test.ping", minion=True), runs)
         found["key"] = timed(system.command("salt-key", "-L"), runs)
+        found["disk"] = fdatasync(f"{system.root}/cache")["median"]
         count = (200_000 if quick else 1_000_000) if brine else (5_000 if quick else 20_000)
-        subscriber = subscribe(system, count, "bench/x")
-        publish(system, count, "bench/x")
-        found["bus"] = float(subscriber.stdout.readline())
+        found["bus"] = rate(system, count)
         count = (20_000 if quick else 50_000) if brine else (300 if quick else 1_000)
-        subscriber = subscribe(system, count, "salt/run/", "/ret")
-        publish(system, count, "bench/go")
-        found["reactions"] = float(subscriber.stdout.readline())
+        found["reactions"] = rate(system, count, "bench/go", "salt/run/", "/ret")
     finally:
         system.stop()
     return found
@@ -59,9 +57,9 @@ def measure(kind, tool, quick):
 
 def main():
     options = arguments(__doc__).parse_args()
-    results.store("masters", {
-        kind: measure(kind, tool, options.quick) for kind, tool in tools(options).items()
-    }, options.quick)
+    found = {kind: measure(kind, tool, options.quick) for kind, tool in tools(options).items()}
+    found["forwarder"] = bus_without_journal(200_000 if options.quick else 1_000_000)
+    results.store("masters", found, options.quick)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ try:
 except importlib.metadata.PackageNotFoundError:
     RELEASE = "(none)"
 SALT = f"Salt {RELEASE}"
+# The RSA private operations that let a minion join: one in the master, two in the minion.
+RSA_OPERATIONS = 3
 # The measurements of masters and minions: name, description, format, whether more is better, and the target.
 MASTERS = [
     ("bus", "events/s, one publishing and one subscribed process, 100 bytes", "{:,.0f}", True, "200 times"),
@@ -27,18 +29,20 @@ MASTERS = [
 
 
 def masters_part(found):
-    rows = []
+    rows, limits = [], {"bus": found["forwarder"], "ping": found["brine"]["disk"]}
     for name, what, form, more_is_better, asked in MASTERS:
         salt, ours = found["salt"][name], found["brine"][name]
         ratio = ours / salt if more_is_better else salt / ours
         rows.append([what, form.format(salt), form.format(ours), f"{ratio:,.0f}", asked])
+    cells = [form.format(limits[name]) if name in limits else "" for name, _, form, *_ in MASTERS]
     return f"""\
 Measured by `benches/vs_salt/run masters`: the same configuration, 3 workers, with journal. Times of commands are \
 medians of ten runs after a warm-up.
 
-{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows, cells)}
 
-The bus is measured through its sockets, Salt's with its own library, Brine's with pyzmq. Reactions are counted by \
+The limit of the bus is a forwarder of libzmq (`zmq_proxy`) without a journal, between the same clients as Brine's; \
+that of the command is one write of 4 kB with `fdatasync` in the directory of the master's store. The bus is measured through its sockets, Salt's with its own library, Brine's with pyzmq. Reactions are counted by \
 the `salt/run/*/ret` events that a subscriber receives. `acceptance_wait_time` is 1 s on both; a Brine minion asks \
 for the first time after 0.1 s."""
 
@@ -79,7 +83,7 @@ share the {os.cpu_count()} processors."""
 
 def fleet_part(found):
     salt, brine = found["salt"], found["brine"]
-    rows = []
+    rows, limits = [], []
     for key, what in [
         ("join", "all minions joined, s"),
         ("master_processor", "... CPU time of the master, s"),
@@ -97,21 +101,27 @@ def fleet_part(found):
                 continue
             pair = [doc.number(theirs[key]), doc.number(ours[key]), doc.number(theirs[key] / ours[key])] if theirs else ["", doc.number(ours[key]), ""]
             rows.append([what, f"{int(minions):,}", *pair])
+            is_limited = key == "join" and found["rsa"]
+            limits.append(doc.number(RSA_OPERATIONS * int(minions) / found["rsa"]) if is_limited else "")
+    limit = ""
+    if found["rsa"]:
+        limit = f"The limit is the time of these operations at {doc.number(found['rsa'])} a second, which `openssl speed` does \
+on all processors with keys of 2,048 bits, as the minions have."
     return f"""\
 Measured by `benches/vs_salt/run fleet`, Salt {RELEASE} and Brine in one run: fleets of `brine swarm`, with Salt's \
 cipher for Salt's master and AES-256-GCM for Brine's. Joining: new keys on both sides, accepted by `auto_accept`, \
 a session and a start event for each minion. The ping is the median of several, in which all minions returned. \
 Swarm and master share the {os.cpu_count()} processors.
 
-{doc.table(["measure", "minions", SALT, "Brine", "ratio"], rows)}
+{doc.table(["measure", "minions", SALT, "Brine", "ratio"], rows, limits)}
 
 Joining is limited by RSA: one private operation in the master and two in each minion, executed by AWS-LC \
-(ARCHITECTURE.md, Sessions)."""
+(ARCHITECTURE.md, Sessions). {limit}"""
 
 
 def states_part(found):
     salt, brine = found["salt"], found["brine"]
-    rows = []
+    rows, limits = [], []
     for key, what, asked in [
         ("again", f"`state.apply` of {found['files']} `file.managed` that change nothing", "30 times"),
         ("first", "the same, first run", "10 times"),
@@ -122,20 +132,22 @@ def states_part(found):
         rows[-1] += [doc.number(theirs["seconds"] / ours["seconds"]), asked]
         rows.append(["... maximum memory, MB", *(f"{one['memory'] / MB:.1f}" for one in (theirs, ours))])
         rows[-1] += [doc.number(theirs["memory"] / ours["memory"]), "60 MB"]
+        limits += [doc.number(brine["reading"]) if key == "again" else "", ""]
     return f"""\
 Measured by `benches/vs_salt/run states`, Salt {RELEASE} and Brine in one run: whole runs of `salt-call --local`, \
 medians of five after a warm-up, with checked results. The files are on a tmpfs and come from `salt://`; in the \
 first run neither they nor the minion's cache exist. Each SLS of the tree includes the previous one, imports a map, and has four \
-states with requisites.
+states with requisites. The limit is one `lstat` and one read of each of the files, by Python.
 
-{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}"""
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows, limits)}"""
 
 
 def api_part(found):
-    salt, brine, rows = found["salt"], found["brine"], []
+    salt, brine, rows, limits = found["salt"], found["brine"], [], []
 
-    def row(what, theirs, ours, ratio, target=""):
+    def row(what, theirs, ours, ratio, target="", limit=None):
         rows.append([what, *(doc.number(one) if one is not None else "" for one in (theirs, ours, ratio)), target])
+        limits.append(doc.number(limit) if limit else "")
 
     row("POST `/run`, requests/s over 8 connections", salt["rate"], brine["rate"], brine["rate"] / salt["rate"], "50 times")
     for name, what in [
@@ -147,7 +159,9 @@ def api_part(found):
         for key, which in ("median", "median"), ("p99", "99th percentile"):
             theirs, ours = salt[name][key], brine[name][key]
             target = "50 times" if (name, key) == ("run", "median") else ""
-            row(f"{what}, {which}, ms", theirs, ours, theirs / ours, target)
+            # A login is no job.
+            limit = brine["disk"][key] * 1000 if name != "login" else None
+            row(f"{what}, {which}, ms", theirs, ours, theirs / ours, target, limit)
     mib = 1 << 20
     row("idle, MB of anonymous memory", salt["idle"] / mib, brine["idle"] / mib, salt["idle"] / brine["idle"], "10 MB")
     theirs, ours, tls = salt["streams"], brine["streams"], brine["tls"]
@@ -175,9 +189,9 @@ Requests one after the other on one connection, {salt["run"]["count"]} of Salt a
 rate over 8 connections with one open request each. Memory is anonymous memory of all processes of salt-api, without \
 the buffers of the kernel.
 
-{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows, limits)}
 
-Salt has a thread for each stream, 100 at most (`thread_pool`). Events are published by a webhook; their time is that \
+The limit is one write of 4 kB with `fdatasync` in the directory of the master's store. Salt has a thread for each stream, 100 at most (`thread_pool`). Events are published by a webhook; their time is that \
 until a process with all subscribers has read the event from its last socket. Slow peers send a byte of a head \
 each second: {beside["closed"]:,} of {beside["sluggish"]:,} were closed within 40 seconds (`head_timeout`, 30). \
 Subscribers, API, master, minion and the measuring client share the {os.cpu_count()} processors. For each job the \

@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import results
+from limits import reading
 from reacting import arguments, tools
 
 MEMORY = "/dev/shm"
@@ -101,9 +102,8 @@ def run(command, out):
     return took, used.ru_maxrss
 
 
-def measure(kind, tool, root, quick):
-    """Returns the durations in seconds and the peak memory in KiB by operation."""
-    files, tree, runs = (20, 10, 1) if quick else (FILES, TREE, 5)
+def measure(kind, tool, root, files, tree, runs):
+    """Returns the durations in seconds and the peak memory in KiB by operation, and the duration of reading the files."""
     home = write_tree(root, kind, files, tree)
     out = home / "output.json"
     call = [*tool("salt-call"), "-c", str(home / "etc"), "--local", "--retcode-passthrough"]
@@ -136,19 +136,21 @@ def measure(kind, tool, root, quick):
 
     measure_runs("first", ["state.apply", "managed"], applied(True), clean)
     measure_runs("again", ["state.apply", "managed"], applied(False))
+    found["reading"] = reading(list((home / "out").iterdir()))
     measure_runs("low", ["state.show_lowstate"], compiled)
     return found
 
 
 def main():
     options = arguments(__doc__).parse_args()
+    files, tree, runs = (20, 10, 1) if options.quick else (FILES, TREE, 5)
     # In memory: on some disks, creating 500 files takes longer than the whole run.
     root = pathlib.Path(tempfile.mkdtemp(prefix="vs-", dir=MEMORY))
     try:
-        found = {kind: measure(kind, tool, root, options.quick) for kind, tool in tools(options).items()}
+        found = {kind: measure(kind, tool, root, files, tree, runs) for kind, tool in tools(options).items()}
     finally:
         shutil.rmtree(root)
-    results.store("states", found | {"files": FILES, "tree": TREE}, options.quick)
+    results.store("states", found | {"files": files, "tree": tree}, options.quick)
 
 
 if __name__ == "__main__":
