@@ -89,7 +89,7 @@ def main():
     print(json.dumps({
         "fired": options.count, "expected": options.count, "seen": len(took), "again": duplicates,
         "seconds": last - began.value, "firing": ended.value - began.value,
-        "median": at(0.5), "p99": at(0.99), "max": took[-1] * 1000 if took else None,
+        "median": at(0.5), "p99": at(0.99), "p999": at(0.999), "max": took[-1] * 1000 if took else None,
     }))
 
 
