@@ -5,6 +5,7 @@ import os
 
 import doc
 import sections_brine
+import sections_curves
 import sections_salt
 
 DIRECTORY = "target/bench"
@@ -25,6 +26,7 @@ PARTS = {
     "ssh": ("salt-ssh", sections_salt.ssh_part),
     "cp": ("salt-cp", sections_brine.cp_part),
     "authoring": ("Tools for authors", sections_brine.authoring_part),
+    "curves": ("Curves", sections_curves.curves_part),
     "in-process": ("In process", sections_brine.in_process_part),
 }
 
@@ -36,5 +38,7 @@ def store(name, found, quick):
         json.dump(found, out, indent=2)
     heading, part = PARTS[name]
     path = f"{DIRECTORY}/benchmarks-quick.md" if quick else doc.PATH
+    if name == "curves":
+        sections_curves.draw(found, path)
     doc.write_section(heading, part(json.loads(json.dumps(found))), [heading for heading, _ in PARTS.values()], path)
     print(f"written to {os.path.relpath(path)}, section {heading}")
