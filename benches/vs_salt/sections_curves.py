@@ -52,11 +52,11 @@ CURVES = {
 
 def curves_part(found):
     parts = [
-        f"Measured by `benches/vs_salt/run curves`: Brine alone, medians of {found['runs']} runs. Clients, master and minions "
+        f"Measured by `benches/vs_salt/run curves`: Brine without Salt, medians of {found['runs']} runs after a warm-up. Clients, master and minions "
         f"share the {os.cpu_count()} processors."
     ]
-    for name, (title, x_name, y_name, _, text) in CURVES.items():
-        parts.append(f"![{title}: {y_name}, {x_name}](benchmarks/{name}.svg)\n\n{text}")
+    for name, (title, *_, text) in CURVES.items():
+        parts.append(f"![{title}](benchmarks/{name}.svg)\n\n{text}")
     return "\n\n".join(parts)
 
 
