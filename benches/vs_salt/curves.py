@@ -1,5 +1,5 @@
-"""Measures how Brine's figures change with a size: of events, of the fleet, of the trees of states, and with the number of
-subscribers, reactor entries and concurrent clients."""
+"""Measures how Brine's figures change with the size of events, of the fleet and of the trees of states, and with the
+number of subscribers, reactor entries and concurrent clients."""
 
 import contextlib
 import pathlib

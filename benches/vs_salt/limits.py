@@ -1,5 +1,5 @@
-"""Limits of this machine, measured beside Brine: events/s of a forwarder without a journal, the time of a write to disk,
-the time to read files, and RSA operations per second."""
+"""Limits of this machine, measured beside Brine: events/s of a forwarder without a journal, the times of a write to
+disk and of reading files, and RSA operations per second."""
 
 import contextlib
 import os

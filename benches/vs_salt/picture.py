@@ -11,7 +11,9 @@ CLOSE = 48  # the distance at which two values would overlap
 STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #24292f; }
 .title { font-size: 14px; font-weight: 600; } .middle { text-anchor: middle; } .end { text-anchor: end; }
-.back { fill: #f6f8fa; } .value { text-anchor: middle; paint-order: stroke; stroke: #f6f8fa; stroke-width: 3px; } .grid { stroke: #d0d7de; } .axis { stroke: #6e7781; } .line { fill: none; stroke-width: 2; }
+.back { fill: #f6f8fa; }
+.value { text-anchor: middle; paint-order: stroke; stroke: #f6f8fa; stroke-width: 3px; }
+.grid { stroke: #d0d7de; } .axis { stroke: #6e7781; } .line { fill: none; stroke-width: 2; }
 .first { stroke: #00695c; fill: #00695c; } .second { stroke: #a04000; fill: #f6f8fa; stroke-dasharray: 5 3; }
 circle { stroke-width: 2; stroke-dasharray: none !important; }
 @media (prefers-color-scheme: dark) {
