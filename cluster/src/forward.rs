@@ -142,7 +142,8 @@ impl Forwarder {
                 reference = msgpack::unpack(entry.value).ok().map(|value| value.to_string());
             }
         });
-        let cause = cause.map(|number| self.state.with_positions(|known| known.position(self.state.member(), number)));
+        let cause =
+            cause.map(|number| self.state.with_positions(|positions| positions.position(self.state.member(), number)));
         let frame = match reference {
             Some(reference) => self.with_arguments(event, &reference).await.unwrap_or_else(|| event.frame().clone()),
             None => event.frame().clone(),

@@ -58,7 +58,7 @@ pub(crate) struct Heartbeat {
     /// The heartbeat whose minion list is stored on the servers.
     announced: Option<HeartbeatValue>,
     /// The last heartbeat of each other member, and its minion list.
-    known: HashMap<String, (HeartbeatValue, Vec<u8>)>,
+    heartbeats: HashMap<String, (HeartbeatValue, Vec<u8>)>,
     /// The time of the last heartbeat of each other member.
     seen: BTreeMap<String, Instant>,
     /// The time of the first response of the servers since the last outage.
@@ -67,7 +67,7 @@ pub(crate) struct Heartbeat {
 
 impl Heartbeat {
     pub fn new(shared: Arc<Shared>, local: Arc<dyn Local>) -> Self {
-        Heartbeat { shared, local, announced: None, known: HashMap::new(), seen: BTreeMap::new(), since: None }
+        Heartbeat { shared, local, announced: None, heartbeats: HashMap::new(), seen: BTreeMap::new(), since: None }
     }
 
     /// Sends heartbeats until `shutdown`.
@@ -85,7 +85,7 @@ impl Heartbeat {
                 // Missing heartbeats prove nothing while the servers are away.
                 self.shared.members.send_if_modified(|members| std::mem::take(&mut members.is_known));
                 if self.shared.is_isolated() {
-                    self.known.clear();
+                    self.heartbeats.clear();
                     self.local.members_received(Vec::new());
                 }
             }
@@ -159,21 +159,21 @@ impl Heartbeat {
     /// Records the members that are alive, and reads the minion lists that have changed.
     async fn apply(&mut self, heartbeats: BTreeMap<String, HeartbeatValue>) -> Result<(), SharedError> {
         let (now, lease) = (Instant::now(), self.shared.lease());
-        let mut is_new = self.known.len() != heartbeats.len();
-        self.known.retain(|member, _| heartbeats.contains_key(member));
+        let mut is_new = self.heartbeats.len() != heartbeats.len();
+        self.heartbeats.retain(|member, _| heartbeats.contains_key(member));
         for (member, heartbeat) in heartbeats {
             self.seen.insert(member.clone(), now);
-            if self.known.get(&member).is_some_and(|(known, _)| *known == heartbeat) {
+            if self.heartbeats.get(&member).is_some_and(|(previous, _)| *previous == heartbeat) {
                 continue;
             }
             // `None`: the parts already belong to a newer heartbeat, and are read with that one.
             if let Some(present) = self.present_of(&member, &heartbeat).await? {
-                self.known.insert(member, (heartbeat, present));
+                self.heartbeats.insert(member, (heartbeat, present));
                 is_new = true;
             }
         }
         if is_new {
-            let all = self.known.iter().map(|(member, (_, present))| (member.clone(), present.clone()));
+            let all = self.heartbeats.iter().map(|(member, (_, present))| (member.clone(), present.clone()));
             self.local.members_received(all.collect());
         }
         self.seen.retain(|_, seen| seen.elapsed() < lease);
@@ -182,9 +182,9 @@ impl Heartbeat {
         let alive: BTreeSet<String> = self.seen.keys().cloned().chain([own]).collect();
         // After an outage every member gets one lease to send a heartbeat.
         let members = Members { alive, is_known: since.elapsed() > lease };
-        self.shared.members.send_if_modified(|known| {
-            let is_changed = *known != members;
-            *known = members;
+        self.shared.members.send_if_modified(|current| {
+            let is_changed = *current != members;
+            *current = members;
             is_changed
         });
         Ok(())

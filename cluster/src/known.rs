@@ -35,7 +35,7 @@ impl Known {
     #[must_use]
     pub fn with_unanswered(mut self, after: u64, digest: ValueDigest) -> Self {
         let sent = (after, digest);
-        self.unanswered.retain(|known| *known != sent);
+        self.unanswered.retain(|entry| *entry != sent);
         if self.unanswered.len() == MAX_UNANSWERED {
             self.unanswered.remove(0);
         }
@@ -113,8 +113,8 @@ mod tests {
     fn known_revisions_round_trip() {
         for unanswered in [vec![], vec![(7, value("y"))], vec![(7, None)], vec![(5, value("y")), (7, None)]] {
             for digest in [None, value("x")] {
-                let known = Known { revision: 7, after: 5, digest, unanswered: unanswered.clone() };
-                assert_eq!(Known::unpack(&known.pack()), Some(known));
+                let record = Known { revision: 7, after: 5, digest, unanswered: unanswered.clone() };
+                assert_eq!(Known::unpack(&record.pack()), Some(record));
             }
         }
         let packed = Known::default().with_unanswered(0, value("y")).pack();
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn values_whose_answer_was_lost_are_own() {
-        let known = Known::default().replaced_by(7, 5, value("x"));
-        let known = known.with_unanswered(7, value("y")).with_unanswered(7, None);
+        let record = Known::default().replaced_by(7, 5, value("x"));
+        let record = record.with_unanswered(7, value("y")).with_unanswered(7, None);
         for (after, digest, expected) in [
             (7, value("y"), true),
             (7, None, true),
@@ -134,18 +134,18 @@ mod tests {
             // Another member has replaced the own value.
             (8, value("y"), false),
         ] {
-            assert_eq!(known.is_own(after, &digest), expected, "{after} {digest:?}");
+            assert_eq!(record.is_own(after, &digest), expected, "{after} {digest:?}");
         }
         // Servers can store it after a later one that replaces the same revision.
-        let stored = known.replaced_by(8, 7, value("z"));
+        let stored = record.replaced_by(8, 7, value("z"));
         assert!(stored.is_own(7, &value("y")));
         assert!(!stored.replaced_by(9, 8, value("a")).is_own(7, &value("y")));
     }
 
     #[test]
     fn the_last_unanswered_values_are_kept() {
-        let known = (0..20).fold(Known::default(), |known, at: u64| known.with_unanswered(at, value("x")));
-        assert!(known.is_own(19, &value("x")) && !known.is_own(0, &value("x")));
-        assert_eq!(known.unanswered.len(), MAX_UNANSWERED);
+        let record = (0..20).fold(Known::default(), |record, at: u64| record.with_unanswered(at, value("x")));
+        assert!(record.is_own(19, &value("x")) && !record.is_own(0, &value("x")));
+        assert_eq!(record.unanswered.len(), MAX_UNANSWERED);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn is_large(event: &Event) -> bool {
     // The body was validated when the event was published.
     _ = msgpack::scan(event.body(), |entry| {
         if entry.key == Some(name) {
-            is_large = msgpack::unpack(entry.value).is_ok_and(|found| found == value.into());
+            is_large = msgpack::unpack(entry.value).is_ok_and(|tag| tag == value.into());
         }
     });
     is_large

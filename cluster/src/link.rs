@@ -110,8 +110,8 @@ impl Link {
     /// # Errors
     /// The servers do not answer, or reject the request.
     pub(crate) async fn resources(&self) -> Result<Arc<Resources>, LinkError> {
-        if let Some(known) = self.resources.lock().clone() {
-            return Ok(known);
+        if let Some(resources) = self.resources.lock().clone() {
+            return Ok(resources);
         }
         // Boxed: every user of the cluster awaits it.
         let created = tokio::time::timeout(TIMEOUT * 2, Box::pin(self.create())).await;
@@ -178,8 +178,8 @@ impl Link {
     /// # Errors
     /// The servers do not answer, or the value was written or removed without the secret.
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, LinkError> {
-        let found = self.resources().await?.values.entry(key).await.map_err(nats)?;
-        found.map(|entry| self.decrypt(&entry)).transpose()
+        let entry = self.resources().await?.values.entry(key).await.map_err(nats)?;
+        entry.map(|entry| self.decrypt(&entry)).transpose()
     }
 
     /// Decrypts an entry.

@@ -246,7 +246,7 @@ impl Shared {
     ) -> Result<bool, SharedError> {
         use async_nats::jetstream::stream::DeleteMessageErrorKind::JetStream;
         match stream.delete_message(number).await {
-            Ok(done) => Ok(done),
+            Ok(is_deleted) => Ok(is_deleted),
             Err(error) => match error.kind() {
                 // The message is gone already. Code 503 is a stream without a leader.
                 JetStream(reason) if reason.code() != 503 => Ok(false),

@@ -53,7 +53,7 @@ pub(crate) struct Sync {
     pub disk: Executor,
     /// The first one is that of the minions' keys, which are files.
     pub tables: Arc<Vec<Arc<dyn Table>>>,
-    known: HashMap<Name, Known>,
+    records: HashMap<Name, Known>,
     /// The last revision of the publish keys, and the one that it replaced.
     publish_keys: (u64, u64),
 }
@@ -70,15 +70,15 @@ impl Sync {
         disk: Executor,
         tables: Vec<Arc<dyn Table>>,
     ) -> Result<Self, StoreError> {
-        let mut known = HashMap::new();
+        let mut records = HashMap::new();
         for (key, value) in store.scan_prefix(KNOWN, b"")? {
             let Some(at) = key.iter().position(|byte| *byte == 0) else { continue };
             let table = tables.iter().position(|table| table.name().as_bytes() == &key[..at]);
             if let Some((table, known_here)) = table.zip(Known::unpack(&value)) {
-                known.insert((table, key[at + 1..].to_vec()), known_here);
+                records.insert((table, key[at + 1..].to_vec()), known_here);
             }
         }
-        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), known, publish_keys: (0, 0) })
+        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), records, publish_keys: (0, 0) })
     }
 
     /// Synchronises the tables until `shutdown`.
@@ -162,11 +162,11 @@ impl Sync {
 
     async fn answer(&mut self, request: Request) -> Result<(), LinkError> {
         match request {
-            Request::PushFiles(done) => {
+            Request::PushFiles(reply) => {
                 self.push_table(0).await?;
-                _ = done.send(());
+                _ = reply.send(());
             }
-            Request::PullFile(id, done) => {
+            Request::PullFile(id, reply) => {
                 let key = self.key_of(&(0, id.into_bytes()));
                 match self.link.get(&key).await {
                     Ok(Some(entry)) => self.apply(&key, entry).await?,
@@ -175,7 +175,7 @@ impl Sync {
                     Err(error) if error.is_forgery() => {}
                     Err(error) => return Err(error),
                 }
-                _ = done.send(());
+                _ = reply.send(());
             }
         }
         Ok(())
@@ -183,7 +183,7 @@ impl Sync {
 
     async fn push_touched(&mut self, touched: Touched) -> Result<(), LinkError> {
         for (table, key) in touched.keys {
-            if let Some(at) = self.tables.iter().position(|known| known.name() == table) {
+            if let Some(at) = self.tables.iter().position(|candidate| candidate.name() == table) {
                 self.push((at, key)).await?;
             }
         }
@@ -213,7 +213,7 @@ impl Sync {
                 return Ok(());
             }
         };
-        let gone = self.known.iter().filter(|((of, _), known)| *of == table && known.digest.is_some());
+        let gone = self.records.iter().filter(|((of, _), record)| *of == table && record.digest.is_some());
         keys.extend(gone.map(|((_, key), _)| key.clone()));
         keys.sort_unstable();
         keys.dedup();
@@ -226,11 +226,11 @@ impl Sync {
     /// Sends a value if it was changed here.
     async fn push(&mut self, name: Name) -> Result<(), LinkError> {
         let Some(local) = self.read(&name).await else { return Ok(()) };
-        let known = self.known.get(&name).cloned().unwrap_or_default();
-        if digest(local.as_deref()) == known.digest {
+        let record = self.records.get(&name).cloned().unwrap_or_default();
+        if digest(local.as_deref()) == record.digest {
             return Ok(());
         }
-        if self.send(&name, local.as_deref(), known.revision).await? {
+        if self.send(&name, local.as_deref(), record.revision).await? {
             return Ok(());
         }
         // The value was changed elsewhere, too.
@@ -259,15 +259,15 @@ impl Sync {
             None => vec![REMOVED],
         };
         let after = revision;
-        let known = self.known.get(name).cloned().unwrap_or_default();
+        let record = self.records.get(name).cloned().unwrap_or_default();
         match self.link.update(&key, &stored, after).await {
             Ok(Some(revision)) => {
-                self.remember(name.clone(), known.replaced_by(revision, after, digest(value))).await;
+                self.remember(name.clone(), record.replaced_by(revision, after, digest(value))).await;
                 Ok(true)
             }
             Ok(None) => Ok(false),
             Err(error) => {
-                self.remember(name.clone(), known.with_unanswered(after, digest(value))).await;
+                self.remember(name.clone(), record.with_unanswered(after, digest(value))).await;
                 Err(error)
             }
         }
@@ -276,8 +276,8 @@ impl Sync {
     /// Applies a value of the cluster.
     async fn apply(&mut self, key: &str, entry: Entry) -> Result<(), LinkError> {
         if key == PUBLISH_KEYS {
-            let (known, known_after) = self.publish_keys;
-            if entry.revision <= known {
+            let (last, known_after) = self.publish_keys;
+            if entry.revision <= last {
                 return Ok(());
             }
             let Some(after) = entry.after.filter(|after| *after >= known_after) else {
@@ -288,11 +288,11 @@ impl Sync {
             return Ok(());
         }
         let Some(name) = self.name_of(key) else { return Ok(()) };
-        let known = self.known.get(&name).cloned().unwrap_or_default();
-        if entry.revision <= known.revision {
+        let record = self.records.get(&name).cloned().unwrap_or_default();
+        if entry.revision <= record.revision {
             return Ok(());
         }
-        let Some(after) = entry.after.filter(|after| *after >= known.after) else {
+        let Some(after) = entry.after.filter(|after| *after >= record.after) else {
             return self.refuse(key, entry.revision, LinkError::Replayed(key.to_owned())).await;
         };
         let value = match self.content(key, &entry.value).await? {
@@ -305,13 +305,13 @@ impl Sync {
         };
         let Some(local) = self.read(&name).await else { return Ok(()) };
         let (of_local, of_cluster) = (digest(local.as_deref()), digest(value.as_deref()));
-        let was_changed = of_local != known.digest;
-        let is_own = known.is_own(after, &of_cluster);
-        let known = known.replaced_by(entry.revision, after, of_cluster.clone());
+        let was_changed = of_local != record.digest;
+        let is_own = record.is_own(after, &of_cluster);
+        let record = record.replaced_by(entry.revision, after, of_cluster.clone());
         if of_local != of_cluster {
             let table = Arc::clone(&self.tables[name.0]);
             if is_own || was_changed && table.prefers(local.as_deref(), value.as_deref()) {
-                self.remember(name.clone(), known).await;
+                self.remember(name.clone(), record).await;
                 if !self.send(&name, local.as_deref(), entry.revision).await? {
                     tracing::debug!(key, "a value was changed again elsewhere");
                 }
@@ -325,7 +325,7 @@ impl Sync {
                 return Ok(());
             }
         }
-        self.remember(name, known).await;
+        self.remember(name, record).await;
         Ok(())
     }
 
@@ -338,7 +338,7 @@ impl Sync {
             return secrets::share_publish_keys(&self.link, &*self.local).await;
         }
         let known_as_older =
-            |name: &Name| self.known.get(name).is_some_and(|known| (1..revision).contains(&known.revision));
+            |name: &Name| self.records.get(name).is_some_and(|record| (1..revision).contains(&record.revision));
         let Some(name) = self.name_of(key).filter(known_as_older) else { return Ok(()) };
         let Some(local) = self.read(&name).await else { return Ok(()) };
         // Otherwise another member was faster; the watch delivers its value.
@@ -350,15 +350,15 @@ impl Sync {
     async fn check_bucket(&mut self, created: i128) {
         let created = created.to_be_bytes().to_vec();
         let store = self.store.clone();
-        let known = self.disk.run(move |_| store.get(KNOWN, BUCKET)).await;
-        let Ok(Ok(known)) = known else { return };
-        if known.as_ref() == Some(&created) {
+        let stored = self.disk.run(move |_| store.get(KNOWN, BUCKET)).await;
+        let Ok(Ok(stored)) = stored else { return };
+        if stored.as_ref() == Some(&created) {
             return;
         }
-        if known.is_some() {
+        if stored.is_some() {
             tracing::warn!("the servers have lost the values of the cluster: those of this master are sent again");
             self.publish_keys = (0, 0);
-            for name in self.known.keys().cloned().collect::<Vec<_>>() {
+            for name in self.records.keys().cloned().collect::<Vec<_>>() {
                 self.remember(name, Known::default()).await;
             }
         }
@@ -431,13 +431,13 @@ impl Sync {
         }
     }
 
-    async fn remember(&mut self, name: Name, known: Known) {
+    async fn remember(&mut self, name: Name, record: Known) {
         let mut batch = Batch::new();
         let row = [self.tables[name.0].name().as_bytes(), &[0], &name.1].concat();
-        batch.put(KNOWN, row, known.pack());
+        batch.put(KNOWN, row, record.pack());
         let what = "the state of a shared value: it is determined again after the next start";
         self.store.write_unchecked_when_room(batch, what).await;
-        self.known.insert(name, known);
+        self.records.insert(name, record);
     }
 
     fn key_of(&self, (table, key): &Name) -> String {
@@ -446,7 +446,7 @@ impl Sync {
 
     fn name_of(&self, key: &str) -> Option<Name> {
         let (table, key) = key.split_once('.')?;
-        let table = self.tables.iter().position(|known| known.name() == table)?;
+        let table = self.tables.iter().position(|candidate| candidate.name() == table)?;
         Some((table, name_of(key)?))
     }
 }

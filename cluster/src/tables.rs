@@ -99,8 +99,8 @@ pub(crate) struct SyncHandle(pub mpsc::Sender<Request>);
 impl SyncHandle {
     /// Sends changed minion keys to the cluster. Returns when the cluster has them, or is away.
     pub async fn push_files(&self) {
-        let (done, waiting) = oneshot::channel();
-        if self.0.send(Request::PushFiles(done)).await.is_ok() {
+        let (reply, waiting) = oneshot::channel();
+        if self.0.send(Request::PushFiles(reply)).await.is_ok() {
             // The sender is dropped at shutdown and during an outage.
             _ = waiting.await;
         }
@@ -108,8 +108,8 @@ impl SyncHandle {
 
     /// Fetches the key of a minion from the cluster, and returns when it is here or the cluster is away.
     pub async fn pull_file(&self, id: &str) {
-        let (done, waiting) = oneshot::channel();
-        if self.0.send(Request::PullFile(id.to_owned(), done)).await.is_ok() {
+        let (reply, waiting) = oneshot::channel();
+        if self.0.send(Request::PullFile(id.to_owned(), reply)).await.is_ok() {
             _ = waiting.await;
         }
     }

@@ -87,8 +87,8 @@ impl Positions {
     /// Records the incarnation in a message of a member. A message `is_late` if the servers stored it long after it was
     /// sent: then somebody may have kept it, so it begins no new numbering.
     pub fn note_incarnation(&mut self, member: &str, incarnation: &str, is_late: bool) -> Incarnation {
-        let known = self.received.get(member).map(|(known, _)| known.clone());
-        if known.as_deref() == Some(incarnation) {
+        let previous = self.received.get(member).map(|(current, _)| current.clone());
+        if previous.as_deref() == Some(incarnation) {
             return Incarnation::Current;
         }
         let former = self.former.get(member);
@@ -96,9 +96,9 @@ impl Positions {
             return Incarnation::Refused;
         }
         self.received.insert(member.to_owned(), (incarnation.to_owned(), 0));
-        let Some(known) = known else { return Incarnation::Current };
+        let Some(previous) = previous else { return Incarnation::Current };
         let former = self.former.entry(member.to_owned()).or_default();
-        former.push_back(known);
+        former.push_back(previous);
         if former.len() > MAX_FORMER {
             former.pop_front();
         }
@@ -129,16 +129,16 @@ impl Positions {
     /// Records the positions that another member's reactor has reported.
     pub fn handled_elsewhere(&mut self, handled: &[EventPosition]) {
         for (member, seq) in handled {
-            let known = self.handled.entry(member.clone()).or_default();
-            *known = (*known).max(*seq);
+            let newest = self.handled.entry(member.clone()).or_default();
+            *newest = (*newest).max(*seq);
         }
     }
 
     /// Records that the local reactor has handled all events of this bus up to `number`. `own` is the name of this
     /// member.
     pub fn handled_here(&mut self, own: &str, number: u64) {
-        let from = self.by_number.partition_point(|(known, _)| *known <= self.followed);
-        let to = self.by_number.partition_point(|(known, _)| *known <= number);
+        let from = self.by_number.partition_point(|(local, _)| *local <= self.followed);
+        let to = self.by_number.partition_point(|(local, _)| *local <= number);
         let positions: Vec<EventPosition> =
             self.by_number.range(from..to.max(from)).map(|(_, position)| position.clone()).collect();
         self.handled_elsewhere(&positions);
@@ -148,11 +148,11 @@ impl Positions {
 
     /// Returns the position of each member's last event up to a local sequence number, among the remembered ones.
     pub fn up_to(&self, own: &str, number: u64) -> Vec<EventPosition> {
-        let to = self.by_number.partition_point(|(known, _)| *known <= number);
+        let to = self.by_number.partition_point(|(local, _)| *local <= number);
         let mut last: HashMap<String, u64> = self.handled.clone();
         for (_, (member, seq)) in self.by_number.range(..to) {
-            let known = last.entry(member.clone()).or_default();
-            *known = (*known).max(*seq);
+            let newest = last.entry(member.clone()).or_default();
+            *newest = (*newest).max(*seq);
         }
         last.insert(own.to_owned(), number);
         last.into_iter().collect()
@@ -160,9 +160,9 @@ impl Positions {
 
     /// Returns the position of an event of this bus. An event without a remembered origin counts as this member's own.
     pub fn position(&self, own: &str, number: u64) -> EventPosition {
-        let at = self.by_number.partition_point(|(known, _)| *known < number);
+        let at = self.by_number.partition_point(|(local, _)| *local < number);
         match self.by_number.get(at) {
-            Some((known, position)) if *known == number => position.clone(),
+            Some((local, position)) if *local == number => position.clone(),
             _ => (own.to_owned(), number),
         }
     }

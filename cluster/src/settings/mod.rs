@@ -128,21 +128,21 @@ impl Settings {
 /// Reads the secret of a cluster from a file that only the master's user may read.
 fn read_secret(path: &Path) -> Result<String, SettingsError> {
     let text = files::read_if_exists(path).map_err(|error| SettingsError(error.to_string()))?;
-    let shown = path.display();
+    let file = path.display();
     let Some(text) = text else {
         return Err(SettingsError(format!(
-            "the secret of the cluster is missing: create {shown} on one master, with mode 0600 and the output of \
+            "the secret of the cluster is missing: create {file} on one master, with mode 0600 and the output of \
              `openssl rand -hex 32`, and copy it to the others"
         )));
     };
     let mode = std::fs::metadata(path).map(|data| data.permissions().mode()).unwrap_or_default();
     if mode & 0o077 != 0 {
-        return Err(SettingsError(format!("{shown} can be read by others: run chmod 600 {shown}")));
+        return Err(SettingsError(format!("{file} can be read by others: run chmod 600 {file}")));
     }
     let secret = text.trim();
     if secret.len() < MIN_SECRET_LENGTH {
         return Err(SettingsError(format!(
-            "the secret in {shown} is too short: expected at least {MIN_SECRET_LENGTH} characters, such as the output of \
+            "the secret in {file} is too short: expected at least {MIN_SECRET_LENGTH} characters, such as the output of \
              `openssl rand -hex 32`"
         )));
     }

@@ -62,8 +62,8 @@ impl State {
     /// # Errors
     /// The store cannot be read or written.
     pub fn open(member: &str, lease: Duration, store: BlockingStore) -> Result<Self, StoreError> {
-        let incarnation = if let Some(known) = store.get(TABLE, INCARNATION)? {
-            String::from_utf8_lossy(&known).into_owned()
+        let incarnation = if let Some(stored) = store.get(TABLE, INCARNATION)? {
+            String::from_utf8_lossy(&stored).into_owned()
         } else {
             let new = brine_crypt::token::nonce();
             let mut batch = Batch::new();
