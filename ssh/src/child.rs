@@ -114,10 +114,10 @@ impl Drop for Ssh {
 /// Reads to the end, but keeps only the first `limit` bytes. The rest is drained, because a full pipe would block the
 /// writer.
 async fn kept(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
-    let mut kept = Vec::new();
-    _ = (&mut from).take(limit as u64).read_to_end(&mut kept).await;
+    let mut output = Vec::new();
+    _ = (&mut from).take(limit as u64).read_to_end(&mut output).await;
     _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
-    kept
+    output
 }
 
 /// A stream that fails with [`io::ErrorKind::TimedOut`] when an operation makes no progress for some time.

@@ -63,12 +63,12 @@ fn remove_left(parent: &Path) {
 }
 
 fn is_left(path: &Path) -> bool {
-    let is_own = |found: &fs::Metadata| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw();
-    let Some(found) = fs::symlink_metadata(path).ok().filter(is_own) else { return false };
+    let is_own = |metadata: &fs::Metadata| metadata.is_dir() && metadata.uid() == nix::unistd::geteuid().as_raw();
+    let Some(metadata) = fs::symlink_metadata(path).ok().filter(is_own) else { return false };
     match File::open(path.join(LOCK)) {
         Ok(lock) => lock.try_lock().is_ok(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+            let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
             age.is_some_and(|age| age > MAX_CREATION)
         }
         Err(_) => false,
@@ -87,8 +87,8 @@ mod tests {
         fs::create_dir(&left).unwrap();
         fs::write(left.join(LOCK), "").unwrap();
         fs::write(left.join("password"), "").unwrap();
-        for kept in ["brine-ssh-new", "other"] {
-            fs::create_dir(parent.path().join(kept)).unwrap();
+        for name in ["brine-ssh-new", "other"] {
+            fs::create_dir(parent.path().join(name)).unwrap();
         }
         std::os::unix::fs::symlink(parent.path().join("other"), parent.path().join("brine-ssh-link")).unwrap();
         remove_left(parent.path());

@@ -177,7 +177,7 @@ fn directory() -> io::Result<PathBuf> {
 fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<Minion>, String> {
     let directory = directory().map_err(|error| error.to_string())?;
     brine_system::files::create_private_dir(&directory).map_err(|error| error.to_string())?;
-    let mut given = map! {
+    let mut options = map! {
         "id" => text(request, "id"),
         "cachedir" => directory.join("cache"),
         "pki_dir" => directory.join("pki"),
@@ -185,16 +185,16 @@ fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<M
         "extension_modules" => directory.join("cache/extmods"),
     };
     if let Some(Value::Map(opts)) = request.get("opts") {
-        given.extend(opts.clone());
+        options.extend(opts.clone());
     }
     let nowhere = Path::new("/nonexistent");
-    let config = MinionConfig::load(nowhere, &given).map_err(|error| error.to_string())?.config;
+    let config = MinionConfig::load(nowhere, &options).map_err(|error| error.to_string())?.config;
     let id = minion_id(&config).map_err(|error| error.to_string())?;
-    let mut found = grains::collect(&config, id.as_str());
+    let mut grains = grains::collect(&config, id.as_str());
     if let Some(Value::Map(more)) = request.get("grains") {
-        found.extend(more.clone());
+        grains.extend(more.clone());
     }
-    let grains = Arc::new(Grains::from(found));
+    let grains = Arc::new(Grains::from(grains));
     let link = Arc::new(Link { input: Mutex::new(input), output, id: id.clone(), grains: Arc::clone(&grains) });
     let files = Arc::new(MasterFiles::of(Arc::new(Shared(Arc::clone(&link)))));
     let config = Arc::new(config);
@@ -212,9 +212,9 @@ fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<M
 }
 
 /// Synchronises the custom modules with the file server of `salt-ssh`, unless the digests are equal.
-fn copy_modules(minion: &Arc<Minion>, known: &Path, modules: &Map) -> Result<(), String> {
+fn copy_modules(minion: &Arc<Minion>, digest_file: &Path, modules: &Map) -> Result<(), String> {
     let digest = text(modules, "digest");
-    if std::fs::read_to_string(known).unwrap_or_default() == digest {
+    if std::fs::read_to_string(digest_file).unwrap_or_default() == digest {
         return Ok(());
     }
     let saltenv = modules.get("saltenv").filter(|saltenv| saltenv.is_truthy()).cloned();
@@ -223,17 +223,17 @@ fn copy_modules(minion: &Arc<Minion>, known: &Path, modules: &Map) -> Result<(),
     let job = Job::local(&Jid::new(), "saltutil.sync_all", &args);
     let context = Context::new(Arc::clone(minion), Arc::new(job));
     context.call("saltutil.sync_all", args).map_err(|error| error.to_string())?;
-    brine_system::files::write_atomic(known, digest.as_bytes(), 0o600).map_err(|error| error.to_string())
+    brine_system::files::write_atomic(digest_file, digest.as_bytes(), 0o600).map_err(|error| error.to_string())
 }
 
 fn call(minion: &Arc<Minion>, request: &Map) -> Map {
     let fun = text(request, "fun");
-    if let Some(given) = request.get("mine") {
+    if let Some(arguments) = request.get("mine") {
         let args = Args::default();
         let context = Context::new(Arc::clone(minion), Arc::new(Job::local(&Jid::new(), fun, &args)));
-        let found = brine_modules::mine_result(&context, fun, given.clone());
-        let retcode = i64::from(found.is_none());
-        return map! {"return" => found, "retcode" => retcode};
+        let result = brine_modules::mine_result(&context, fun, arguments.clone());
+        let retcode = i64::from(result.is_none());
+        return map! {"return" => result, "retcode" => retcode};
     }
     if minion.functions.get(fun).is_none() {
         let module = fun.split('.').next().unwrap_or_default();

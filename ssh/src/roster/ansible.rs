@@ -57,16 +57,16 @@ fn of_inventory(all: &Map) -> Fields {
     let variables = all.get("_meta").and_then(|meta| meta.get("hostvars")).and_then(Value::as_map);
     let groups = all.iter().filter(|(name, _)| name.as_str() != Some("_meta"));
     let named = groups.filter_map(|(_, group)| group.get("hosts").and_then(Value::as_list)).flatten();
-    let mut found = Fields::new();
+    let mut fields_by_id = Fields::new();
     for id in named.map(ToString::to_string) {
         let own = variables.and_then(|variables| variables.get(id.as_str())).and_then(Value::as_map);
         let mut fields = map! {"host" => id.as_str()};
         for (variable, field) in FIELDS {
             fields.extend(own.and_then(|own| own.get(*variable)).map(|value| ((*field).into(), value.clone())));
         }
-        found.insert(id, fields);
+        fields_by_id.insert(id, fields);
     }
-    found
+    fields_by_id
 }
 
 #[cfg(test)]
@@ -82,9 +82,9 @@ mod tests {
              | {"_meta": {"hostvars": {"web1": {"ansible_host": "10.0.0.1", "ansible_port": 2222, "x": 1}}},
              | "all": {"children": ["web"]}, "web": {"hosts": ["web1", "web2"]}}"#,
         );
-        let found = hosts(&*programs, Path::new("hosts")).unwrap();
-        assert_eq!(found["web1"], map! {"host" => "10.0.0.1", "port" => 2222});
-        assert_eq!(found["web2"], map! {"host" => "web2"});
+        let fields = hosts(&*programs, Path::new("hosts")).unwrap();
+        assert_eq!(fields["web1"], map! {"host" => "10.0.0.1", "port" => 2222});
+        assert_eq!(fields["web2"], map! {"host" => "web2"});
     }
 
     #[test]

@@ -13,9 +13,9 @@ pub(super) fn hosts(cached: &HashMap<String, Map>) -> Fields {
         let host = address(grains)?;
         Some((id.clone(), map! {"host" => host.to_string(), "grains" => grains.clone()}))
     };
-    let mut found: Fields = cached.iter().filter_map(one).collect();
-    found.sort_keys();
-    found
+    let mut fields: Fields = cached.iter().filter_map(one).collect();
+    fields.sort_keys();
+    fields
 }
 
 /// Returns the address of a minion: the first one, IPv4 before IPv6, that other hosts can reach.
@@ -41,9 +41,9 @@ mod tests {
             ("a".to_owned(), map! {"ipv4" => list!["127.0.0.1"], "ipv6" => list!["::1", "fe80::1", "2001:db8::1"]}),
             ("c".to_owned(), map! {"ipv4" => list!["127.0.0.1"]}),
         ]);
-        let found = hosts(&cached);
+        let fields = hosts(&cached);
         let addresses: Vec<String> =
-            found.iter().map(|(id, fields)| format!("{id} {}", fields.get("host").unwrap())).collect();
+            fields.iter().map(|(id, fields)| format!("{id} {}", fields.get("host").unwrap())).collect();
         assert_eq!(addresses, ["a 2001:db8::1", "b 10.0.0.2"]);
     }
 }

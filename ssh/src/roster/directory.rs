@@ -21,7 +21,7 @@ pub(super) fn hosts(options: &RosterOptions, glob: Option<&str>, functions: &Fun
         }
     }
     names.sort();
-    let mut found = Fields::new();
+    let mut fields_by_id = Fields::new();
     for id in names {
         let path = options.directory.join(&id);
         let mut fields = match flat::render(options, &path, functions) {
@@ -40,9 +40,9 @@ pub(super) fn hosts(options: &RosterOptions, glob: Option<&str>, functions: &Fun
             domain => format!("{id}.{domain}"),
         };
         fields.entry("host".into()).or_insert_with(|| name.into());
-        found.insert(id, fields);
+        fields_by_id.insert(id, fields);
     }
-    Ok(found)
+    Ok(fields_by_id)
 }
 
 #[cfg(test)]
@@ -62,9 +62,9 @@ mod tests {
         let mut options = options(directory.path().join("none"));
         options.directory = directory.path().to_owned();
         let hosts_of = |options: &RosterOptions, glob| {
-            let found = hosts(options, glob, &Functions::new()).unwrap();
-            let shown = |(id, fields): (&String, &brine_value::Map)| format!("{id} {}", fields.get("host").unwrap());
-            found.iter().map(shown).collect::<Vec<_>>()
+            let fields = hosts(options, glob, &Functions::new()).unwrap();
+            let line = |(id, fields): (&String, &brine_value::Map)| format!("{id} {}", fields.get("host").unwrap());
+            fields.iter().map(line).collect::<Vec<_>>()
         };
         assert_eq!(hosts_of(&options, None), ["web1 web1", "web2 10.0.0.2"]);
         options.domain = "example.com".into();

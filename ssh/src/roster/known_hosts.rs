@@ -12,7 +12,7 @@ pub(super) fn hosts(path: &Path) -> Result<Fields, RosterError> {
 }
 
 fn parse(text: &str) -> Fields {
-    let mut found = Fields::new();
+    let mut hosts = Fields::new();
     for line in text.lines().map(str::trim) {
         // Lines of certificate authorities and revoked keys are skipped.
         if line.is_empty() || line.starts_with(['#', '@', '|']) {
@@ -21,9 +21,9 @@ fn parse(text: &str) -> Fields {
         let names = line.split_whitespace().next().unwrap_or_default();
         let Some(name) = names.split(',').next().filter(|name| !name.contains(['*', '?', '!'])) else { continue };
         let (name, fields) = fields(name);
-        found.entry(name).or_insert(fields);
+        hosts.entry(name).or_insert(fields);
     }
-    found
+    hosts
 }
 
 /// Returns the name and the fields of `name` or `[name]:port`.
@@ -42,11 +42,11 @@ mod tests {
     fn names_and_ports_are_read() {
         let text = "# comment\nweb1,10.0.0.1 ssh-ed25519 AAAA\n[web2]:2222 ssh-rsa AAAA\n|1|abc=|def= ssh-rsa AAAA\n\
                     *.example.com ssh-rsa AAAA\n@cert-authority *.x ssh-rsa AAAA\nweb1 ecdsa AAAA\n";
-        let found = parse(text);
-        let shown: Vec<String> = found
+        let hosts = parse(text);
+        let lines: Vec<String> = hosts
             .iter()
             .map(|(id, fields)| format!("{id} {:?}", fields.get("port").map(ToString::to_string)))
             .collect();
-        assert_eq!(shown, ["web1 None", "web2 Some(\"2222\")"]);
+        assert_eq!(lines, ["web1 None", "web2 Some(\"2222\")"]);
     }
 }

@@ -210,7 +210,7 @@ pub fn hosts(
     kind: TargetKind,
     functions: &Functions,
 ) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
-    let found = match options.roster.as_str() {
+    let fields = match options.roster.as_str() {
         "flat" => flat::hosts(options, functions)?,
         "ansible" => ansible::hosts(&System, &options.file)?,
         "sshconfig" => ssh_config::hosts(&options.file)?,
@@ -219,8 +219,8 @@ pub fn hosts(
         "sshknownhosts" => known_hosts::hosts(&options.known_hosts)?,
         // The target consists of addresses, not ids.
         "scan" => {
-            let found = scan::hosts(tgt, &options.scan.0, options.scan.1);
-            return parsed(options, found, |_, _| true);
+            let fields = scan::hosts(tgt, &options.scan.0, options.scan.1);
+            return parsed(options, fields, |_, _| true);
         }
         "clustershell" => {
             return listed(options, clustershell::hosts(&System, tgt, kind, &options.scan)?, "ClusterShell");
@@ -230,21 +230,25 @@ pub fn hosts(
         }
         // The module has already matched the target.
         other => {
-            let found = custom::hosts(other, options, tgt, kind, functions)?;
-            return parsed(options, found, |_, _| true);
+            let fields = custom::hosts(other, options, tgt, kind, functions)?;
+            return parsed(options, fields, |_, _| true);
         }
     };
     if kind == TargetKind::Range {
         let listed = range::expand(&options.range_server, tgt)?;
-        return parsed(options, found, |id, _| listed.binary_search_by(|known| known.as_str().cmp(id)).is_ok());
+        return parsed(options, fields, |id, _| listed.binary_search_by(|name| name.as_str().cmp(id)).is_ok());
     }
     let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?.sensible(":")?;
-    parsed(options, found, |id, host| target.matches(&Known { id, grains: &host.grains }))
+    parsed(options, fields, |id, host| target.matches(&Known { id, grains: &host.grains }))
 }
 
 /// Parses the hosts that an external `source` has listed. Its errors do not refer to a roster file.
-fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
-    parsed(options, found, |_, _| true).map_err(|error| match error {
+fn listed(
+    options: &RosterOptions,
+    fields: Fields,
+    source: &str,
+) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
+    parsed(options, fields, |_, _| true).map_err(|error| match error {
         RosterError::Invalid { reason, .. } => {
             RosterError::Program(format!("the list of {source} is invalid: {reason}"))
         }
@@ -255,12 +259,12 @@ fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexM
 /// Parses the fields of hosts, and returns the hosts for which `matches` is true.
 fn parsed(
     options: &RosterOptions,
-    found: Fields,
+    fields_by_id: Fields,
     matches: impl Fn(&str, &RosterHost) -> bool,
 ) -> Result<IndexMap<MinionId, RosterHost>, RosterError> {
     let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
     let mut hosts = IndexMap::new();
-    for (id, fields) in found {
+    for (id, fields) in fields_by_id {
         let parsed: MinionId = id.parse().map_err(|error| invalid(format!("the id '{id}': {error}")))?;
         let host = host(options, &id, fields).map_err(invalid)?;
         if matches(&id, &host) {

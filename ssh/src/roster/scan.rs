@@ -24,12 +24,12 @@ pub(super) fn hosts(tgt: &Value, ports: &[u16], timeout: Duration) -> Fields {
     let mut addresses: Vec<IpAddr> = words.iter().flat_map(|word| addresses(word)).take(MAX_ADDRESSES).collect();
     addresses.sort();
     addresses.dedup();
-    let mut found = listening(addresses, |address| Some(*address), ports, timeout);
-    found.sort();
+    let mut hosts = listening(addresses, |address| Some(*address), ports, timeout);
+    hosts.sort();
     let fields = |(address, port): (IpAddr, u16)| {
         (address.to_string(), map! {"host" => address.to_string(), "port" => i64::from(port)})
     };
-    found.into_iter().map(fields).collect()
+    hosts.into_iter().map(fields).collect()
 }
 
 /// Returns the hosts that listen, each with the first of the ports that answers within the timeout. Blocks.
@@ -39,7 +39,7 @@ pub(super) fn listening<H: Send>(
     ports: &[u16],
     timeout: Duration,
 ) -> Vec<(H, u16)> {
-    let (waiting, found) = (Mutex::new(hosts.into_iter()), Mutex::new(Vec::new()));
+    let (waiting, listening) = (Mutex::new(hosts.into_iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..PARALLEL {
             scope.spawn(|| {
@@ -50,13 +50,13 @@ pub(super) fn listening<H: Send>(
                     let is_open =
                         |port: &&u16| TcpStream::connect_timeout(&SocketAddr::new(address, **port), timeout).is_ok();
                     if let Some(port) = ports.iter().find(is_open) {
-                        found.lock().push((host, *port));
+                        listening.lock().push((host, *port));
                     }
                 }
             });
         }
     });
-    found.into_inner()
+    listening.into_inner()
 }
 
 /// Returns the addresses of an address or a network; empty if `word` is neither.
@@ -79,14 +79,14 @@ mod tests {
     fn listening_addresses_are_hosts() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let found = |tgt: Value, ports: &[u16]| {
-            let found = hosts(&tgt, ports, Duration::from_secs(5));
-            found.keys().cloned().collect::<Vec<_>>().join(" ")
+        let names = |tgt: Value, ports: &[u16]| {
+            let hosts = hosts(&tgt, ports, Duration::from_secs(5));
+            hosts.keys().cloned().collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(found("127.0.0.0/30".into(), &[1, port]), "127.0.0.1");
-        assert_eq!(found(list!["127.0.0.1", "127.0.0.1", "name"], &[port]), "127.0.0.1");
-        assert_eq!(found("127.0.0.1".into(), &[1]), "");
-        assert_eq!(found("*".into(), &[port]), "");
+        assert_eq!(names("127.0.0.0/30".into(), &[1, port]), "127.0.0.1");
+        assert_eq!(names(list!["127.0.0.1", "127.0.0.1", "name"], &[port]), "127.0.0.1");
+        assert_eq!(names("127.0.0.1".into(), &[1]), "");
+        assert_eq!(names("*".into(), &[port]), "");
         assert_eq!((addresses("10.0.0.0/24").len(), addresses("10.0.0.0/8").len()), (254, MAX_ADDRESSES));
     }
 }

@@ -11,17 +11,17 @@ use super::{Fields, RosterError, read};
 /// Returns the hosts of `Host` lines, without patterns.
 pub(super) fn hosts(path: &Path) -> Result<Fields, RosterError> {
     let text = read(path)?;
-    let mut found = Fields::new();
+    let mut hosts = Fields::new();
     for line in text.lines() {
         let mut words = line.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());
         if !words.next().is_some_and(|word| word.eq_ignore_ascii_case("host")) {
             continue;
         }
         for name in words.map(|word| word.trim_matches('"')).filter(|name| !name.contains(['*', '?', '!', '#'])) {
-            found.insert(name.to_owned(), map! {"host" => name, "config_file" => path.display().to_string()});
+            hosts.insert(name.to_owned(), map! {"host" => name, "config_file" => path.display().to_string()});
         }
     }
-    Ok(found)
+    Ok(hosts)
 }
 
 #[cfg(test)]

@@ -38,16 +38,16 @@ pub(super) fn hosts(
         other => other.to_string(),
     };
     let names = expanded(programs, &set)?;
-    let mut found: Fields = names.iter().map(|name| (name.clone(), map! {"host" => name.as_str()})).collect();
+    let mut hosts: Fields = names.iter().map(|name| (name.clone(), map! {"host" => name.as_str()})).collect();
     let address = |name: &String| -> Option<IpAddr> {
         (name.as_str(), 0).to_socket_addrs().ok().and_then(|mut all| all.next()).map(|one| one.ip())
     };
     for (name, port) in scan::listening(names, address, ports, *timeout) {
-        if let Some(fields) = found.get_mut(&name) {
+        if let Some(fields) = hosts.get_mut(&name) {
             fields.insert("port".into(), i64::from(port).into());
         }
     }
-    Ok(found)
+    Ok(hosts)
 }
 
 /// Expands a node set to the names of its nodes.

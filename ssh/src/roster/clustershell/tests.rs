@@ -30,9 +30,9 @@ fn hosts_are_those_of_the_node_set_with_the_first_port_that_answers() {
              | 127.0.0.1
              | 127.0.0.2",
     );
-    let found = hosts(&*programs, &"@all".into(), TargetKind::Glob, &(vec![1, port], Duration::from_secs(5))).unwrap();
+    let fields = hosts(&*programs, &"@all".into(), TargetKind::Glob, &(vec![1, port], Duration::from_secs(5))).unwrap();
     let expected = [map! {"host" => "127.0.0.1", "port" => i64::from(port)}, map! {"host" => "127.0.0.2"}];
-    assert_eq!(found.into_values().collect::<Vec<_>>(), expected);
+    assert_eq!(fields.into_values().collect::<Vec<_>>(), expected);
 }
 
 #[test]

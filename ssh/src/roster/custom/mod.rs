@@ -20,16 +20,16 @@ pub(super) fn hosts(
     let function = format!("{name}.targets");
     let called = functions.custom(&CustomCall { kind: "roster", function: &function, args: &args, opts });
     let failed = |reason: String| RosterError::Program(format!("the roster '{name}' failed: {reason}"));
-    let found = called.ok_or_else(|| RosterError::Unknown(name.to_owned()))?;
-    let found = match found.map_err(|error| failed(error.to_string()))? {
+    let result = called.ok_or_else(|| RosterError::Unknown(name.to_owned()))?;
+    let hosts = match result.map_err(|error| failed(error.to_string()))? {
         Value::Map(hosts) => hosts,
         Value::Nil => Map::new(),
         other => return Err(failed(format!("its result is invalid: expected a mapping, got {}", other.type_name()))),
     };
-    if found.len() > MAX_HOSTS {
-        return Err(failed(format!("it returned {} hosts, the limit is {MAX_HOSTS}", found.len())));
+    if hosts.len() > MAX_HOSTS {
+        return Err(failed(format!("it returned {} hosts, the limit is {MAX_HOSTS}", hosts.len())));
     }
-    found
+    hosts
         .into_iter()
         .map(|(id, fields)| match fields {
             Value::Map(fields) => Ok((id.to_string(), fields)),

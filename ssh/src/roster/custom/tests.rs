@@ -38,11 +38,11 @@ fn hosts_of_a_custom_module_are_checked_like_those_of_files() {
     ] {
         let functions = Functions::new().with_functions(Module(returned));
         let options = RosterOptions { roster: "racks".into(), ..options("".into()) };
-        let found = roster::hosts(&options, &"web*".into(), TargetKind::Glob, &functions);
-        match (found, expected) {
+        let result = roster::hosts(&options, &"web*".into(), TargetKind::Glob, &functions);
+        match (result, expected) {
             (Ok(hosts), Ok(count)) => assert_eq!(hosts.len(), count),
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
-            (found, _) => panic!("{found:?}"),
+            (result, _) => panic!("{result:?}"),
         }
         let unknown = RosterOptions { roster: "none".into(), ..options };
         let error = roster::hosts(&unknown, &"web*".into(), TargetKind::Glob, &functions).unwrap_err();

@@ -58,18 +58,18 @@ pub fn hosts(
     let Some(named) = Named::parse(tgt, kind).filter(|_| ROSTERS.contains(&options.roster.as_str())) else {
         return super::hosts(options, tgt, kind, functions).map(Found::Known);
     };
-    let known = |tgt: &Value| match super::hosts(options, tgt, kind, functions) {
+    let hosts = |tgt: &Value| match super::hosts(options, tgt, kind, functions) {
         // A directly named host does not need a roster.
         Err(RosterError::File { path, .. }) if !path.exists() && resolves(named.name) => Ok(IndexMap::new()),
-        known => known,
+        result => result,
     };
-    let found = known(tgt)?;
-    if !found.is_empty() {
-        return Ok(Found::Known(found));
+    let entries = hosts(tgt)?;
+    if !entries.is_empty() {
+        return Ok(Found::Known(entries));
     }
     let invalid = |reason: String| RosterError::Program(format!("the target '{tgt}' is invalid: {reason}"));
     let same = |(id, host): &(MinionId, RosterHost)| id.as_str() == named.name || host.host == named.name;
-    if let Some((id, mut host)) = known(&"*".into())?.into_iter().find(same) {
+    if let Some((id, mut host)) = hosts(&"*".into())?.into_iter().find(same) {
         if let Some(user) = named.user {
             // The password in the roster belongs to another user.
             (host.user, host.passwd) = (Some(user.to_owned()), options.passwd.clone());

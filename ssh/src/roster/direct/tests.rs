@@ -17,10 +17,10 @@ fn a_target_may_name_a_host_with_another_user_or_one_that_is_in_no_roster() {
         &Functions::new(),
     ) {
         Ok(Found::Known(hosts)) => {
-            let shown = |(id, host): (MinionId, RosterHost)| {
+            let line = |(id, host): (MinionId, RosterHost)| {
                 format!("{id} {}@{} {}", host.user.unwrap(), host.host, host.passwd.unwrap())
             };
-            hosts.into_iter().map(shown).collect::<Vec<_>>().join(", ")
+            hosts.into_iter().map(line).collect::<Vec<_>>().join(", ")
         }
         Ok(Found::New(id, host)) => format!("new {id} {}@{}", host.user.unwrap(), host.host),
         Err(error) => error.to_string(),
@@ -44,8 +44,8 @@ fn a_target_may_name_a_host_with_another_user_or_one_that_is_in_no_roster() {
         ("-oProxyCommand=id@web1", "glob", "the target '-oProxyCommand=id@web1' is invalid: 'user' of web1"),
         ("-oX@127.0.0.1", "glob", "the target '-oX@127.0.0.1' is invalid: 'user' of 127.0.0.1"),
     ] {
-        let found = of(tgt.into(), kind, &options);
-        assert!(if expected.is_empty() { found.is_empty() } else { found.starts_with(expected) }, "{tgt}: {found}");
+        let lines = of(tgt.into(), kind, &options);
+        assert!(if expected.is_empty() { lines.is_empty() } else { lines.starts_with(expected) }, "{tgt}: {lines}");
     }
     assert_eq!(of(list!["127.0.0.1"], "list", &options), "");
     // Without a roster file only directly named hosts exist.

@@ -23,8 +23,8 @@ pub(super) fn hosts(server: &str, tgt: &Value, kind: TargetKind) -> Result<Field
         let message = "the roster 'range' takes an expression of its server as target, not a target of type";
         return Err(RosterError::Program(format!("{message} {kind}")));
     }
-    let found = expand(server, tgt)?;
-    Ok(found.into_iter().map(|host| (host.clone(), map! {"host" => host})).collect())
+    let names = expand(server, tgt)?;
+    Ok(names.into_iter().map(|host| (host.clone(), map! {"host" => host})).collect())
 }
 
 /// Resolves an expression to its hosts, sorted and deduplicated.
@@ -54,14 +54,14 @@ pub(super) fn expand(server: &str, tgt: &Value) -> Result<Vec<String>, RosterErr
     }
     let body = web::read(&mut response, &access).map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8(body).map_err(|_| failed("its list of hosts is not UTF-8".into()))?;
-    let mut found: Vec<String> =
+    let mut names: Vec<String> =
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-    found.sort();
-    found.dedup();
-    if found.len() > MAX_HOSTS {
-        return Err(failed(format!("it returned {} hosts, the limit is {MAX_HOSTS}", found.len())));
+    names.sort();
+    names.dedup();
+    if names.len() > MAX_HOSTS {
+        return Err(failed(format!("it returned {} hosts, the limit is {MAX_HOSTS}", names.len())));
     }
-    Ok(found)
+    Ok(names)
 }
 
 #[cfg(test)]
