@@ -78,9 +78,9 @@ fn job_cache(criterion: &mut Criterion) {
     });
     let glob = |pattern: &str| GlobSet::new([pattern]).unwrap();
     let (target, fun) = (glob("web7[*]"), glob("state.*"));
-    let mut list = |name: &str, count: usize, limit: Option<usize>, wanted: &dyn Fn(&JobOutline<'_>) -> bool| {
+    let mut list = |name: &str, count: usize, limit: Option<usize>, predicate: &dyn Fn(&JobOutline<'_>) -> bool| {
         group.bench_function(name, |bencher| {
-            bencher.iter(|| assert_eq!(cache.find_jobs(limit, wanted).unwrap().len(), count));
+            bencher.iter(|| assert_eq!(cache.find_jobs(limit, predicate).unwrap().len(), count));
         });
     };
     list("list of the 100 newest jobs", 100, Some(100), &|_| true);

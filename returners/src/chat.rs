@@ -3,11 +3,11 @@
 use brine_job::Return;
 use brine_value::Value;
 
-/// Returns the text of a return, as Salt's chat returners send it. `shown` is the value in the text.
-pub(crate) fn text_of(job_return: &Return, shown: &str) -> String {
+/// Returns the text of a return, as Salt's chat returners send it. `value` is the returned value as text.
+pub(crate) fn text_of(job_return: &Return, value: &str) -> String {
     let field = |name: &str| job_return.map().get(name).unwrap_or(&Value::Nil).to_string();
     format!(
-        "id: {}\r\nfunction: {}\r\nfunction args: {}\r\njid: {}\r\nreturn: {shown}\r\n",
+        "id: {}\r\nfunction: {}\r\nfunction args: {}\r\njid: {}\r\nreturn: {value}\r\n",
         field("id"),
         field("fun"),
         field("fun_args"),

@@ -188,10 +188,10 @@ impl Returner for Couchdb {
             }
         }
         loads.sort_by(|one, other| other.jid().cmp(one.jid()));
-        loads.dedup_by(|next, kept| {
-            let is_same = next.jid() == kept.jid();
+        loads.dedup_by(|next, previous| {
+            let is_same = next.jid() == previous.jid();
             if is_same {
-                *kept = kept.clone().with_minions(next.minions());
+                *previous = previous.clone().with_minions(next.minions());
             }
             is_same
         });

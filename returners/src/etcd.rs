@@ -125,8 +125,8 @@ impl Server {
         };
         let mut is_new = false;
         loop {
-            let known = self.token.lock().clone();
-            let token = if let Some(token) = known {
+            let cached_token = self.token.lock().clone();
+            let token = if let Some(token) = cached_token {
                 token
             } else {
                 is_new = true;
@@ -179,13 +179,13 @@ impl Server {
     }
 
     fn pairs(&self, reply: &Value) -> Vec<(String, String)> {
-        let found = reply.get("kvs").and_then(Value::as_list).unwrap_or_default();
+        let entries = reply.get("kvs").and_then(Value::as_list).unwrap_or_default();
         let pair = |pair: &Value| {
             let key = STANDARD.decode(pair.get("key")?.as_str()?).ok()?;
             let value = pair.get("value").map(|value| self.text(value)).unwrap_or_default();
             Some((String::from_utf8(key).ok()?, value))
         };
-        found.iter().filter_map(pair).collect()
+        entries.iter().filter_map(pair).collect()
     }
 
     /// Returns the keys that begin with a prefix.
@@ -242,9 +242,9 @@ struct Etcd {
 
 impl Etcd {
     /// Returns the summaries of the returns among keys `<jid>/<minion id>/<field>` behind a prefix.
-    fn returns(prefix: &str, found: &[(String, String)]) -> Map {
+    fn returns(prefix: &str, pairs: &[(String, String)]) -> Map {
         let mut fields: std::collections::BTreeMap<&str, Map> = std::collections::BTreeMap::new();
-        for (key, text) in found {
+        for (key, text) in pairs {
             let Some((id, name)) = key.strip_prefix(prefix).and_then(|rest| rest.split_once('/')) else { continue };
             if let Some(value) = readable(encoding::to_value(NAME, key, text)) {
                 fields.entry(id).or_default().insert(name.into(), value);
@@ -290,8 +290,8 @@ impl Returner for Etcd {
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let key = format!("{}/jobs/{jid}/.load.p", self.root);
-        let found = self.reader.range(&key, None, false)?;
-        let Some((_, text)) = found.first() else { return Ok(None) };
+        let pairs = self.reader.range(&key, None, false)?;
+        let Some((_, text)) = pairs.first() else { return Ok(None) };
         let prefix = format!("{}/expected/{jid}/", self.root);
         let more = self.reader.below(&prefix, true)?;
         let ids = more.iter().filter_map(|(key, _)| key.strip_prefix(&prefix)?.parse().ok());
@@ -316,8 +316,8 @@ impl Returner for Etcd {
             let reply = self.reader.ask("/kv/txn", &body)?;
             for one in reply.get("responses").and_then(Value::as_list).unwrap_or_default() {
                 let Some(range) = one.get("response_range") else { continue };
-                let found = self.reader.pairs(range);
-                loads.extend(found.iter().filter_map(|(key, text)| readable(encoding::to_load(NAME, key, text))));
+                let pairs = self.reader.pairs(range);
+                loads.extend(pairs.iter().filter_map(|(key, text)| readable(encoding::to_load(NAME, key, text))));
             }
         }
         Ok(loads)

@@ -109,7 +109,7 @@ impl Influxdb {
     fn query(&self, statements: &str) -> Result<Vec<Series>, ReturnerError> {
         let form = [("db", self.database.as_str()), ("q", statements)];
         let reply = self.http.send_json("POST", "/query", &Body::Form(&form))?;
-        let mut found = Vec::new();
+        let mut all_series = Vec::new();
         for result in reply.get("results").and_then(Value::as_list).unwrap_or_default() {
             if let Some(error) = result.get("error") {
                 let hint = match error.as_str() {
@@ -120,13 +120,13 @@ impl Influxdb {
             }
             for series in result.get("series").and_then(Value::as_list).unwrap_or_default() {
                 let rows = series.get("values").and_then(Value::as_list).unwrap_or_default();
-                found.push(Series {
+                all_series.push(Series {
                     tags: series.get("tags").and_then(Value::as_map).cloned().unwrap_or_default(),
                     rows: rows.iter().filter_map(|row| Some(row.as_list()?.to_vec())).collect(),
                 });
             }
         }
-        Ok(found)
+        Ok(all_series)
     }
 
     /// Returns the values of a tag.
@@ -195,9 +195,9 @@ impl Returner for Influxdb {
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
-        let found =
+        let series =
             self.query(&format!("SELECT last(\"load\") FROM \"jids\" WHERE \"jid\" = {}", quoted(jid.as_str())))?;
-        let text = found.first().and_then(|series| series.rows.first()?.get(1)?.as_str());
+        let text = series.first().and_then(|series| series.rows.first()?.get(1)?.as_str());
         let Some(text) = text else { return Ok(None) };
         let load = encoding::to_load(NAME, jid.as_str(), text)?;
         let more =

@@ -152,16 +152,16 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("list jobs"))
     }
 
-    /// Returns the loads of at most `limit` jobs whose outlines match `wanted`, newest first. Loads may lack their
+    /// Returns the loads of at most `limit` jobs whose outlines match `predicate`, newest first. Loads may lack their
     /// minions. Damaged ones are logged and skipped.
     fn find_jobs(
         &self,
         limit: Option<usize>,
-        wanted: &dyn Fn(&JobOutline<'_>) -> bool,
+        predicate: &dyn Fn(&JobOutline<'_>) -> bool,
     ) -> Result<Vec<Load>, ReturnerError> {
         let mut loads = self.get_jids(None)?;
         loads.sort_by(|one, other| other.jid().cmp(one.jid()));
-        loads.retain(|load| wanted(&JobOutline::new(load.jid().as_str(), &job_outline::lines_of(load))));
+        loads.retain(|load| predicate(&JobOutline::new(load.jid().as_str(), &job_outline::lines_of(load))));
         loads.truncate(limit.unwrap_or(usize::MAX));
         Ok(loads)
     }

@@ -110,7 +110,7 @@ impl Client {
 
     /// Reads the values of keys; missing ones are left out.
     fn get(&mut self, keys: &[String]) -> Result<HashMap<String, Item>, Failure> {
-        let mut found = HashMap::new();
+        let mut items = HashMap::new();
         for page in keys.chunks(PAGE) {
             let mut command = "gets".to_owned();
             for key in page {
@@ -139,29 +139,29 @@ impl Client {
                 }
                 bytes.truncate(length);
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                found.insert(key.to_owned(), Item { text, version });
+                items.insert(key.to_owned(), Item { text, version });
             }
         }
-        Ok(found)
+        Ok(items)
     }
 
     fn list(&mut self, key: &str) -> Result<Vec<String>, Failure> {
-        Ok(self.get(&[key.to_owned()])?.remove(key).map(|found| items(&found.text)).unwrap_or_default())
+        Ok(self.get(&[key.to_owned()])?.remove(key).map(|item| items(&item.text)).unwrap_or_default())
     }
 
     /// Changes a list, also while other processes change it. The list is only written if `change` modifies it.
     fn change_list(&mut self, key: &str, change: impl Fn(&mut Vec<String>)) -> Result<(), Failure> {
         for _ in 0..MAX_ATTEMPTS {
-            let found = self.get(&[key.to_owned()])?.remove(key);
-            let before = found.as_ref().map(|found| items(&found.text)).unwrap_or_default();
+            let item = self.get(&[key.to_owned()])?.remove(key);
+            let before = item.as_ref().map(|item| items(&item.text)).unwrap_or_default();
             let mut list = before.clone();
             change(&mut list);
             if list == before {
                 return Ok(());
             }
             let text: String = list.iter().flat_map(|item| [item, ","]).collect();
-            let stored = match found {
-                Some(found) => self.store("cas", key, Some(found.version), &text)?,
+            let stored = match item {
+                Some(item) => self.store("cas", key, Some(item.version), &text)?,
                 None => self.store("add", key, None, &text)?,
             };
             if stored {
@@ -219,12 +219,12 @@ impl Memcache {
 
     /// Decodes the returns of all minions under `<prefix>:<minion id>`.
     fn returns(&self, prefix: &str) -> Result<Map, ReturnerError> {
-        let found = self.run(|client| {
+        let items = self.run(|client| {
             let minions = client.list("minions")?;
             let keys: Vec<String> = minions.iter().map(|id| format!("{prefix}:{id}")).collect();
             client.get(&keys)
         })?;
-        let returns = found.iter().filter_map(|(key, found)| readable(encoding::to_return(NAME, key, &found.text)));
+        let returns = items.iter().filter_map(|(key, item)| readable(encoding::to_return(NAME, key, &item.text)));
         let mut returns: Vec<Return> = returns.collect();
         returns.sort_by(|one, other| one.id().cmp(other.id()));
         Ok(returns.iter().map(|one| (one.id().into(), one.summary().into())).collect())
@@ -272,9 +272,9 @@ impl Returner for Memcache {
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let more = format!("minions:{jid}");
-        let mut found = self.run(|client| client.get(&[jid.to_string(), more.clone()]))?;
-        let load = found.remove(jid.as_str()).map(|found| encoding::to_load(NAME, jid.as_str(), &found.text));
-        let more = found.remove(&more).map(|found| items(&found.text)).unwrap_or_default();
+        let mut items_by_key = self.run(|client| client.get(&[jid.to_string(), more.clone()]))?;
+        let load = items_by_key.remove(jid.as_str()).map(|item| encoding::to_load(NAME, jid.as_str(), &item.text));
+        let more = items_by_key.remove(&more).map(|item| items(&item.text)).unwrap_or_default();
         Ok(load.transpose()?.map(|load| load.with_minions(more.iter().filter_map(|id| id.parse().ok()))))
     }
 
@@ -283,15 +283,15 @@ impl Returner for Memcache {
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
-        let mut found = self.run(|client| {
+        let mut items_by_jid = self.run(|client| {
             let jids = client.list("jids")?;
             client.get(&jids)
         })?;
-        let mut jids: Vec<Jid> = found.keys().filter_map(|jid| jid.parse().ok()).collect();
+        let mut jids: Vec<Jid> = items_by_jid.keys().filter_map(|jid| jid.parse().ok()).collect();
         jids.sort();
         let newest = jids.iter().rev().take(limit.unwrap_or(usize::MAX));
-        let loads = newest.filter_map(|jid| found.remove(jid.as_str()).map(|found| (jid, found)));
-        Ok(loads.filter_map(|(jid, found)| readable(encoding::to_load(NAME, jid.as_str(), &found.text))).collect())
+        let loads = newest.filter_map(|jid| items_by_jid.remove(jid.as_str()).map(|item| (jid, item)));
+        Ok(loads.filter_map(|(jid, item)| readable(encoding::to_load(NAME, jid.as_str(), &item.text))).collect())
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {

@@ -117,8 +117,8 @@ impl Redis {
 }
 
 /// Decodes the replies of `HGET` or `HVALS` to returns by minion id.
-fn by_minion<'a>(key: &str, found: impl IntoIterator<Item = &'a String>) -> Map {
-    let returns = found.into_iter().filter_map(|found| readable(encoding::to_return(NAME, key, found)));
+fn by_minion<'a>(key: &str, texts: impl IntoIterator<Item = &'a String>) -> Map {
+    let returns = texts.into_iter().filter_map(|text| readable(encoding::to_return(NAME, key, text)));
     let mut returns: Vec<Return> = returns.collect();
     returns.sort_by(|one, other| one.id().cmp(other.id()));
     returns.iter().map(|one| (Value::from(one.id()), one.summary().into())).collect()
@@ -164,16 +164,16 @@ impl Returner for Redis {
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let (key, minions) = (format!("load:{jid}"), format!("minions:{jid}"));
-        let (found, more): (Option<String>, Vec<String>) =
+        let (load_text, more): (Option<String>, Vec<String>) =
             self.run(|connection| ::redis::pipe().get(&key).smembers(&minions).query(connection))?;
-        let load = found.map(|found| encoding::to_load(NAME, &key, &found)).transpose()?;
+        let load = load_text.map(|text| encoding::to_load(NAME, &key, &text)).transpose()?;
         Ok(load.map(|load| load.with_minions(more.iter().filter_map(|id| id.parse().ok()))))
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
         let key = format!("ret:{jid}");
-        let found: Vec<String> = self.run(|connection| connection.hvals(&key))?;
-        Ok(by_minion(&key, &found))
+        let texts: Vec<String> = self.run(|connection| connection.hvals(&key))?;
+        Ok(by_minion(&key, &texts))
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
@@ -182,10 +182,10 @@ impl Returner for Redis {
             jids.iter().rev().take(limit.unwrap_or(usize::MAX)).map(|jid| format!("load:{jid}")).collect();
         let mut loads = Vec::with_capacity(keys.len());
         for page in keys.chunks(PAGE) {
-            let found: Vec<Option<String>> = self.run(|connection| connection.mget(page))?;
+            let texts: Vec<Option<String>> = self.run(|connection| connection.mget(page))?;
             // A missing key has expired since the scan.
-            let found = page.iter().zip(found).filter_map(|(key, found)| Some((key, found?)));
-            loads.extend(found.filter_map(|(key, found)| readable(encoding::to_load(NAME, key, &found))));
+            let entries = page.iter().zip(texts).filter_map(|(key, text)| Some((key, text?)));
+            loads.extend(entries.filter_map(|(key, text)| readable(encoding::to_load(NAME, key, &text))));
         }
         Ok(loads)
     }
@@ -202,8 +202,8 @@ impl Returner for Redis {
             if pipe.is_empty() {
                 continue;
             }
-            let found: Vec<Option<String>> = self.run(|connection| pipe.query(connection))?;
-            newest.extend(by_minion(&format!("<minion>:{fun}"), found.iter().flatten()));
+            let texts: Vec<Option<String>> = self.run(|connection| pipe.query(connection))?;
+            newest.extend(by_minion(&format!("<minion>:{fun}"), texts.iter().flatten()));
         }
         Ok(newest)
     }

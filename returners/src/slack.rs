@@ -91,8 +91,8 @@ impl Slack {
         };
         match value.as_map() {
             Some(states) if self.changes || self.failed => {
-                let shown = states.iter().filter(|(_, state)| is_shown(state));
-                Value::Map(shown.map(|(id, state)| (id.clone(), state.clone())).collect())
+                let states = states.iter().filter(|(_, state)| is_shown(state));
+                Value::Map(states.map(|(id, state)| (id.clone(), state.clone())).collect())
             }
             _ => value.clone(),
         }
@@ -110,9 +110,9 @@ impl Returner for Slack {
 
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         returns.iter().try_for_each(|job_return| {
-            let shown = self.shown(job_return.value());
-            let shown = if self.is_yaml { brine_yaml::dump(&shown, Style::BLOCK) } else { python::repr(&shown) };
-            let text = chat::preformatted(&chat::text_of(job_return, &shown));
+            let value = self.shown(job_return.value());
+            let value_text = if self.is_yaml { brine_yaml::dump(&value, Style::BLOCK) } else { python::repr(&value) };
+            let text = chat::preformatted(&chat::text_of(job_return, &value_text));
             let form = [
                 ("channel", self.channel.as_str()),
                 ("username", &self.username),

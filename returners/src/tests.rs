@@ -13,8 +13,8 @@ fn an_unknown_name_suggests_the_nearest_returner() {
         ("cassandra_cql", ""),
         ("hipchat", "; the service HipChat is gone"),
     ] {
-        let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name).collect();
-        let expected = format!("unknown returner '{name}': expected one of {}{hint}", known.join(", "));
+        let names: Vec<&str> = BACKENDS.iter().map(|backend| backend.name).collect();
+        let expected = format!("unknown returner '{name}': expected one of {}{hint}", names.join(", "));
         assert_eq!(message(name), expected);
     }
 }

@@ -278,9 +278,9 @@ fn many_returns(returner: &dyn Returner) {
         (0..2500).map(|number| returned(&jid, &format!("m{number}"), "test.ping", number)).collect();
     returner.save_returns(&returns).unwrap();
     returner.save_returns(&[]).unwrap();
-    let found = returner.get_jid(&jid).unwrap();
-    assert_eq!((found.len(), value_of(&found, "m2499")), (2500, 2499.into()));
-    assert_eq!(returner.get_fun("test.ping").unwrap(), found);
+    let returns = returner.get_jid(&jid).unwrap();
+    assert_eq!((returns.len(), value_of(&returns, "m2499")), (2500, 2499.into()));
+    assert_eq!(returner.get_fun("test.ping").unwrap(), returns);
 }
 
 fn the_first_return_stays(returner: &dyn Returner) {
@@ -344,11 +344,11 @@ fn calls_are_jobs_of_the_master(returner: &dyn Returner) {
     assert_eq!(names(&returner.get_fun("runner.manage.up").unwrap()), ["host_master"]);
     assert_eq!(returner.get_minions().unwrap(), ids(&["host_master"]));
     returner.clean_old_jobs(HOUR).unwrap();
-    let mut kept = vec![new, middle, old];
+    let mut expected = vec![new, middle, old];
     // This job began long ago, and has only ended now.
-    kept.extend(KEEP_LATE_RETURNS.contains(&returner.name()).then(|| ancient.clone()));
-    assert_eq!(listed(None), kept);
-    assert_eq!(returner.get_jid(&ancient).unwrap().is_empty(), kept.len() == 3);
+    expected.extend(KEEP_LATE_RETURNS.contains(&returner.name()).then(|| ancient.clone()));
+    assert_eq!(listed(None), expected);
+    assert_eq!(returner.get_jid(&ancient).unwrap().is_empty(), expected.len() == 3);
 }
 
 fn newest_of_function(returner: &dyn Returner) {
@@ -394,9 +394,9 @@ fn late_returns(returner: &dyn Returner) {
     }
     returner.returner(&returned(&late, "a", "test.ping", true)).unwrap();
     returner.clean_old_jobs(HOUR).unwrap();
-    let kept: Vec<Jid> = returner.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
+    let jids: Vec<Jid> = returner.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
     let stays = KEEP_LATE_RETURNS.contains(&returner.name());
-    assert_eq!(kept, if stays { vec![late.clone()] } else { Vec::new() });
+    assert_eq!(jids, if stays { vec![late.clone()] } else { Vec::new() });
     assert_eq!(returner.get_jid(&late).unwrap().len(), usize::from(stays));
 }
 

@@ -247,9 +247,9 @@ fn large_and_odd_values_come_back(name: &str, server: &mut DatabaseServer) {
     for (id, value, _) in &values {
         returner.returner(&returned(id, value.clone())).unwrap();
     }
-    let found = returns(&*returner);
+    let returns = returns(&*returner);
     for (id, _, expected) in &values {
-        assert!(found[*id].get("return") == Some(expected), "{name}: {id}");
+        assert!(returns[*id].get("return") == Some(expected), "{name}: {id}");
     }
 }
 
@@ -294,7 +294,7 @@ fn two_masters_may_share_a_database(name: &str, server: &mut DatabaseServer) {
             scope.spawn(|| returner(name, server).save_returns(&batch).unwrap());
         }
     });
-    let found = returns(&*returner(name, server));
-    assert_eq!(found.len(), 1000, "{name}");
-    assert!(found.values().all(|one| one.get("retcode") == Some(&0.into())), "{name}");
+    let returns = returns(&*returner(name, server));
+    assert_eq!(returns.len(), 1000, "{name}");
+    assert!(returns.values().all(|one| one.get("retcode") == Some(&0.into())), "{name}");
 }

@@ -166,19 +166,21 @@ fn splunk_gets_documents_one_after_the_other() {
 #[test]
 fn elasticsearch_gets_indexes_and_documents() {
     // The paths that exist.
-    let known = Mutex::new(std::collections::HashMap::<String, String>::new());
+    let documents = Mutex::new(std::collections::HashMap::<String, String>::new());
     let (url, requests) = http_server(move |request| {
         let (method, path) = request.line.split_once(' ').unwrap();
-        let mut known = known.lock().unwrap();
+        let mut documents = documents.lock().unwrap();
         match method {
-            "HEAD" => (if known.contains_key(path) { 200 } else { 404 }, String::new()),
-            "GET" => known.get(path).map_or((404, "{}".to_owned()), |body| (200, format!("{{\"_source\": {body}}}"))),
-            "PUT" if path.contains("/_create/") && known.contains_key(path) => (409, "{}".to_owned()),
+            "HEAD" => (if documents.contains_key(path) { 200 } else { 404 }, String::new()),
+            "GET" => {
+                documents.get(path).map_or((404, "{}".to_owned()), |body| (200, format!("{{\"_source\": {body}}}")))
+            }
+            "PUT" if path.contains("/_create/") && documents.contains_key(path) => (409, "{}".to_owned()),
             "PUT" => {
                 if let Some((_, alias)) = path.split_once("/_alias") {
-                    known.insert(alias.to_owned(), String::new());
+                    documents.insert(alias.to_owned(), String::new());
                 }
-                known.insert(path.to_owned(), request.body.clone());
+                documents.insert(path.to_owned(), request.body.clone());
                 (200, "{}".to_owned())
             }
             _ => (

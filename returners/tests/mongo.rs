@@ -25,9 +25,9 @@ fn pymongo(port: u16, statements: &str) -> Value {
     let program = format!(
         "import json, pymongo\ndb = pymongo.MongoClient('127.0.0.1', {port}, journal=True).salt\nfound = None\n{statements}\nprint(json.dumps(found))"
     );
-    let done = Command::new(python).args(["-c", &program]).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    json::from_json(&String::from_utf8(done.stdout).unwrap()).unwrap()
+    let output = Command::new(python).args(["-c", &program]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    json::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
 }
 
 #[test]
@@ -47,17 +47,17 @@ fn documents_have_salts_layout() {
         mongo.event_return(std::slice::from_ref(event.as_ref().unwrap())).unwrap();
     }
     let hidden = "{'_id': 0}";
-    let found = |collection: &str| pymongo(port, &format!("found = list(db.{collection}.find({{}}, {hidden}))"));
+    let documents = |collection: &str| pymongo(port, &format!("found = list(db.{collection}.find({{}}, {hidden}))"));
     let value = map! {"/etc/a-conf" => list!["ü", 1, Value::Nil]};
     let full =
         map! {"jid" => JID, "id" => "web1.example", "fun" => "test.arg", "return" => value.clone(), "retcode" => 0};
     let document =
         map! {"minion" => "web1.example", "jid" => JID, "return" => value, "fun" => "test.arg", "full_ret" => full};
-    assert_eq!(found("saltReturns"), list![document]);
+    assert_eq!(documents("saltReturns"), list![document]);
     let stored = map! {"jid" => JID, "fun" => "test.arg", "arg" => list![map! {"a%2eb%24%25" => 1}], "tgt" => "*"};
-    assert_eq!(found("jobs"), list![stored]);
+    assert_eq!(documents("jobs"), list![stored]);
     assert_eq!(mongo.get_load(&JID.parse().unwrap()).unwrap().unwrap().map(), &load);
-    let events = found("events");
+    let events = documents("events");
     assert_eq!(events.as_list().unwrap().len(), 1, "{events}");
     assert_eq!(pymongo(port, "found = db.events.find_one()['data']['x.y']"), 1.into());
     let indexes = pymongo(port, "found = sorted(db.saltReturns.index_information())");

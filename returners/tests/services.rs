@@ -29,9 +29,9 @@ fn returns(returner: &dyn Returner) -> Map {
 }
 
 fn output(command: &mut Command) -> String {
-    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).into_owned()
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Stops a server and starts it again: meanwhile errors are outages, and afterwards the returner works again.

@@ -311,7 +311,7 @@ impl Returner for Elasticsearch {
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let path = format!("{}/_doc{}", path_of(&self.jobs), path_of(jid.as_str()));
-        let found = self.run(|http| {
+        let document = self.run(|http| {
             let reply = http.ask("GET", &path, &Body::Nothing)?;
             match reply.status {
                 404 => Ok(None),
@@ -319,7 +319,7 @@ impl Returner for Elasticsearch {
                 _ => Err(http.refusal(&reply)),
             }
         })?;
-        let load = found.as_ref().and_then(|document| document.get("_source")?.get("load")?.as_map());
+        let load = document.as_ref().and_then(|document| document.get("_source")?.get("load")?.as_map());
         let load = load.map(|load| Load::from_map(load.clone()));
         load.transpose().map_err(|error| ReturnerError::damaged(NAME, jid.as_str(), error))
     }

@@ -90,7 +90,7 @@ fn pairs(map: &Map) -> Value {
 }
 
 /// Returns the report of a state run; `None` if it is not to be reported, or if the return is not that of a state run.
-pub(super) fn build(job_return: &Return, wanted: ReportedRuns) -> Option<Report> {
+pub(super) fn build(job_return: &Return, reported_runs: ReportedRuns) -> Option<Report> {
     let states = job_return.value().as_map()?;
     let of_entry = |(key, data): (&'_ Value, &'_ Value)| -> bool {
         key.as_str().is_some_and(|key| key.split("_|-").count() == 4) && data.as_map().is_some()
@@ -104,7 +104,8 @@ pub(super) fn build(job_return: &Return, wanted: ReportedRuns) -> Option<Report>
     states.sort_by_key(|state| state.field("__run_num__").as_i64().unwrap_or_default());
     let failed = states.iter().filter(|state| state.has_failed()).count();
     let changed = states.iter().filter(|state| state.has_changed()).count();
-    let is_wanted = wanted.everything || wanted.changes && changed > 0 || wanted.failures && failed > 0;
+    let is_wanted =
+        reported_runs.everything || reported_runs.changes && changed > 0 || reported_runs.failures && failed > 0;
     if !is_wanted {
         return None;
     }

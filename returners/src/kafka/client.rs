@@ -107,9 +107,9 @@ impl Kafka {
             ));
         }
         let mut slot = self.connected.lock();
-        let known = slot.take().filter(|connected| connected.since.elapsed() < REFRESH_INTERVAL);
+        let previous = slot.take().filter(|connected| connected.since.elapsed() < REFRESH_INTERVAL);
         let publish = async {
-            let mut connected = match known {
+            let mut connected = match previous {
                 Some(connected) => connected,
                 None => Connected::to(&self.servers).await?,
             };
@@ -164,7 +164,7 @@ impl Connected {
     async fn send(&mut self, name: &str, messages: Vec<Message>, limit: usize) -> Result<(), Error> {
         let Connected { client, topics, .. } = self;
         let topic = match topics.entry(name.to_owned()) {
-            Entry::Occupied(known) => known.into_mut(),
+            Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(unknown) => {
                 let partitions = partitions(client, name).await?;
                 unknown.insert(Topic { partitions, writers: HashMap::new() })
@@ -179,7 +179,7 @@ impl Connected {
         };
         for (partition, batches) in batches(messages, &topic.partitions, limit) {
             let writer = match topic.writers.entry(partition) {
-                Entry::Occupied(known) => known.into_mut(),
+                Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(unknown) => {
                     unknown.insert(client.partition_client(name, partition, UnknownTopicHandling::Error).await?)
                 }
@@ -194,16 +194,16 @@ impl Connected {
 
 /// Returns the numbers of a topic's partitions, sorted. A missing topic is created, if the servers allow that.
 async fn partitions(client: &Client, name: &str) -> Result<Vec<i32>, Error> {
-    let known = |topics: Vec<rskafka::topic::Topic>| {
-        let found = topics.into_iter().find(|topic| topic.name == name);
-        found.map(|topic| topic.partitions.into_iter().collect::<Vec<i32>>()).filter(|numbers| !numbers.is_empty())
+    let partitions_of = |topics: Vec<rskafka::topic::Topic>| {
+        let topic = topics.into_iter().find(|topic| topic.name == name);
+        topic.map(|topic| topic.partitions.into_iter().collect::<Vec<i32>>()).filter(|numbers| !numbers.is_empty())
     };
-    if let Some(found) = known(client.list_topics().await?) {
-        return Ok(found);
+    if let Some(partitions) = partitions_of(client.list_topics().await?) {
+        return Ok(partitions);
     }
     // A request for the topic by its name creates it, which may take a moment.
     client.partition_client(name, 0, UnknownTopicHandling::Retry).await?;
-    Ok(known(client.list_topics().await?).unwrap_or_else(|| vec![0]))
+    Ok(partitions_of(client.list_topics().await?).unwrap_or_else(|| vec![0]))
 }
 
 /// Returns the last error of a retried request.

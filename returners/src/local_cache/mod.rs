@@ -163,12 +163,12 @@ fn wait_for(writes: VecDeque<Ticket>) -> Result<(), ReturnerError> {
 /// Encodes a row of [`INDEX`].
 fn index_of(load: &Load) -> Vec<u8> {
     let outline = job_outline::lines_of(load);
-    let mut shown = load.map().clone();
+    let mut fields = load.map().clone();
     for name in ["minions", "Minions", "missing"] {
-        shown.shift_remove(name);
+        fields.shift_remove(name);
     }
     let length = u32::try_from(outline.len()).unwrap_or(u32::MAX);
-    [&length.to_be_bytes()[..], outline.as_bytes(), &msgpack::pack_map(&shown)].concat()
+    [&length.to_be_bytes()[..], outline.as_bytes(), &msgpack::pack_map(&fields)].concat()
 }
 
 /// Splits a row of [`INDEX`] into its outline and the packed load.
@@ -315,26 +315,26 @@ impl Returner for LocalCache {
     fn find_jobs(
         &self,
         limit: Option<usize>,
-        wanted: &dyn Fn(&JobOutline<'_>) -> bool,
+        predicate: &dyn Fn(&JobOutline<'_>) -> bool,
     ) -> Result<Vec<Load>, ReturnerError> {
         self.complete_index()?;
         let limit = limit.unwrap_or(usize::MAX);
-        let mut found = Vec::new();
+        let mut loads = Vec::new();
         self.settle()?.each_back(INDEX, |key, row| {
-            if found.len() >= limit {
+            if loads.len() >= limit {
                 return false;
             }
             let parts = std::str::from_utf8(key).ok().zip(split_index(row));
             let Some((jid, (outline, packed))) = parts else {
-                found.extend(readable(Err(damaged(key, "expected an outline and a load"))));
+                loads.extend(readable(Err(damaged(key, "expected an outline and a load"))));
                 return true;
             };
-            if wanted(&JobOutline::new(jid, outline)) {
-                found.extend(readable(load_of(key, packed)));
+            if predicate(&JobOutline::new(jid, outline)) {
+                loads.extend(readable(load_of(key, packed)));
             }
             true
         })?;
-        Ok(found)
+        Ok(loads)
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {

@@ -65,11 +65,11 @@ fn jobs_of_earlier_versions_are_added_to_the_index() {
     let mut batch = Batch::new();
     batch.delete(INDEX, jids[0].as_str()).delete(INDEX, jids[1].as_str()).delete(INDEX, jids[2].as_str());
     old.write(batch).unwrap();
-    let found = |wanted: &dyn Fn(&JobOutline<'_>) -> bool| -> Vec<Jid> {
-        old.find_jobs(None, wanted).unwrap().iter().map(|load| load.jid().clone()).collect()
+    let matching_jids = |predicate: &dyn Fn(&JobOutline<'_>) -> bool| -> Vec<Jid> {
+        old.find_jobs(None, predicate).unwrap().iter().map(|load| load.jid().clone()).collect()
     };
-    assert_eq!(found(&|_| true), [jids[2].clone(), jids[1].clone(), jids[0].clone()]);
-    assert_eq!(found(&|job| job.functions().any(|fun| fun == "runner.manage.up")), [jids[2].clone()]);
+    assert_eq!(matching_jids(&|_| true), [jids[2].clone(), jids[1].clone(), jids[0].clone()]);
+    assert_eq!(matching_jids(&|job| job.functions().any(|fun| fun == "runner.manage.up")), [jids[2].clone()]);
     assert_eq!(old.get_load(&jids[0]).unwrap().unwrap().minions().len(), 1);
 }
 

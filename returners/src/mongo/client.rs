@@ -109,12 +109,12 @@ fn load_of(mut document: Document) -> Result<Load, ReturnerError> {
 
 /// Returns each minion's first return among these.
 fn by_minion(returns: impl Iterator<Item = Result<Return, ReturnerError>>) -> Map {
-    let mut found = Map::new();
+    let mut summaries = Map::new();
     for one in returns.filter_map(readable) {
-        found.entry(one.id().into()).or_insert_with(|| one.summary().into());
+        summaries.entry(one.id().into()).or_insert_with(|| one.summary().into());
     }
-    found.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
-    found
+    summaries.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
+    summaries
 }
 
 /// Whether documents were refused only because their ids exist already.
@@ -233,34 +233,34 @@ impl Returner for Mongo {
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
         let filter = || doc! {"jid": jid.as_str()};
-        let Some(found) = self.find("jobs", filter(), doc! {}, Some(1))?.pop() else { return Ok(None) };
+        let Some(document) = self.find("jobs", filter(), doc! {}, Some(1))?.pop() else { return Ok(None) };
         let more = self.find("jobMinions", filter(), doc! {"minion": 1}, None)?;
         let more = more.iter().filter_map(|document| document.get_str("minion").ok()?.parse().ok());
-        Ok(Some(load_of(found)?.with_minions(more)))
+        Ok(Some(load_of(document)?.with_minions(more)))
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
-        let found = self.find("saltReturns", doc! {"jid": jid.as_str()}, doc! {}, None)?;
-        Ok(by_minion(found.into_iter().map(return_of)))
+        let documents = self.find("saltReturns", doc! {"jid": jid.as_str()}, doc! {}, None)?;
+        Ok(by_minion(documents.into_iter().map(return_of)))
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
         if limit == Some(0) {
             return Ok(Vec::new());
         }
-        let found = self.find("jobs", doc! {}, doc! {"jid": -1}, limit)?;
-        Ok(found.into_iter().filter_map(|document| readable(load_of(document))).collect())
+        let documents = self.find("jobs", doc! {}, doc! {"jid": -1}, limit)?;
+        Ok(documents.into_iter().filter_map(|document| readable(load_of(document))).collect())
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
-        let found = self.find("saltReturns", doc! {"fun": fun}, doc! {"jid": -1}, None)?;
-        Ok(by_minion(found.into_iter().map(return_of)))
+        let documents = self.find("saltReturns", doc! {"fun": fun}, doc! {"jid": -1}, None)?;
+        Ok(by_minion(documents.into_iter().map(return_of)))
     }
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
-        let found =
+        let minions =
             self.run(|database| database.collection::<Document>("saltReturns").distinct("minion", doc! {}).run())?;
-        Ok(sorted_ids(found.iter().filter_map(Bson::as_str)))
+        Ok(sorted_ids(minions.iter().filter_map(Bson::as_str)))
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {

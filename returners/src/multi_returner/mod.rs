@@ -120,8 +120,8 @@ impl Returner for Multi {
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
-        let found = self.each(|one| one.get_load(jid))?.into_iter().flatten();
-        Ok(found.reduce(|load, other| {
+        let loads = self.each(|one| one.get_load(jid))?.into_iter().flatten();
+        Ok(loads.reduce(|load, other| {
             let minions = load.minions();
             other.with_minions(minions)
         }))
@@ -138,9 +138,9 @@ impl Returner for Multi {
     fn find_jobs(
         &self,
         limit: Option<usize>,
-        wanted: &dyn Fn(&JobOutline<'_>) -> bool,
+        predicate: &dyn Fn(&JobOutline<'_>) -> bool,
     ) -> Result<Vec<Load>, ReturnerError> {
-        Ok(merge_jobs(self.each(|one| one.find_jobs(limit, wanted))?, limit))
+        Ok(merge_jobs(self.each(|one| one.find_jobs(limit, predicate))?, limit))
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {

@@ -96,13 +96,13 @@ impl SlackWebhook {
             more.push(self.tasks("Changed", "warning", &run.changed));
             more.push(self.tasks("Failed", "danger", &run.failed));
         } else {
-            let shown = match value {
+            let text = match value {
                 Value::Map(_) => format!("\n{}", brine_yaml::dump(value, Style::BLOCK)),
                 other => other.to_string(),
             };
-            let shown = crate::chat::cut(NAME, shown, MAX_VALUE_LENGTH);
+            let text = crate::chat::cut(NAME, text, MAX_VALUE_LENGTH);
             let color = if is_success { "good" } else { "danger" };
-            more.push(map! {"color" => color, "title" => format!("Return: {shown}")}.into());
+            more.push(map! {"color" => color, "title" => format!("Return: {text}")}.into());
         }
         let head = map! {
             "fallback" => title.as_str(), "color" => "#272727", "author_name" => author,

@@ -46,7 +46,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
 /// Returns the TLS settings of `ssl_ca`, `ssl_cert` and `ssl_key`. Any of them enables TLS. With TLS, the server's
 /// certificate and its host name are verified.
 fn tls(options: &Options) -> Result<Option<SslOpts>, ReturnerError> {
-    let path = |name: &str| options.get::<String>(NAME, name).map(|found| found.filter(|text| text != "None"));
+    let path = |name: &str| options.get::<String>(NAME, name).map(|value| value.filter(|text| text != "None"));
     let (authority, certificate, key) = (path("ssl_ca")?, path("ssl_cert")?, path("ssl_key")?);
     if authority.is_none() && certificate.is_none() && key.is_none() {
         return Ok(None);

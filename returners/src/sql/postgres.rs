@@ -105,12 +105,12 @@ impl Client for Postgres {
 
     fn query(&mut self, query: &str, parameters: &[&str]) -> Result<Vec<Vec<String>>, SqlError> {
         let rows = self.0.query(&numbered(query), &values(parameters))?;
-        let mut found = Vec::with_capacity(rows.len());
+        let mut text_rows = Vec::with_capacity(rows.len());
         for row in rows {
             let columns = (0..row.len()).map(|column| row.try_get::<_, Option<String>>(column));
-            found.push(columns.map(|column| column.map(Option::unwrap_or_default)).collect::<Result<_, _>>()?);
+            text_rows.push(columns.map(|column| column.map(Option::unwrap_or_default)).collect::<Result<_, _>>()?);
         }
-        Ok(found)
+        Ok(text_rows)
     }
 }
 

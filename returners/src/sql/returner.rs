@@ -212,12 +212,12 @@ impl Returner for Sql {
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
-        let (found, more) = self.run(|client| {
-            let found = client.query(self.layout.load_of_jid, &[jid.as_str()])?;
-            Ok((found, client.query("SELECT id FROM jid_minions WHERE jid = ?", &[jid.as_str()])?))
+        let (rows, more) = self.run(|client| {
+            let rows = client.query(self.layout.load_of_jid, &[jid.as_str()])?;
+            Ok((rows, client.query("SELECT id FROM jid_minions WHERE jid = ?", &[jid.as_str()])?))
         })?;
         let to_load = self.layout.columns.to_load;
-        let load = found.first().map(|row| to_load(self.layout.name, row)).transpose()?;
+        let load = rows.first().map(|row| to_load(self.layout.name, row)).transpose()?;
         Ok(load.map(|load| load.with_minions(more.iter().flatten().filter_map(|id| id.parse().ok()))))
     }
 
@@ -263,9 +263,9 @@ impl Returner for Sql {
                     client.batch(&format!("CREATE TABLE IF NOT EXISTS {table}_archive (LIKE {table})"))?;
                 }
             }
-            let kept: Vec<String> = client.query(&since, &[oldest.as_str()])?.into_iter().flatten().collect();
+            let ids: Vec<String> = client.query(&since, &[oldest.as_str()])?.into_iter().flatten().collect();
             for table in ["jids", "salt_returns", "jid_minions"] {
-                for range in between(&kept, oldest.as_str()) {
+                for range in between(&ids, oldest.as_str()) {
                     self.remove(client, table, "jid > ? AND jid < ?", &range)?;
                 }
             }

@@ -27,7 +27,7 @@ pub(super) struct Tls {
 /// Parses the options `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and `sslcrl`. As with libpq, the default is
 /// `prefer`: encrypted if the server supports it, without verification.
 pub(super) fn settings(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> {
-    let text = |name: &str| options.get::<String>(prefix, name).map(|found| found.filter(|text| text != "None"));
+    let text = |name: &str| options.get::<String>(prefix, name).map(|value| value.filter(|text| text != "None"));
     let invalid = |name: &str, reason: String| ReturnerError::Option { option: format!("{prefix}.{name}"), reason };
     let root = text("sslrootcert")?;
     let (mode, verified) = match text("sslmode")?.as_deref() {

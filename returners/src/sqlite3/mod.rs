@@ -254,13 +254,13 @@ impl Returner for Sqlite {
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
-        let (found, more) = self.run(|connection| {
+        let (text, more) = self.run(|connection| {
             let select = "SELECT load FROM jids WHERE jid = ?1";
-            let found: Option<String> =
+            let text: Option<String> =
                 connection.prepare_cached(select)?.query_row([jid.as_str()], |row| row.get(0)).optional()?;
-            Ok((found, strings(connection, "SELECT id FROM jid_minions WHERE jid = ?1", [jid.as_str()])?))
+            Ok((text, strings(connection, "SELECT id FROM jid_minions WHERE jid = ?1", [jid.as_str()])?))
         })?;
-        let load = found.map(|found| encoding::to_load(NAME, jid.as_str(), &found)).transpose()?;
+        let load = text.map(|text| encoding::to_load(NAME, jid.as_str(), &text)).transpose()?;
         Ok(load.map(|load| load.with_minions(more.iter().filter_map(|id| id.parse().ok()))))
     }
 
@@ -317,9 +317,9 @@ impl Returner for Sqlite {
         let since = now.checked_sub(age).unwrap_or(now).strftime("%Y-%m-%d %H:%M:%S").to_string();
         self.change(|transaction| {
             let select = "SELECT DISTINCT jid FROM salt_returns WHERE jid < ?1 AND date >= ?2 ORDER BY jid";
-            let kept = strings(transaction, select, [oldest.as_str(), &since])?;
+            let ids = strings(transaction, select, [oldest.as_str(), &since])?;
             for table in ["jids", "salt_returns", "jid_minions"] {
-                for range in between(&kept, oldest.as_str()) {
+                for range in between(&ids, oldest.as_str()) {
                     transaction.execute(&format!("DELETE FROM {table} WHERE jid > ?1 AND jid < ?2"), range)?;
                 }
             }

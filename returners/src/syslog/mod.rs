@@ -88,11 +88,11 @@ impl Syslog {
     fn new(options: &Options) -> Result<Self, ReturnerError> {
         let invalid = |name: &str, reason: String| ReturnerError::Option { option: format!("{NAME}.{name}"), reason };
         let number = |name: &str, default: &str, table: &[(&str, u16)]| {
-            let wanted: String = options.get(NAME, name)?.unwrap_or_else(|| default.to_owned());
-            let found = table.iter().find(|(known, _)| *known == wanted);
-            found.map(|(_, number)| *number).ok_or_else(|| {
-                let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
-                invalid(name, format!("'{wanted}' is unknown: expected one of {}", known.join(", ")))
+            let keyword: String = options.get(NAME, name)?.unwrap_or_else(|| default.to_owned());
+            let entry = table.iter().find(|(word, _)| *word == keyword);
+            entry.map(|(_, number)| *number).ok_or_else(|| {
+                let names: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
+                invalid(name, format!("'{keyword}' is unknown: expected one of {}", names.join(", ")))
             })
         };
         let priority = number("facility", "LOG_USER", FACILITIES)? * 8 + number("level", "LOG_INFO", LEVELS)?;

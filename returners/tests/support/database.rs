@@ -28,9 +28,9 @@ pub struct DatabaseServer {
 
 /// Runs a command to its end and returns its output.
 fn output(command: &mut Command) -> String {
-    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Makes a file readable for its owner only and, as root, the account of a server its owner.
@@ -55,9 +55,9 @@ fn is_root() -> bool {
 /// refuses to run as root.
 pub fn postgres_program(name: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
-    found.sort();
-    let program = found.pop().unwrap_or_else(|| name.into());
+    let mut paths: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
+    paths.sort();
+    let program = paths.pop().unwrap_or_else(|| name.into());
     if !is_root() {
         return Command::new(program);
     }

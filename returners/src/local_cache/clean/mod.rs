@@ -55,10 +55,10 @@ impl LocalCache {
             return Ok(());
         };
         let (mut start, mut is_removed) = (Vec::new(), false);
-        for kept in self.kept(&young, &end)? {
+        for key in self.kept(&young, &end)? {
             // Behind all keys `<jid>/<minion id>`.
-            let next = [&kept[..], b"0"].concat();
-            is_removed |= self.remove(start..kept)?;
+            let next = [&key[..], b"0"].concat();
+            is_removed |= self.remove(start..key)?;
             start = next;
         }
         if self.remove(start..end.as_str().into())? || is_removed {
@@ -70,13 +70,13 @@ impl LocalCache {
     /// Returns the jobs before `end` that have a return since the time of `young`.
     fn kept(&self, young: &Jid, end: &Jid) -> Result<Vec<Vec<u8>>, ReturnerError> {
         let since = young.as_str().as_bytes().get(..SECONDS_DIGITS).unwrap_or_default();
-        let mut kept = Vec::new();
+        let mut keys = Vec::new();
         self.each(LATE_RETURNS, |jid, time| {
             if jid < end.as_str().as_bytes() && time >= since {
-                kept.push(jid.to_vec());
+                keys.push(jid.to_vec());
             }
         })?;
-        Ok(kept)
+        Ok(keys)
     }
 
     /// Removes the jobs of a range of job ids. Returns whether there were some.
