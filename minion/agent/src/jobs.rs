@@ -124,9 +124,9 @@ pub fn keep_return(minion: &Minion, load: &Map) {
     let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
     let path = cached_return(minion, jid);
     let directory = path.parent().unwrap_or(&path);
-    let kept =
+    let result =
         files::create_private_dir(directory).and_then(|()| files::write_soon(&path, &msgpack::pack_map(load), 0o600));
-    if let Err(error) = kept {
+    if let Err(error) = result {
         tracing::warn!(jid, %error, "caching a return failed");
     }
 }

@@ -44,7 +44,7 @@ impl FileRequests for Session {
 /// Files of the master. Small ones are cached in memory as long as their hash is unchanged.
 pub struct MasterFiles {
     server: Arc<dyn FileRequests>,
-    kept: Mutex<HashMap<String, Vec<u8>>>,
+    cache: Mutex<HashMap<String, Vec<u8>>>,
 }
 
 /// The maximum size of files cached in memory.
@@ -62,7 +62,7 @@ impl MasterFiles {
 
     /// Creates the client of another connection to a file server.
     pub fn of(server: Arc<dyn FileRequests>) -> Self {
-        MasterFiles { server, kept: Mutex::default() }
+        MasterFiles { server, cache: Mutex::default() }
     }
 
     fn ask(&self, load: Map) -> Result<Value, FetchError> {
@@ -88,7 +88,7 @@ impl MasterFiles {
         &self,
         path: &str,
         saltenv: &str,
-        known: &(String, String),
+        hash_and_kind: &(String, String),
         into: &mut dyn Write,
     ) -> Result<(), FetchError> {
         let ask = |loc: u64| -> Result<Vec<u8>, UpstreamError> {
@@ -105,7 +105,7 @@ impl MasterFiles {
         let full_size = if self.server.is_brine() { BUFFER_SIZE as usize } else { 1 };
         let mut chunks = FileChunks::new(ask, full_size, into);
         let failed = |error: io::Error| unfinished(path, error);
-        let (hash, kind) = known;
+        let (hash, kind) = hash_and_kind;
         // A Salt master may use a hash type that is unknown here: then the file is not verified.
         let Some(kind) = Digest::named(kind) else {
             return io::copy(&mut chunks, &mut io::sink()).map(|_| ()).map_err(failed);
@@ -188,29 +188,29 @@ impl Write for Bounded {
 
 impl FileClient for MasterFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, FetchError> {
-        let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
-        if let Some(kept) = self.kept.lock().get(&known.0) {
-            tracing::debug!(saltenv, bytes = kept.len(), "salt://{path} is unchanged");
-            return Ok(Some(kept.clone()));
+        let Some(hash_and_kind) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
+        if let Some(content) = self.cache.lock().get(&hash_and_kind.0) {
+            tracing::debug!(saltenv, bytes = content.len(), "salt://{path} is unchanged");
+            return Ok(Some(content.clone()));
         }
         let mut content = Bounded::default();
-        self.stream(path, saltenv, &known, &mut content)?;
+        self.stream(path, saltenv, &hash_and_kind, &mut content)?;
         let content = content.0;
         tracing::debug!(saltenv, bytes = content.len(), "salt://{path} fetched");
         if content.len() <= MAX_CACHED_SIZE {
-            let mut kept = self.kept.lock();
-            if kept.len() >= MAX_CACHED_FILES {
-                kept.clear();
+            let mut cache = self.cache.lock();
+            if cache.len() >= MAX_CACHED_FILES {
+                cache.clear();
             }
-            kept.insert(known.0, content.clone());
+            cache.insert(hash_and_kind.0, content.clone());
         }
         Ok(Some(content))
     }
 
     fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, FetchError> {
-        let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(false) };
-        self.stream(path, saltenv, &known, into)?;
-        tracing::debug!(saltenv, hash = known.0, "salt://{path} fetched");
+        let Some(hash_and_kind) = self.hash_and_kind(path, saltenv)? else { return Ok(false) };
+        self.stream(path, saltenv, &hash_and_kind, into)?;
+        tracing::debug!(saltenv, hash = hash_and_kind.0, "salt://{path} fetched");
         Ok(true)
     }
 

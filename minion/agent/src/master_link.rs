@@ -205,9 +205,9 @@ fn extra_minion_data(config: &MinionConfig) -> Map {
     for path in &config.pass_to_ext_pillars {
         let keys: Vec<&str> = path.split(':').collect();
         let (first, rest) = keys.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
-        let found = rest.iter().try_fold(opts.get(first), |value, key| Some(value?.get(key)));
-        let Some(found) = found.flatten() else { continue };
-        let whole = keys.iter().rev().fold(found.clone(), |value, key| map! {*key => value}.into());
+        let value = rest.iter().try_fold(opts.get(first), |value, key| Some(value?.get(key)));
+        let Some(value) = value.flatten() else { continue };
+        let whole = keys.iter().rev().fold(value.clone(), |value, key| map! {*key => value}.into());
         if let Value::Map(whole) = whole {
             merge_deep(&mut extra, &whole, true);
         }

@@ -162,8 +162,8 @@ fn start(name: &str, config: &Value, own: Option<&Context>) -> Result<(Settings,
         }
     }
     let kind = KINDS.iter().find(|kind| kind.name == module).ok_or_else(|| {
-        let known: Vec<_> = available().collect();
-        format!("unknown beacon '{module}': expected one of {}", known.join(", "))
+        let names: Vec<_> = available().collect();
+        format!("unknown beacon '{module}': expected one of {}", names.join(", "))
     })?;
     if !(kind.is_available)() {
         return Err(format!("beacon '{module}' is not available on this host: {}", kind.doc));
@@ -178,7 +178,7 @@ pub(crate) fn unknown_options(name: &str, config: &Value) -> Vec<String> {
     let Some(kind) = KINDS.iter().find(|kind| kind.name == settings.module) else { return Vec::new() };
     let Options::Named(own) = kind.options else { return Vec::new() };
     let unknown =
-        settings.own.iter().map(|(name, _)| name).filter(|name| !own.iter().any(|known| known.name == **name));
+        settings.own.iter().map(|(name, _)| name).filter(|name| !own.iter().any(|option| option.name == **name));
     let all = || own.iter().chain(COMMON_OPTIONS).map(|option| option.name).collect::<Vec<_>>().join(", ");
     unknown.map(|name| format!("unknown option '{name}': expected one of {}", all())).collect()
 }

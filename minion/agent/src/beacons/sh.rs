@@ -64,8 +64,8 @@ pub(super) fn is_available() -> bool {
 }
 
 /// Returns the PIDs and users of processes whose command line is that of an interactive shell.
-fn shells(proc: &Path, known: &str) -> Vec<(u32, String)> {
-    let known: Vec<&str> = known.lines().filter(|line| line.starts_with('/')).collect();
+fn shells(proc: &Path, shells_text: &str) -> Vec<(u32, String)> {
+    let paths: Vec<&str> = shells_text.lines().filter(|line| line.starts_with('/')).collect();
     let one = |directory: &Path| {
         let pid = directory.file_name()?.to_str()?.parse().ok()?;
         let line = std::fs::read(directory.join("cmdline")).ok()?;
@@ -74,7 +74,7 @@ fn shells(proc: &Path, known: &str) -> Vec<(u32, String)> {
         let word = String::from_utf8_lossy(word);
         let name = word.trim_start_matches('-');
         let is = |shell: &&str| **shell == *name || shell.rsplit('/').next() == Some(name);
-        known.iter().any(is).then(|| Some((pid, owner(directory)?)))?
+        paths.iter().any(is).then(|| Some((pid, owner(directory)?)))?
     };
     let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
     entries.filter_map(|entry| one(&entry.path())).collect()
@@ -160,9 +160,9 @@ mod tests {
             std::fs::create_dir(directory.path().join(pid)).unwrap();
             std::fs::write(directory.path().join(pid).join("cmdline"), line).unwrap();
         }
-        let mut found: Vec<u32> =
+        let mut pids: Vec<u32> =
             shells(directory.path(), "# shells\n/bin/sh\n/bin/bash\n").into_iter().map(|(pid, _)| pid).collect();
-        found.sort_unstable();
-        assert_eq!(found, [1, 2]);
+        pids.sort_unstable();
+        assert_eq!(pids, [1, 2]);
     }
 }

@@ -28,17 +28,17 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
-    let mut wanted = Vec::new();
+    let mut functions = Vec::new();
     for (function, items) in &settings.own {
         if !MODULES.has(&format!("status.{function}")) {
             return Err(format!("unknown function status.{function}"));
         }
-        wanted.push((function.clone(), items.as_list().map_or_else(|| vec![items.clone()], <[Value]>::to_vec)));
+        functions.push((function.clone(), items.as_list().map_or_else(|| vec![items.clone()], <[Value]>::to_vec)));
     }
-    if wanted.is_empty() {
-        wanted = DEFAULT_FUNCTIONS.iter().map(|function| ((*function).to_owned(), vec!["all".into()])).collect();
+    if functions.is_empty() {
+        functions = DEFAULT_FUNCTIONS.iter().map(|function| ((*function).to_owned(), vec!["all".into()])).collect();
     }
-    Ok(Box::new(Status(wanted)))
+    Ok(Box::new(Status(functions)))
 }
 
 /// Returns the requested parts of a value, by key or list index.

@@ -56,7 +56,7 @@ struct Keys {
 struct PreparedAuthentication {
     request: AuthRequest,
     /// The master's key, unless this is the first contact.
-    known: Option<PublicKey>,
+    known_key: Option<PublicKey>,
     /// The token that only the holder of that key can return.
     secret: Option<Vec<u8>>,
 }
@@ -160,11 +160,11 @@ impl Channel {
         config: Arc<MinionConfig>,
         key: Arc<PrivateKey>,
         master: &Address,
-        known: Option<PublicKey>,
+        known_key: Option<PublicKey>,
         crypto: Executor,
     ) -> Self {
         let client = client(&config, master);
-        Channel { master: Some(RwLock::new(known)), ..Self::with_key(id, config, key, client, crypto) }
+        Channel { master: Some(RwLock::new(known_key)), ..Self::with_key(id, config, key, client, crypto) }
     }
 
     /// Makes this the channel of a syndic to a master above: as in Salt, the key of that master is in a file of its own,
@@ -177,8 +177,8 @@ impl Channel {
     /// Sets the grains in `autosign_grains`, which are sent with the key. As in Salt, a missing grain is sent as null.
     #[must_use]
     pub fn with_autosign_grains(mut self, grains: &Map) -> Self {
-        let shown = |name: &String| (name.as_str().into(), grains.get(name.as_str()).cloned().unwrap_or_default());
-        self.autosign_grains = self.config.autosign_grains.iter().map(shown).collect();
+        let grain = |name: &String| (name.as_str().into(), grains.get(name.as_str()).cloned().unwrap_or_default());
+        self.autosign_grains = self.config.autosign_grains.iter().map(grain).collect();
         self
     }
 
@@ -251,28 +251,29 @@ impl Channel {
     }
 
     async fn authenticate_now(self: &Arc<Self>) -> Result<(), ChannelError> {
-        let mut done = self.exchange_keys().await;
+        let mut result = self.exchange_keys().await;
         for _ in 0..MAX_DEFERRALS {
-            let Err(ChannelError::Deferred(after)) = done else { break };
+            let Err(ChannelError::Deferred(after)) = result else { break };
             tracing::debug!(?after, "the master defers the authentication");
             // Jitter: minions that were deferred by the same time must not retry at the same moment.
             tokio::time::sleep(after.mul_f64(rand::random_range(1.0..1.2))).await;
-            done = self.exchange_keys().await;
+            result = self.exchange_keys().await;
         }
         self.attempts.fetch_add(1, Ordering::Relaxed);
-        done
+        result
     }
 
     async fn exchange_keys(self: &Arc<Self>) -> Result<(), ChannelError> {
         let this = Arc::clone(self);
         // Reads key files, and RSA takes milliseconds: not on the thread that serves sockets.
-        let PreparedAuthentication { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
+        let PreparedAuthentication { request, known_key, secret } = self.crypto.run(move |_| this.prepare()).await??;
         let timeout = self.config.auth_timeout.pause();
         let load = request.to_map();
         let binding = Binding::of(&load)?;
         let answer = self.send(Envelope::clear(load).into(), timeout).await?;
         let this = Arc::clone(self);
-        let keys = self.crypto.run(move |_| this.accept_reply(&request, &binding, known, secret, &answer)).await??;
+        let keys =
+            self.crypto.run(move |_| this.accept_reply(&request, &binding, known_key, secret, &answer)).await??;
         let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
         if before.is_none_or(|before| before != keys.publish.key_text()) {
             // Salt's masters restart their serial numbers with each key; earlier messages do not decrypt with it.
@@ -283,11 +284,11 @@ impl Channel {
     }
 
     fn prepare(&self) -> Result<PreparedAuthentication, ChannelError> {
-        let known = self.master_key()?;
+        let known_key = self.master_key()?;
         let encryption: EncryptionAlgorithm = self.config.encryption_algorithm.parse()?;
         let signature: SignatureAlgorithm = self.config.signing_algorithm.parse()?;
         let secret = token::random_bytes::<24>().to_vec();
-        let sealed = known.as_ref().map(|key| key.encrypt(&secret, encryption)).transpose()?;
+        let sealed = known_key.as_ref().map(|key| key.encrypt(&secret, encryption)).transpose()?;
         let request = AuthRequest {
             id: self.id.clone(),
             public_key: self.private_key.public().to_pem().trim_end().to_owned(),
@@ -299,15 +300,15 @@ impl Channel {
             ciphers: self.config.ciphers.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             autosign_grains: self.autosign_grains.clone(),
         };
-        let secret = known.is_some().then_some(secret);
-        Ok(PreparedAuthentication { request, known, secret })
+        let secret = known_key.is_some().then_some(secret);
+        Ok(PreparedAuthentication { request, known_key, secret })
     }
 
     fn accept_reply(
         &self,
         request: &AuthRequest,
         binding: &Binding,
-        known: Option<PublicKey>,
+        known_key: Option<PublicKey>,
         secret: Option<Vec<u8>>,
         answer: &[u8],
     ) -> Result<Keys, ChannelError> {
@@ -321,7 +322,7 @@ impl Channel {
         let (Some(load), Some(sig)) =
             (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
         else {
-            if known.is_some() {
+            if known_key.is_some() {
                 return Err(ChannelError::Unsigned);
             }
             // Older masters do not sign the reply to a pending minion; nothing in it is trusted.
@@ -335,7 +336,7 @@ impl Channel {
         let reply = AuthReply::from_map(&map, binding)?;
         let accepted = match reply {
             AuthReply::Refused(verdict) => {
-                if known.is_some_and(|known| known.verify(load, sig, request.signature).is_err()) {
+                if known_key.is_some_and(|key| key.verify(load, sig, request.signature).is_err()) {
                     // With a signed master key the master may be a different one, but it sends its key only to accepted
                     // minions. Anyone can forge this reply without any key: it proves nothing and must not end the
                     // minion.
@@ -360,10 +361,10 @@ impl Channel {
             return Err(ChannelError::NoCipher(self.config.ciphers.join(", ")));
         }
         let master = PublicKey::from_pem(&accepted.public_key)?;
-        let is_known = known.as_ref() == Some(&master);
+        let is_known = known_key.as_ref() == Some(&master);
         let voucher = accepted.public_key_signature.as_deref();
         self.check_voucher(&accepted.public_key, voucher, request.signature, is_known)?;
-        match &known {
+        match &known_key {
             Some(_) if is_known || self.config.verify_master_pubkey_sign => {}
             Some(_) => return Err(self.changed_master()),
             None => self.check_fingerprint(&master)?,
@@ -392,7 +393,7 @@ impl Channel {
         }
         if secret.is_none() {
             // Trust on first use: this key is the master's from now on.
-            self.keep_master_key(master.clone(), known.is_some())?;
+            self.keep_master_key(master.clone(), known_key.is_some())?;
         }
         let token = match cipher {
             Cipher::Aes256Gcm => None,
@@ -439,8 +440,8 @@ impl Channel {
     }
 
     fn master_key(&self) -> Result<Option<PublicKey>, ChannelError> {
-        if let Some(kept) = &self.master {
-            return Ok(kept.read().clone());
+        if let Some(slot) = &self.master {
+            return Ok(slot.read().clone());
         }
         let pem = files::read_if_exists(self.config.pki_dir.join(self.master_key_file))?;
         Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
@@ -451,8 +452,8 @@ impl Channel {
         let path = self.config.pki_dir.join(self.master_key_file);
         let pem = master.to_pem();
         let is_kept = match &self.master {
-            Some(kept) => {
-                *kept.write() = Some(master.clone());
+            Some(slot) => {
+                *slot.write() = Some(master.clone());
                 true
             }
             None if is_replaced => files::write_atomic(&path, pem.as_bytes(), 0o644).map(|()| true)?,
@@ -470,10 +471,10 @@ impl Channel {
         let Some(expected) = self.config.master_finger.clone().filter(|finger| !finger.is_empty()) else {
             return Ok(());
         };
-        let found = master.fingerprint();
-        if token::constant_time_eq(expected.to_lowercase(), &found) {
+        let actual = master.fingerprint();
+        if token::constant_time_eq(expected.to_lowercase(), &actual) {
             return Ok(());
         }
-        Err(ChannelError::WrongFingerprint { expected, found })
+        Err(ChannelError::WrongFingerprint { expected, found: actual })
     }
 }

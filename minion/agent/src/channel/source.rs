@@ -15,14 +15,14 @@ pub(super) fn source_address(config: &MinionConfig, port: u16) -> Option<SocketA
             .inspect_err(|error| tracing::error!(address, %error, "option 'source_address' is invalid: it is not used"))
             .ok(),
         (None, Some(interface)) => {
-            let found = address_of(&interface, config.ipv6.unwrap_or(false));
-            if found.is_none() {
+            let address = address_of(&interface, config.ipv6.unwrap_or(false));
+            if address.is_none() {
                 tracing::error!(
                     interface,
                     "option 'source_interface_name': the interface has no address; it is not used"
                 );
             }
-            found
+            address
         }
         (None, None) => None,
     };
@@ -37,12 +37,12 @@ pub(super) fn source_address(config: &MinionConfig, port: u16) -> Option<SocketA
 /// Returns the first address of a network interface: IPv4 before IPv6, or with `ipv6` the other way round.
 fn address_of(interface: &str, ipv6: bool) -> Option<IpAddr> {
     let all = nix::ifaddrs::getifaddrs().ok()?.filter(|one| one.interface_name == interface);
-    let found = all.filter_map(|one| {
+    let addresses = all.filter_map(|one| {
         let address = one.address?;
         let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
         v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
     });
-    found.min_by_key(|address| address.is_ipv6() != ipv6)
+    addresses.min_by_key(|address| address.is_ipv6() != ipv6)
 }
 
 #[cfg(test)]

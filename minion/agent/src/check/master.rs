@@ -103,10 +103,10 @@ async fn try_master(config: &MinionConfig, master: &Address) -> (Answer, Finding
             Err(error) => unreachable(master, &error.to_string()),
         };
     };
-    let known = std::fs::read_to_string(config.pki_dir.join(MASTER_KEY)).ok();
-    let known = known.and_then(|pem| PublicKey::from_pem(&pem).ok());
+    let known_key = std::fs::read_to_string(config.pki_dir.join(MASTER_KEY)).ok();
+    let known_key = known_key.and_then(|pem| PublicKey::from_pem(&pem).ok());
     let crypto = Executor::new("check", 1, 10);
-    let channel = Arc::new(Channel::for_check(id, Arc::new(config.clone()), Arc::new(key), master, known, crypto));
+    let channel = Arc::new(Channel::for_check(id, Arc::new(config.clone()), Arc::new(key), master, known_key, crypto));
     match channel.authenticate().await {
         Ok(()) => {}
         Err(ChannelError::Transport(error @ (TransportError::PublishPort | TransportError::RequestPort))) => {

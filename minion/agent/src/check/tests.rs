@@ -6,9 +6,9 @@ fn failures(options: Map) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display().to_string();
     std::fs::write(directory.path().join("file"), "").unwrap();
-    let mut given = map! {"root_dir" => &root, "id" => "m1"};
-    given.extend(options);
-    let config = MinionConfig::load(directory.path(), &given).unwrap().config;
+    let mut settings = map! {"root_dir" => &root, "id" => "m1"};
+    settings.extend(options);
+    let config = MinionConfig::load(directory.path(), &settings).unwrap().config;
     let findings = check(&config).into_iter();
     findings.filter(Finding::is_failure).map(|finding| finding.message.replace(&root, "ROOT")).collect()
 }
@@ -45,11 +45,11 @@ fn invalid_configurations_are_reported() {
             Some("option 'ext_pillar': 'reclass' is not there"),
         ),
     ] {
-        let found = failures(options.clone());
+        let lines = failures(options.clone());
         match expected {
-            None => assert_eq!(found, Vec::<String>::new(), "{options:?}"),
+            None => assert_eq!(lines, Vec::<String>::new(), "{options:?}"),
             Some(part) => {
-                assert!(found.iter().any(|line| line.contains(part)), "{options:?}: {part} is not in {found:?}");
+                assert!(lines.iter().any(|line| line.contains(part)), "{options:?}: {part} is not in {lines:?}");
             }
         }
     }

@@ -176,8 +176,8 @@ impl Connected {
 /// the job's proc file. Blocks.
 pub(super) fn report_interrupted(all: &[Arc<Connected>]) {
     let Some(first) = all.first() else { return };
-    for found in left_behind(&first.minion) {
-        let field = |name: &str| found.get(name).cloned().unwrap_or_default();
+    for job in left_behind(&first.minion) {
+        let field = |name: &str| job.get(name).cloned().unwrap_or_default();
         let (jid, fun, master) = (field("jid").to_string(), field("fun"), field(MASTER).to_string());
         metrics::JOBS_INTERRUPTED.add(1);
         tracing::error!(jid, %fun, "job interrupted: the minion ended while it ran");

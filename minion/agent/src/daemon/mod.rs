@@ -268,9 +268,9 @@ async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shut
         tracing::warn!(jobs = left, "jobs aborted: they did not end in time");
     }
     tasks.stop(TASKS_STOP_TIMEOUT).await;
-    let kept: usize = all.iter().map(|connected| connected.returns.len()).sum();
-    if kept > 0 {
-        tracing::info!(returns = kept, "returns are kept on disk until the minion starts again");
+    let count: usize = all.iter().map(|connected| connected.returns.len()).sum();
+    if count > 0 {
+        tracing::info!(returns = count, "returns are kept on disk until the minion starts again");
     }
     first.pool.executors().stop();
 }
@@ -440,9 +440,9 @@ async fn publish_start(connected: &Connected) -> Result<(), MinionError> {
         let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
         if !config.start_event_grains.is_empty() {
             let grains = connected.minion.grains.get();
-            let wanted = config.start_event_grains.iter();
+            let names = config.start_event_grains.iter();
             let reported: Map =
-                wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
+                names.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
             load.insert("grains".into(), reported.into());
         }
         if let Some(outcome) = &outcome {

@@ -63,7 +63,7 @@ pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: B
             () = shutdown.cancelled() => return,
         };
         let Some(event) = event else { return };
-        let done = match event.tag() {
+        let result = match event.tag() {
             "fire_master" => forward(&*session, &event.data()),
             beacons::RETURN if !session.was_ready() => {
                 tracing::debug!("there was no master yet: events of beacons stay on the minion's own bus");
@@ -99,7 +99,7 @@ pub(crate) async fn follow<S: MasterSession>(kind: Kind, session: Arc<S>, bus: B
             }
             _ => refresh_pillar(&*session, &bus, &event).await,
         };
-        if let Err(error) = done {
+        if let Err(error) = result {
             tracing::error!(tag = event.tag(), error, "handling an event of the minion's own bus failed");
         }
     }

@@ -23,8 +23,8 @@ pub enum IdOrigin {
 /// # Errors
 /// `id_function` is invalid, names no function, fails or returns no id.
 pub fn identify(config: &mut MinionConfig) -> Result<IdOrigin, MinionError> {
-    let Ok(known) = known_id(config) else { return Ok(IdOrigin::Configured) };
-    if let Some(id) = known {
+    let Ok(id) = known_id(config) else { return Ok(IdOrigin::Configured) };
+    if let Some(id) = id {
         config.set_id(id.as_str());
         return Ok(IdOrigin::Configured);
     }

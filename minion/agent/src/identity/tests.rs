@@ -2,10 +2,10 @@ use brine_value::{list, map};
 
 use super::*;
 
-fn identified(directory: &std::path::Path, given: &Map) -> Result<(IdOrigin, MinionConfig), String> {
-    let mut given = given.clone();
-    given.insert("root_dir".into(), directory.to_owned().into());
-    let mut config = MinionConfig::load(directory, &given).unwrap().config;
+fn identified(directory: &std::path::Path, options: &Map) -> Result<(IdOrigin, MinionConfig), String> {
+    let mut options = options.clone();
+    options.insert("root_dir".into(), directory.to_owned().into());
+    let mut config = MinionConfig::load(directory, &options).unwrap().config;
     let origin = identify(&mut config).map_err(|error| error.to_string())?;
     cache(&config, &origin);
     Ok((origin, config))
@@ -16,8 +16,8 @@ fn the_id_function_names_a_minion_once() {
     let echo = |id: &str| map! {"id_function" => map! {"test.echo" => map! {"text" => id}}};
     let directory = tempfile::tempdir().unwrap();
     let more = map! {"minion_id_lowercase" => true, "append_minionid_config_dirs" => list!["pki_dir"]};
-    let given = echo("Web1").into_iter().chain(more).collect();
-    let (origin, config) = identified(directory.path(), &given).unwrap();
+    let options = echo("Web1").into_iter().chain(more).collect();
+    let (origin, config) = identified(directory.path(), &options).unwrap();
     assert_eq!(origin, IdOrigin::Generated("web1".parse().unwrap()));
     assert_eq!(
         (config.id.as_deref(), config.pki_dir),

@@ -149,16 +149,16 @@ impl Outbox {
     /// Adds the loads of the directory that are not in the queue. Blocks.
     fn rescan(&self) {
         let Some(directory) = &self.directory else { return };
-        for found in directory.list() {
+        for load in directory.list() {
             let mut queue = self.queue.lock();
             let is_known = queue
                 .entries
                 .values()
-                .any(|entry| matches!(&entry.source, LoadSource::File(path) if *path == found.path));
+                .any(|entry| matches!(&entry.source, LoadSource::File(path) if *path == load.path));
             // A file is removed before its entry: one without entry that is still there has not been delivered since it
             // was listed.
-            if !is_known && found.path.exists() {
-                let store::StoredLoad { label, size, since, path } = found;
+            if !is_known && load.path.exists() {
+                let store::StoredLoad { label, size, since, path } = load;
                 queue.push(Entry { label, size, since, source: LoadSource::File(path), busy: false });
             }
         }

@@ -79,24 +79,24 @@ impl Directory {
                 return Vec::new();
             }
         };
-        let mut found: Vec<StoredLoad> = entries.filter_map(|entry| read_name(&entry.ok()?)).collect();
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        found
+        let mut loads: Vec<StoredLoad> = entries.filter_map(|entry| read_name(&entry.ok()?)).collect();
+        loads.sort_by(|a, b| a.path.cmp(&b.path));
+        loads
     }
 }
 
 /// Moves the loads in subdirectories other than these into the directory itself, and removes the subdirectories: they
 /// belong to masters that are no longer configured. Blocks.
-pub fn adopt(path: &Path, kept: &[String]) {
+pub fn adopt(path: &Path, names: &[String]) {
     for directory in fs::read_dir(path).into_iter().flatten().flatten() {
         let name = directory.file_name().to_string_lossy().into_owned();
-        if kept.contains(&name) || !directory.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if names.contains(&name) || !directory.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        for found in Directory::new(&directory.path()).list() {
-            let moved = found.path.file_name().map(|name| fs::rename(&found.path, path.join(name)));
+        for load in Directory::new(&directory.path()).list() {
+            let moved = load.path.file_name().map(|name| fs::rename(&load.path, path.join(name)));
             if let Some(Err(error)) = moved {
-                tracing::error!(path = %found.path.display(), %error, "moving a queued return failed");
+                tracing::error!(path = %load.path.display(), %error, "moving a queued return failed");
             }
         }
         match fs::remove_dir(directory.path()) {

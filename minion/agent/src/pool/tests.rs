@@ -76,15 +76,15 @@ async fn a_panic_ends_only_its_job() {
 async fn more_waiting_calls_than_blocking_threads_do_not_deadlock() {
     const JOBS: usize = 600;
     let pool = pool(-1);
-    let (done, mut all) = tokio::sync::mpsc::channel(JOBS);
+    let (sender, mut all) = tokio::sync::mpsc::channel(JOBS);
     for n in 0..JOBS {
-        let (running, done) = (Arc::clone(&pool), done.clone());
+        let (running, sender) = (Arc::clone(&pool), sender.clone());
         pool.spawn(async move {
             let waits = || Handle::current().block_on(tokio::task::spawn_blocking(|| 1)).unwrap();
-            done.send(running.start("a", waits).unwrap().result().await.unwrap() + n).await.unwrap();
+            sender.send(running.start("a", waits).unwrap().result().await.unwrap() + n).await.unwrap();
         });
     }
-    drop(done);
+    drop(sender);
     let mut count = 0;
     while all.recv().await.is_some() {
         count += 1;

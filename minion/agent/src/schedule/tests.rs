@@ -75,7 +75,7 @@ fn mine_is_updated_at_start_and_every_interval() {
     ] {
         assert_eq!(at(time), if runs { vec!["mine.update"] } else { vec![] }, "{time}");
     }
-    let shown = minion.schedule.lock().config().get(MINE).cloned().unwrap();
+    let job = minion.schedule.lock().config().get(MINE).cloned().unwrap();
     for (option, value) in [
         ("function", Value::from("mine.update")),
         ("minutes", 2.into()),
@@ -84,7 +84,7 @@ fn mine_is_updated_at_start_and_every_interval() {
         ("run_on_start", true.into()),
         ("return_job", false.into()),
     ] {
-        assert_eq!(shown.get(option), Some(&value), "{option}");
+        assert_eq!(job.get(option), Some(&value), "{option}");
     }
 }
 

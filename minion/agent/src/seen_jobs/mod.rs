@@ -32,7 +32,7 @@ pub struct SeenJobs {
     limit: usize,
     order: VecDeque<String>,
     /// Ordered, so that the parts of a job are found by its id.
-    known: BTreeSet<String>,
+    jids: BTreeSet<String>,
     /// The jobs that have not begun.
     waiting: HashSet<String>,
     /// The id after which jobs may have been missed.
@@ -52,7 +52,7 @@ impl SeenJobs {
         SeenJobs {
             limit: limit.max(MIN_RECORDED),
             order: VecDeque::new(),
-            known: BTreeSet::new(),
+            jids: BTreeSet::new(),
             waiting: HashSet::new(),
             last: None,
             file: None,
@@ -108,7 +108,7 @@ impl SeenJobs {
         };
         let waiting = std::mem::take(&mut self.waiting);
         self.order.retain(|jid| !waiting.contains(jid));
-        self.known.retain(|jid| !waiting.contains(jid));
+        self.jids.retain(|jid| !waiting.contains(jid));
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n")?;
         }
@@ -122,12 +122,12 @@ impl SeenJobs {
 
     /// Whether an id is recorded.
     pub fn contains(&self, jid: &str) -> bool {
-        self.known.contains(jid)
+        self.jids.contains(jid)
     }
 
     /// Whether an id is recorded, or one of its parts.
     pub fn contains_job(&self, jid: &str) -> bool {
-        let next = self.known.range::<str, _>((Bound::Included(jid), Bound::Unbounded)).next();
+        let next = self.jids.range::<str, _>((Bound::Included(jid), Bound::Unbounded)).next();
         next.is_some_and(|next| job_of(next) == jid)
     }
 
@@ -156,14 +156,14 @@ impl SeenJobs {
     }
 
     fn remember(&mut self, jid: &str) -> bool {
-        if !self.known.insert(jid.to_owned()) {
+        if !self.jids.insert(jid.to_owned()) {
             return false;
         }
         self.order.push_back(jid.to_owned());
         if self.order.len() > self.limit
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
+            self.jids.remove(&oldest);
             self.waiting.remove(&oldest);
         }
         true

@@ -62,7 +62,7 @@ fn set_and_file_are_bounded() {
         assert!(seen.insert(&jid(n)));
         seen.begin(&jid(n));
     }
-    assert_eq!((seen.order.len(), seen.known.len()), (MIN_RECORDED, MIN_RECORDED));
+    assert_eq!((seen.order.len(), seen.jids.len()), (MIN_RECORDED, MIN_RECORDED));
     assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= LINES_PER_ID * MIN_RECORDED);
     let mut again = SeenJobs::open(&path, 0);
     assert_eq!((again.insert(&jid(3 * MIN_RECORDED - 1)), again.insert(&jid(0))), (false, true));

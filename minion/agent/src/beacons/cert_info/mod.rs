@@ -169,11 +169,11 @@ fn mapping(names: Vec<(String, String)>) -> Map {
 /// Parses the extensions: their names are indented by 12, their values by 16 blanks.
 fn extensions(output: &str) -> Value {
     let lines = output.lines().skip_while(|line| line.trim() != "X509v3 extensions:").skip(1);
-    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut extensions: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in lines {
-        match (line.strip_prefix("                "), line.strip_prefix("            "), found.last_mut()) {
+        match (line.strip_prefix("                "), line.strip_prefix("            "), extensions.last_mut()) {
             (Some(value), _, Some((_, values))) => values.push(value),
-            (None, Some(name), _) => found.push((name, Vec::new())),
+            (None, Some(name), _) => extensions.push((name, Vec::new())),
             (None, None, Some((_, values))) if line.is_empty() => values.push(line),
             _ => break,
         }
@@ -183,7 +183,7 @@ fn extensions(output: &str) -> Value {
         let short = EXTENSIONS.iter().find(|(long, _)| *long == name).map_or(name, |(_, short)| short);
         map! {"ext_name" => short, "ext_data" => values.join("\n").trim_end()}
     };
-    found.into_iter().map(one).collect()
+    extensions.into_iter().map(one).collect()
 }
 
 /// Returns the event data of a certificate if it expires within `days`.

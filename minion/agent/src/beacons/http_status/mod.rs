@@ -111,9 +111,9 @@ fn site(options: &Value) -> Result<Site, String> {
 fn check(options: &Value) -> Result<Check, String> {
     let operator = options.get("comp").map(ToString::to_string).ok_or("a check has no 'comp'")?;
     let expected = options.get("value").cloned().ok_or("a check has no 'value'")?;
-    let known = COMPARISONS.iter().find(|(name, _)| *name == operator);
+    let entry = COMPARISONS.iter().find(|(name, _)| *name == operator);
     let names = || COMPARISONS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let (_, comparison) = known.ok_or_else(|| format!("comp '{operator}' is none of {}", names()))?;
+    let (_, comparison) = entry.ok_or_else(|| format!("comp '{operator}' is none of {}", names()))?;
     if *comparison == Comparison::Search {
         Regex::new(&expected.to_string()).map_err(|error| format!("value '{expected}': {error}"))?;
     }

@@ -118,9 +118,9 @@ fn file(path: &str, options: &Value) -> Result<File, String> {
         Some(names) => {
             let words = names.as_list().map_or_else(|| vec![names.clone()], <[Value]>::to_vec);
             for word in words {
-                let found = MASKS.iter().find(|(name, _)| word.as_str() == Some(name));
-                let known = || MASKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                mask |= found.ok_or_else(|| format!("{path}: mask '{word}' is none of {}", known()))?.1;
+                let entry = MASKS.iter().find(|(name, _)| word.as_str() == Some(name));
+                let names = || MASKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                mask |= entry.ok_or_else(|| format!("{path}: mask '{word}' is none of {}", names()))?.1;
             }
         }
     }
@@ -210,7 +210,7 @@ impl Files {
         }
         let Some((name, _)) = MASKS.iter().find(|(_, flag)| kind.contains(*flag)) else { return };
         let is_directory = event.mask.contains(Flags::IN_ISDIR);
-        let is_known = self.found.iter_mut().any(|found| found.remove(&path)) && kind.contains(Flags::IN_CREATE);
+        let is_known = self.found.iter_mut().any(|paths| paths.remove(&path)) && kind.contains(Flags::IN_CREATE);
         if tells && !is_known {
             report.push(change(&directory, &path, name, is_directory));
         }

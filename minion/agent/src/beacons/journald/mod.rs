@@ -197,7 +197,7 @@ fn parsed(line: &[u8]) -> Option<Map> {
 
 /// Returns whether an entry has all these fields.
 fn has(entry: &Map, fields: &Map) -> bool {
-    fields.iter().all(|(name, wanted)| entry.get(name).is_some_and(|value| value == wanted))
+    fields.iter().all(|(name, expected)| entry.get(name).is_some_and(|value| value == expected))
 }
 
 impl Beacon for Journal {

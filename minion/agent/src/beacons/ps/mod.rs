@@ -36,20 +36,20 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
-    let wanted = |value: &Value| match value.as_str() {
+    let reported = |value: &Value| match value.as_str() {
         Some("running") => Reported::Running,
         Some("stopped") => Reported::Stopped,
         _ => Reported::Missing,
     };
     let processes = settings.map("processes")?;
-    Ok(Box::new(Ps(processes.iter().map(|(name, value)| (name.to_string(), wanted(value))).collect())))
+    Ok(Box::new(Ps(processes.iter().map(|(name, value)| (name.to_string(), reported(value))).collect())))
 }
 
 impl Ps {
     fn events(&self, running: &HashSet<String>) -> Vec<Map> {
-        let one = |(name, wanted): &(String, Reported)| {
+        let one = |(name, reported): &(String, Reported)| {
             let name = name.as_str();
-            match (wanted, running.contains(name)) {
+            match (reported, running.contains(name)) {
                 (Reported::Running, true) => Some(map! {name => "Running"}),
                 (Reported::Stopped, false) => Some(map! {name => "Stopped"}),
                 (Reported::Missing, false) => Some(map! {name => false}),

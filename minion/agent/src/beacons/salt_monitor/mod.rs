@@ -47,15 +47,15 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 fn functions(settings: &Settings) -> Result<Functions, String> {
-    let wanted = settings.get("salt_fun").ok_or("option 'salt_fun' is missing")?;
-    if let Value::Str(function) = wanted {
+    let value = settings.get("salt_fun").ok_or("option 'salt_fun' is missing")?;
+    if let Value::Str(function) = value {
         let only = Call { function: function.clone(), ..Call::default() };
         return Ok(Functions { calls: vec![only], reports_all: true });
     }
-    let list = wanted
+    let list = value
         .as_list()
         .filter(|list| list.len() <= MAX_FUNCTIONS)
-        .ok_or_else(|| format!("option 'salt_fun': expected at most {MAX_FUNCTIONS} functions, got {wanted}"))?;
+        .ok_or_else(|| format!("option 'salt_fun': expected at most {MAX_FUNCTIONS} functions, got {value}"))?;
     Ok(Functions { calls: list.iter().map(call).collect::<Result<_, _>>()?, reports_all: false })
 }
 

@@ -46,7 +46,7 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 fn directories(settings: &Settings) -> Result<Directories, String> {
-    let wanted = settings.map("directories")?.iter().map(|(path, options)| {
+    let directories = settings.map("directories")?.iter().map(|(path, options)| {
         let path = path.to_string();
         let options = match options {
             Value::Nil => None,
@@ -56,14 +56,14 @@ fn directories(settings: &Settings) -> Result<Directories, String> {
         let Some(mask) = options else { return Ok((path.into(), MASKS.iter().map(|(_, change)| *change).collect())) };
         let names = mask.as_list().ok_or_else(|| format!("{path}: option 'mask': expected a list, got {mask}"))?;
         let change = |name: &Value| {
-            let found = MASKS.iter().find(|(known, _)| name.as_str() == Some(known));
+            let entry = MASKS.iter().find(|(word, _)| name.as_str() == Some(word));
             let unknown = || format!("{path}: mask '{name}' is none of create, modify, delete, move");
-            found.map(|(_, change)| *change).ok_or_else(unknown)
+            entry.map(|(_, change)| *change).ok_or_else(unknown)
         };
         let changes = names.iter().map(change).collect::<Result<_, _>>()?;
         Ok((path.into(), changes))
     });
-    Ok(Directories { wanted: wanted.collect::<Result<_, _>>()?, notify: None, watches: HashMap::new() })
+    Ok(Directories { wanted: directories.collect::<Result<_, _>>()?, notify: None, watches: HashMap::new() })
 }
 
 impl Directories {
@@ -99,8 +99,8 @@ impl Directories {
             }
             let is_moved = event.mask.contains(Flags::IN_MOVED_FROM) && to.contains(&key);
             let (directory, changes) = &self.wanted[number];
-            let found = changed(directory, event, is_moved).into_iter();
-            report.extend(found.filter(|(_, change)| changes.contains(change)).map(|(path, change)| {
+            let events = changed(directory, event, is_moved).into_iter();
+            report.extend(events.filter(|(_, change)| changes.contains(change)).map(|(path, change)| {
                 map! {"tag" => "watchdog", "path" => path.to_string_lossy().into_owned(), "change" => change}
             }));
         }

@@ -34,9 +34,9 @@ async fn missed_jobs_run_once_and_only_here() {
         tokio::task::yield_now().await;
     }
     assert_eq!(connected.pool.finish(Duration::from_secs(60)).await, 0);
-    let kept = std::fs::read(brine_context::jobs::cached_return(&connected.minion, jids[1].as_str())).unwrap();
-    let kept = brine_value::msgpack::unpack_map(&kept).unwrap();
-    assert_eq!(kept.get("return"), Some(&true.into()));
+    let packed = std::fs::read(brine_context::jobs::cached_return(&connected.minion, jids[1].as_str())).unwrap();
+    let job_return = brine_value::msgpack::unpack_map(&packed).unwrap();
+    assert_eq!(job_return.get("return"), Some(&true.into()));
     assert_eq!(connected.seen.lock().last(), Some(jids[1].as_str()));
     assert_eq!(connected.returns.len(), 1);
 }

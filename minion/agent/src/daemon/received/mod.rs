@@ -77,8 +77,8 @@ impl Received {
     /// and has never received a job.
     pub fn request(&self, master: &Address, options: CatchUpOptions, now: Instant) -> Option<Map> {
         let since = |then: Instant| now.saturating_duration_since(then);
-        let known = self.masters.iter().find(|position| position.master == *master);
-        let (last, away) = match (known, self.left) {
+        let position = self.masters.iter().find(|position| position.master == *master);
+        let (last, away) = match (position, self.left) {
             // The master knows the order of its own jobs.
             (Some(Position { last: Some(last), .. }), _) => (Some(last), None),
             (Some(position), _) => (None, Some(since(position.joined))),

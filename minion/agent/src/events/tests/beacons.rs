@@ -127,12 +127,12 @@ async fn beacon_states_are_enforced() {
             options.insert("name".into(), "memusage".into());
             let context =
                 StateContext { call: testing::context_of(minion.clone()), ..testing::state_context(test, &[]) };
-            let done =
+            let outcome =
                 context.call.minion.states.call(&context, &format!("beacon.{fun}"), Args::keyword(options)).unwrap();
-            let report = (done.get("result").cloned(), done.get("comment").cloned());
+            let report = (outcome.get("result").cloned(), outcome.get("comment").cloned());
             assert_eq!(report, (Some(result.into()), Some(comment.into())), "{fun}");
             let changed = comment.starts_with("Modifying");
-            assert_eq!(done.get("changes").unwrap().is_truthy(), changed, "{fun}");
+            assert_eq!(outcome.get("changes").unwrap().is_truthy(), changed, "{fun}");
         }
     });
     called.await.unwrap();

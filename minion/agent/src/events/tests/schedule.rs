@@ -187,11 +187,11 @@ async fn schedule_states_are_enforced() {
             options.insert("name".into(), "j".into());
             let context =
                 StateContext { call: testing::context_of(minion.clone()), ..testing::state_context(test, &[]) };
-            let done =
+            let outcome =
                 context.call.minion.states.call(&context, &format!("schedule.{fun}"), Args::keyword(options)).unwrap();
-            let report = (done.get("result").cloned(), done.get("comment").cloned());
+            let report = (outcome.get("result").cloned(), outcome.get("comment").cloned());
             assert_eq!(report, (Some(result.into()), Some(comment.into())), "{fun}");
-            assert_eq!(done.get("changes").unwrap().is_truthy(), changed, "{fun} {comment}");
+            assert_eq!(outcome.get("changes").unwrap().is_truthy(), changed, "{fun} {comment}");
         }
     });
     called.await.unwrap();

@@ -82,9 +82,9 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
         "reload" => {
             schedule.forget(None);
-            let given = data.get("schedule").cloned().unwrap_or_default();
-            let given = given.get("schedule").cloned().unwrap_or(given);
-            schedule.config_mut().extend(given.as_map().cloned().unwrap_or_default());
+            let jobs = data.get("schedule").cloned().unwrap_or_default();
+            let jobs = jobs.get("schedule").cloned().unwrap_or(jobs);
+            schedule.config_mut().extend(jobs.as_map().cloned().unwrap_or_default());
             return Answer::default();
         }
         "save_schedule" => {
