@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn modules_are_allowed_by_the_configuration() {
-        let given = map! {
+        let options = map! {
             "disable_modules" => list!["cmdmod", "test", "useradd"],
             "disable_states" => list!["cron"],
             "whitelist_state_modules" => list!["file", "cmd", "cron", "pkg"],
         };
-        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &options).unwrap().config;
         let (functions, states) = (Allowed::functions(&config), Allowed::states(&config));
         for (module, function, state) in [
             ("cmd", false, false),
@@ -119,8 +119,8 @@ mod tests {
         }
         assert!(Allowed::default().has("cmd"));
         assert_eq!(Allowed::inside(&config), None);
-        let given = map! {"disable_modules" => list!["cron"], "whitelist_modules" => list!["sec", "cron"]};
-        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+        let options = map! {"disable_modules" => list!["cron"], "whitelist_modules" => list!["sec", "cron"]};
+        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &options).unwrap().config;
         let (outside, inside) = (Allowed::functions(&config), Allowed::inside(&config).unwrap());
         for (module, from_outside, from_inside) in [("sec", true, true), ("cmd", false, true), ("cron", false, false)] {
             assert_eq!((outside.has(module), inside.has(module)), (from_outside, from_inside), "{module}");

@@ -58,16 +58,16 @@ impl LocalFiles {
 
 impl FileClient for LocalFiles {
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, FetchError> {
-        let Some(found) = self.roots.find(path, saltenv) else { return Ok(None) };
-        tracing::debug!(saltenv, bytes = found.metadata.len(), file = %found.path.display(), "salt://{path} read");
-        let read = File::open(&found.path).and_then(|mut file| read_sized(&mut file, found.metadata.len()));
-        read.map(Some).map_err(|source| FetchError::Read { file: found.path, source })
+        let Some(entry) = self.roots.find(path, saltenv) else { return Ok(None) };
+        tracing::debug!(saltenv, bytes = entry.metadata.len(), file = %entry.path.display(), "salt://{path} read");
+        let read = File::open(&entry.path).and_then(|mut file| read_sized(&mut file, entry.metadata.len()));
+        read.map(Some).map_err(|source| FetchError::Read { file: entry.path, source })
     }
 
     fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, FetchError> {
-        let Some(found) = self.roots.find(path, saltenv) else { return Ok(false) };
-        let copied = File::open(&found.path).and_then(|mut file| io::copy(&mut file, into));
-        copied.map(|_| true).map_err(|source| FetchError::Read { file: found.path, source })
+        let Some(entry) = self.roots.find(path, saltenv) else { return Ok(false) };
+        let copied = File::open(&entry.path).and_then(|mut file| io::copy(&mut file, into));
+        copied.map(|_| true).map_err(|source| FetchError::Read { file: entry.path, source })
     }
 
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FetchError> {
@@ -75,7 +75,7 @@ impl FileClient for LocalFiles {
     }
 
     fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, FetchError> {
-        Ok(self.roots.find(path, saltenv).map(|found| found.metadata.mode() & 0o7777))
+        Ok(self.roots.find(path, saltenv).map(|entry| entry.metadata.mode() & 0o7777))
     }
 
     fn list(&self, saltenv: &str) -> Result<Vec<String>, FetchError> {

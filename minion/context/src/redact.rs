@@ -38,8 +38,8 @@ impl Redactor {
     /// Returns the text with values masked, split into a bounded number of lines, for one log line each.
     pub fn lines(&self, text: &str) -> Vec<String> {
         let end = (0..=MAX_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        let shown = self.hide(&text[..end]);
-        let mut lines: Vec<String> = shown.lines().take(MAX_LINES).map(str::to_owned).collect();
+        let safe_text = self.hide(&text[..end]);
+        let mut lines: Vec<String> = safe_text.lines().take(MAX_LINES).map(str::to_owned).collect();
         let left = text.lines().count() - lines.len().min(text.lines().count());
         if left > 0 {
             lines.push(format!("... {left} more lines"));

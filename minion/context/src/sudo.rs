@@ -31,16 +31,16 @@ pub(crate) fn call(context: &Context, user: &str, fun: &str, args: Args) -> Call
     let words = words(tool(&program), user, &context.config().config_dir);
     // By stdin: command lines are visible to all users of the host, and sudo logs them.
     let call = Program { stdin: Some(lines(fun, args)), ..program_of(&words, &[]) };
-    let done = context.run_program(&call).map_err(CallError::execution)?;
-    let answer = json::from_json(&done.stdout).ok();
+    let output = context.run_program(&call).map_err(CallError::execution)?;
+    let answer = json::from_json(&output.stdout).ok();
     if let Some(answer) = answer.as_ref().and_then(|answer| answer.get("local"))
         && let Some(value) = answer.get("return")
     {
         context.set_retcode(answer.get("retcode").and_then(Value::as_i64).unwrap_or(0));
         return Ok(value.clone());
     }
-    context.set_retcode(done.retcode);
-    Ok(done.stderr.into())
+    context.set_retcode(output.retcode);
+    Ok(output.stderr.into())
 }
 
 /// Returns the beginning of a `salt-call` command line: the file of this name beside the program, or else the program
@@ -71,9 +71,9 @@ fn lines(fun: &str, mut args: Args) -> String {
         args.keyword.insert("concurrent".into(), true.into());
     }
     let positional = args.positional.iter().map(json::to_json);
-    let given = args.keyword.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
-    let given = given.map(|(name, value)| format!("{name}={}", json::to_json(value)));
-    let lines = ["--".to_owned(), fun.to_owned()].into_iter().chain(positional).chain(given);
+    let keyword = args.keyword.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
+    let keyword = keyword.map(|(name, value)| format!("{name}={}", json::to_json(value)));
+    let lines = ["--".to_owned(), fun.to_owned()].into_iter().chain(positional).chain(keyword);
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -94,9 +94,9 @@ mod tests {
         let expected = "sudo -n -u deploy salt-call --out=json --metadata --no-return-event --args-stdin -c /etc/salt";
         assert_eq!(words.join(" "), expected, "no argument is in the command line");
         let lines: Vec<String> = lines("state.apply", args.clone()).lines().map(str::to_owned).collect();
-        let (start, given) = lines.split_at(2);
+        let (start, words) = lines.split_at(2);
         assert_eq!(start.join(" "), "-- state.apply");
-        let read = arguments::parse(given, &[]);
+        let read = arguments::parse(words, &[]);
         assert_eq!(read.positional, args.positional);
         let keyword = map! {"saltenv" => "base", "pillar" => map! {"a" => true}, "concurrent" => true};
         assert_eq!(read.keyword, keyword);

@@ -52,15 +52,15 @@ pub fn variable(name: &str) -> Option<String> {
 /// Returns all variables.
 pub fn variables() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    let mut found: BTreeMap<String, String> =
+    let mut variables: BTreeMap<String, String> =
         std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
     for (name, value) in changed() {
         match value {
-            Some(value) => _ = found.insert(name, value),
-            None => _ = found.remove(&name),
+            Some(value) => _ = variables.insert(name, value),
+            None => _ = variables.remove(&name),
         }
     }
-    found
+    variables
 }
 
 /// Sets a variable, or removes it.

@@ -26,9 +26,9 @@ pub fn set(path: impl AsRef<Path>, start: &str, line: &str, missing: Missing) ->
 }
 
 fn with(text: &str, start: &str, line: &str, missing: Missing) -> String {
-    let found = text.lines().any(|have| have.starts_with(start));
+    let exists = text.lines().any(|have| have.starts_with(start));
     let lines = text.lines().map(|have| if have.starts_with(start) { line } else { have });
-    let added = (!found && missing == Missing::Append).then_some(line);
+    let added = (!exists && missing == Missing::Append).then_some(line);
     lines.chain(added).flat_map(|line| [line, "\n"]).collect()
 }
 

@@ -64,8 +64,8 @@ pub(crate) fn of_structure(context: &Context, saltenv: &str, errors: Vec<String>
 /// Returns the names that an error is about: of environments and kinds of targets.
 fn of_names(context: &Context, error: &str) -> Option<String> {
     if error.starts_with("No matching salt environment for environment '") {
-        let known = context.minion.files.environments().ok().filter(|known| !known.is_empty())?;
-        return Some(format!("the file server has the environments {}", known.join(", ")));
+        let environments = context.minion.files.environments().ok().filter(|names| !names.is_empty())?;
+        return Some(format!("the file server has the environments {}", environments.join(", ")));
     }
     let (before, _) = error.split_once("' is not a target type")?;
     let kinds: Vec<&str> = TargetKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -77,11 +77,11 @@ fn of_names(context: &Context, error: &str) -> Option<String> {
 /// Returns the line with the place that an error names: the id and the SLS.
 fn place(context: &Context, saltenv: &str, error: &str) -> Option<String> {
     let after = |starts: &[&str]| {
-        let found = starts.iter().find_map(|start| error.split_once(start).map(|(_, rest)| rest))?;
-        let (end, rest) = match found.chars().next()? {
-            open @ ('\'' | '"') => (open, &found[1..]),
-            '[' => (']', &found[1..]),
-            _ => (' ', found),
+        let tail = starts.iter().find_map(|start| error.split_once(start).map(|(_, rest)| rest))?;
+        let (end, rest) = match tail.chars().next()? {
+            open @ ('\'' | '"') => (open, &tail[1..]),
+            '[' => (']', &tail[1..]),
+            _ => (' ', tail),
         };
         rest.split(end).next().map(str::to_owned)
     };
@@ -125,11 +125,11 @@ pub(crate) fn to_comment(context: &Context, chunk: &Chunk, takes: impl Fn(&str) 
     let comment = text(result, "comment");
     let is_of_owner =
         |part: &str| part != "is not available" || comment.contains("User ") || comment.contains("Group ");
-    let known = FAILURES
+    let failure = FAILURES
         .iter()
         .rev()
         .find(|(part, argument, _)| comment.contains(part) && takes(argument) && is_of_owner(part));
-    let hint = match known {
+    let hint = match failure {
         Some((.., hint)) => Some((*hint).to_owned()),
         None => missing_source(context, chunk, &comment).or_else(|| unknown_function(context, &comment)),
     };

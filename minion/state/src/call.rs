@@ -197,7 +197,7 @@ impl Caller<'_> {
         let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
         // Not a failure of the state: invalid arguments end the run.
         let args = arguments(function, chunk)?;
-        let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
+        let result = conditions::skipped(self.context, chunk).and_then(|skipped| {
             let mut result = match skipped {
                 Some(comment) => map! {
                     "result" => true,
@@ -227,7 +227,7 @@ impl Caller<'_> {
             }
             Ok(result)
         });
-        Ok(done.unwrap_or_else(|error| excepted(chunk, error)))
+        Ok(result.unwrap_or_else(|error| excepted(chunk, error)))
     }
 
     /// Calls a function again, regardless of its conditions.

@@ -127,8 +127,8 @@ fn creates(paths: &Value) -> Result<ConditionResult, CallError> {
         Value::List(paths) => {
             for path in paths {
                 if matches!(path, Value::Nil | Value::Float(_) | Value::List(_) | Value::Map(_)) {
-                    let found = path.type_name();
-                    return Err(CallError::execution(format!("creates has an entry that is {found}, not a path")));
+                    let type_name = path.type_name();
+                    return Err(CallError::execution(format!("creates has an entry that is {type_name}, not a path")));
                 }
             }
             if paths.iter().all(|path| Path::new(&path.to_string()).exists()) {
@@ -219,8 +219,10 @@ fn function(context: &Context, condition: &str, fun: &str, call: &Map) -> Result
         Some(Value::Str(args)) => args.chars().map(|arg| arg.to_string().into()).collect(),
         Some(Value::Map(args)) => args.keys().cloned().collect(),
         Some(odd) => {
-            let found = odd.type_name();
-            return Err(CallError::execution(format!("args of {condition} is invalid: expected a list, got {found}")));
+            let type_name = odd.type_name();
+            return Err(CallError::execution(format!(
+                "args of {condition} is invalid: expected a list, got {type_name}"
+            )));
         }
     };
     let keyword = call.iter().filter(|(key, _)| !matches!(key.as_str(), Some("fun" | "args" | "get_return")));

@@ -167,15 +167,15 @@ impl StateRun {
     }
 
     /// Returns the high data of SLS files by environment.
-    pub fn high(&self, wanted: &[(String, Vec<String>)]) -> Result<HighData, Vec<String>> {
-        let (mut high, errors) = self.high_and_errors(wanted);
+    pub fn high(&self, sls_by_environment: &[(String, Vec<String>)]) -> Result<HighData, Vec<String>> {
+        let (mut high, errors) = self.high_and_errors(sls_by_environment);
         high.exclude.extend(self.options.exclude.iter().cloned());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
     /// Returns the high data of SLS files by environment, and its errors.
-    pub fn high_and_errors(&self, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
-        let (high, errors) = compile::load(&self.source, wanted);
+    pub fn high_and_errors(&self, sls_by_environment: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
+        let (high, errors) = compile::load(&self.source, sls_by_environment);
         (high, self.advised(errors))
     }
 
@@ -272,7 +272,7 @@ impl StateRun {
 
     /// Whether an SLS can be rendered.
     pub fn exists(&self, sls: &str) -> bool {
-        compile::SlsSource::render(&self.source, sls, &self.saltenv()).is_ok_and(|found| found.is_some())
+        compile::SlsSource::render(&self.source, sls, &self.saltenv()).is_ok_and(|content| content.is_some())
     }
 }
 
@@ -281,8 +281,8 @@ impl StateRun {
 fn is_test_by_default(context: &Context) -> bool {
     let (grains, pillar) = (context.grains(), context.pillar());
     let of_master = || pillar.get("master")?.get("test");
-    let found = grains.get("test").or_else(|| pillar.get("test")).or_else(of_master);
-    found == Some(&Value::Bool(true)) || context.config().test
+    let test = grains.get("test").or_else(|| pillar.get("test")).or_else(of_master);
+    test == Some(&Value::Bool(true)) || context.config().test
 }
 
 /// Returns the options of the minion, overridden by those of the run.

@@ -196,13 +196,13 @@ impl Source {
 
 impl SlsSource for Source {
     fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, SlsError> {
-        let found = top::candidates(sls).into_iter().find(|path| self.has(path, saltenv));
-        found.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
+        let path = top::candidates(sls).into_iter().find(|path| self.has(path, saltenv));
+        path.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
     }
 
     fn has_environment(&self, saltenv: &str) -> Result<bool, SlsError> {
-        let known = self.environments().map_err(|error| SlsError::Unreadable(error.into()))?;
-        Ok(known.iter().any(|known| known == saltenv || known == ANY_ENVIRONMENT))
+        let environments = self.environments().map_err(|error| SlsError::Unreadable(error.into()))?;
+        Ok(environments.iter().any(|environment| environment == saltenv || environment == ANY_ENVIRONMENT))
     }
 
     fn available(&self, saltenv: &str) -> Vec<String> {

@@ -52,9 +52,9 @@ impl Top {
         };
         let mut tops = Vec::new();
         for environment in &environments {
-            let mut found = Vec::new();
-            match all_of(source, state_top, environment, &mut found) {
-                Ok(()) => tops.push((environment.clone(), found)),
+            let mut contents = Vec::new();
+            match all_of(source, state_top, environment, &mut contents) {
+                Ok(()) => tops.push((environment.clone(), contents)),
                 Err(TopProblem::NotAMapping(error)) => return Top { errors: vec![error], ..Top::default() },
                 // As in Salt, a top file that cannot be rendered is ignored.
                 Err(TopProblem::NotRendered(error)) => {
@@ -70,9 +70,9 @@ impl Top {
         let strategy = shared::top_file_merging_strategy(opts);
         if strategy == "same" {
             let default = shared::default_top(opts);
-            let theirs = tops.iter().find(|(name, _)| *name == default).map(|(_, found)| found.clone());
-            for (_, found) in tops.iter_mut().filter(|(_, found)| found.is_empty()) {
-                found.extend(theirs.clone().into_iter().flatten());
+            let theirs = tops.iter().find(|(name, _)| *name == default).map(|(_, contents)| contents.clone());
+            for (_, contents) in tops.iter_mut().filter(|(_, contents)| contents.is_empty()) {
+                contents.extend(theirs.clone().into_iter().flatten());
             }
         }
         let (sections, errors) = match strategy.as_str() {
@@ -83,9 +83,9 @@ impl Top {
         };
         let mut top = Top { errors, ..Top::default() };
         verify(&sections, &mut top.errors);
-        let known = |environment: &str| all.iter().any(|one| one == environment);
+        let exists = |environment: &str| all.iter().any(|one| one == environment);
         tracing::debug!(state_top, ?environments, "top files read");
-        let report = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), known);
+        let report = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), exists);
         for (saltenv, names) in &top.matches {
             tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
         }
@@ -121,7 +121,7 @@ impl Top {
         only: Option<&str>,
         facts: &impl TargetFacts,
         nodegroups: &Map,
-        known: impl Fn(&str) -> bool,
+        exists: impl Fn(&str) -> bool,
     ) -> Vec<String> {
         let mut errors = Vec::new();
         for (environment, targets) in sections {
@@ -147,7 +147,7 @@ impl Top {
                         Value::Str(sls) => self.names_of(environment).push(sls.clone()),
                         // `{environment: sls}`
                         Value::Map(map) => {
-                            let other = map.last().filter(|(name, _)| known(&name.to_string()));
+                            let other = map.last().filter(|(name, _)| exists(&name.to_string()));
                             if let Some((other, sls)) = other {
                                 self.names_of(&other.to_string()).push(sls.to_string());
                             }
@@ -180,7 +180,7 @@ const SHOWN: usize = 10;
 fn unmatched(state_top: &str, sections: &Sections, id: &str, nodegroups: &Map) -> String {
     let targets: Vec<String> = sections.values().flat_map(IndexMap::keys).map(|target| format!("'{target}'")).collect();
     let more = if targets.len() > SHOWN { format!(" and {} more", targets.len() - SHOWN) } else { String::new() };
-    let shown = targets.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let listing = targets.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let wrong = sections.values().flatten().filter_map(|(target, items)| {
         let items = items.as_list().unwrap_or_default();
         let kind = items.iter().rev().find_map(|item| item.get("match")).map(ToString::to_string);
@@ -192,7 +192,7 @@ fn unmatched(state_top: &str, sections: &Sections, id: &str, nodegroups: &Map) -
                 .then(|| format!("'{target}' is taken for ids: below it write '- match: grain', or write 'G@{target}'"))
         })
     });
-    let mut message = format!("No target of the top file '{state_top}' matches the minion '{id}': {shown}{more}");
+    let mut message = format!("No target of the top file '{state_top}' matches the minion '{id}': {listing}{more}");
     for wrong in wrong.take(SHOWN) {
         message += &format!("\n  hint: {wrong}");
     }
@@ -218,7 +218,7 @@ enum TopProblem {
 }
 
 /// Reads the top file of an environment, and the top files it includes, each once.
-fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>) -> Result<(), TopProblem> {
+fn all_of(source: &Source, state_top: &str, saltenv: &str, contents: &mut Vec<Map>) -> Result<(), TopProblem> {
     let mapping = |rendered: Result<Option<Value>, SlsError>, name: &str| match rendered {
         Err(error) => Err(TopProblem::NotRendered(error)),
         Ok(Some(Value::Map(top))) => Ok(Some(top)),
@@ -231,7 +231,7 @@ fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>)
     };
     let Some(top) = mapping(source.render_file(state_top, "top", saltenv), state_top)? else { return Ok(()) };
     let included = top.get("include").and_then(Value::as_list).unwrap_or_default().to_vec();
-    found.push(top);
+    contents.push(top);
     let available = if included.is_empty() { Vec::new() } else { source.available(saltenv) };
     let mut seen: Vec<&String> = Vec::new();
     for item in &included {
@@ -242,7 +242,7 @@ fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>)
         };
         for name in available.iter().filter(|name| fnmatch(pattern, name)) {
             if !seen.contains(&name) {
-                found.extend(mapping(source.render(name, saltenv), name)?);
+                contents.extend(mapping(source.render(name, saltenv), name)?);
                 seen.push(name);
             }
         }

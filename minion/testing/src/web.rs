@@ -29,8 +29,8 @@ fn request(stream: &mut TcpStream) -> Vec<u8> {
             Ok(length) => asked.extend_from_slice(&part[..length]),
         }
         let text = String::from_utf8_lossy(&asked).to_lowercase();
-        let wanted = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-        if text.find("\r\n\r\n").is_some_and(|head| asked.len() >= head + 4 + wanted.unwrap_or(0)) {
+        let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        if text.find("\r\n\r\n").is_some_and(|head| asked.len() >= head + 4 + length.unwrap_or(0)) {
             return asked;
         }
     }
@@ -83,7 +83,7 @@ pub fn odd_server() -> u16 {
     raw_server(|asked| {
         let path = asked.split(' ').nth(1).unwrap_or_default().trim_start_matches('/');
         let (path, _) = path.split_once('.').unwrap_or((path, ""));
-        let answer = ODD.iter().chain(WHOLE).find(|(known, _)| *known == path);
+        let answer = ODD.iter().chain(WHOLE).find(|(name, _)| *name == path);
         answer.map_or_else(String::new, |(_, answer)| (*answer).to_owned())
     })
 }

@@ -87,13 +87,13 @@ pub fn intercept(words: &[OsString]) -> Option<u8> {
     if name != NAME {
         return None;
     }
-    let done = match action.to_str() {
+    let result = match action.to_str() {
         Some("probe") => probe::run(args),
         Some("watch") => watch::detach(args),
         Some("watching") => watch::run(args),
         _ => Err(UpgradeError::Refused("the action is unknown".into())),
     };
-    match done {
+    match result {
         Ok(()) => Some(0),
         Err(error) => {
             eprintln!("{NAME}: {error}");

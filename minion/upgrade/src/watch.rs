@@ -155,8 +155,8 @@ impl Watch {
         if let Some(service) = self.service.as_deref() {
             for words in [&["reset-failed", service][..], &["restart", "--no-block", service]] {
                 let mut command = Command::new("systemctl");
-                let done = processes::output(command.args(words).stdin(Stdio::null()), SYSTEMCTL_TIMEOUT);
-                done.map_err(UpgradeError::at(format!("systemctl {}", words.join(" "))))?;
+                let result = processes::output(command.args(words).stdin(Stdio::null()), SYSTEMCTL_TIMEOUT);
+                result.map_err(UpgradeError::at(format!("systemctl {}", words.join(" "))))?;
             }
             return Ok(());
         }

@@ -74,8 +74,8 @@ impl Modules {
 
     /// Returns the names of the positional parameters of an execution function, in order; none if it is unknown.
     pub fn positional_parameters(self, name: &str) -> Vec<&'static str> {
-        let found = Registry::new(&self.functions()).get(name);
-        found.map(|function| brine_function::positional(function.params())).unwrap_or_default()
+        let function = Registry::new(&self.functions()).get(name);
+        function.map(|function| brine_function::positional(function.params())).unwrap_or_default()
     }
 
     /// Returns the function that merges states of a module, if they can be aggregated.

@@ -309,9 +309,9 @@ impl CustomModules {
 
     fn opts(&self, context: &Context, test: bool) -> Arc<Map> {
         let of_run = context.run_opts.as_ref();
-        let mut kept = self.opts.lock();
+        let mut cache = self.opts.lock();
         let is_same = |base: &Arc<Map>| of_run.map_or_else(|| base.is_empty(), |opts| Arc::ptr_eq(opts, base));
-        if let Some((_, _, opts)) = kept.iter().find(|(base, of, _)| *of == test && is_same(base)) {
+        if let Some((_, _, opts)) = cache.iter().find(|(base, of, _)| *of == test && is_same(base)) {
             return Arc::clone(opts);
         }
         let mut opts = of_run.map_or_else(|| template_opts(context.config()), |opts| (**opts).clone());
@@ -322,10 +322,10 @@ impl CustomModules {
             *id = context.minion.id.as_str().into();
         }
         let opts = Arc::new(opts);
-        if kept.len() >= MAX_OPTS {
-            kept.remove(0);
+        if cache.len() >= MAX_OPTS {
+            cache.remove(0);
         }
-        kept.push((of_run.cloned().unwrap_or_default(), test, Arc::clone(&opts)));
+        cache.push((of_run.cloned().unwrap_or_default(), test, Arc::clone(&opts)));
         opts
     }
 }

@@ -14,8 +14,8 @@ pub(super) fn verified(result: Value) -> CallResult {
     if !missing.is_empty() {
         return wrong(format!("The following keys were not present in the state return: {}", missing.join(",")));
     }
-    if let Some(done) = result.get_mut("result").filter(|done| !done.is_nil()) {
-        *done = done.is_truthy().into();
+    if let Some(value) = result.get_mut("result").filter(|value| !value.is_nil()) {
+        *value = value.is_truthy().into();
     }
     if result.get("changes").is_some_and(|changes| changes.as_map().is_none()) {
         return wrong("'Changes' should be a dictionary.".into());

@@ -9,15 +9,15 @@ fn a_stored_id_takes_precedence_over_the_host_name_unless_caching_is_off() {
         let config = MinionConfig::load(directory.path(), &map! {"minion_id_caching" => caching});
         config.unwrap().config
     };
-    let known = |caching| known_id(&config(caching)).unwrap().map(|id| id.as_str().to_owned());
-    assert_eq!(known(true), None);
+    let cached_id = |caching| known_id(&config(caching)).unwrap().map(|id| id.as_str().to_owned());
+    assert_eq!(cached_id(true), None);
     for (stored, id) in [("\u{feff}web1\nweb2\n", Some("web1")), ("localhost\n", None), ("\n", None)] {
         std::fs::write(directory.path().join("minion_id"), stored).unwrap();
-        assert_eq!(known(true).as_deref(), id, "{stored:?}");
-        assert_eq!(known(false), None);
+        assert_eq!(cached_id(true).as_deref(), id, "{stored:?}");
+        assert_eq!(cached_id(false), None);
     }
     store_id(&config(true), &"web3".parse().unwrap()).unwrap();
-    assert_eq!(known(true).as_deref(), Some("web3"));
+    assert_eq!(cached_id(true).as_deref(), Some("web3"));
     std::fs::write(directory.path().join("minion_id"), "a/b").unwrap();
     assert!(known_id(&config(true)).is_err());
 }
@@ -37,8 +37,8 @@ fn the_host_name_becomes_the_id_as_in_salt() {
         ("web1", false, Value::Bool(true), "web1"),
         ("web1", false, "".into(), "web1"),
     ] {
-        let given = map! {"minion_id_lowercase" => lower, "minion_id_remove_domain" => domain.clone()};
-        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+        let options = map! {"minion_id_lowercase" => lower, "minion_id_remove_domain" => domain.clone()};
+        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &options).unwrap().config;
         assert_eq!(of_host(&config, name), id, "{name} {lower} {domain}");
     }
 }
@@ -46,8 +46,8 @@ fn the_host_name_becomes_the_id_as_in_salt() {
 #[test]
 fn the_domain_is_appended_once_to_every_id() {
     let directory = tempfile::tempdir().unwrap();
-    let id = |given: Map| {
-        let mut config = MinionConfig::load(directory.path(), &given).unwrap().config;
+    let id = |options: Map| {
+        let mut config = MinionConfig::load(directory.path(), &options).unwrap().config;
         let id = minion_id(&config).unwrap();
         config.set_id(id.as_str());
         assert_eq!(minion_id(&config).unwrap(), id);

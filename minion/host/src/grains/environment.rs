@@ -32,8 +32,8 @@ pub(super) fn grains() -> Map {
 pub(super) fn python_version() -> Value {
     let directories = env::var_os("PATH").unwrap_or_default();
     let programs = env::split_paths(&directories).map(|directory| directory.join("python3"));
-    let mut found = programs.filter(|program| program.exists()).filter_map(|program| program.canonicalize().ok());
-    let minor = found.find_map(|path| path.file_name()?.to_str()?.strip_prefix("python3.")?.parse().ok());
+    let mut paths = programs.filter(|program| program.exists()).filter_map(|program| program.canonicalize().ok());
+    let minor = paths.find_map(|path| path.file_name()?.to_str()?.strip_prefix("python3.")?.parse().ok());
     list![3, minor.unwrap_or(11), 0, "final", 0]
 }
 
@@ -70,11 +70,8 @@ mod tests {
             ("C", Value::Nil, Value::Nil),
             ("", Value::Nil, Value::Nil),
         ] {
-            let found = locale(|name| (name == "LANG").then(|| variable.to_owned()));
-            assert_eq!(
-                (found.get("defaultlanguage"), found.get("defaultencoding")),
-                (Some(&language), Some(&encoding))
-            );
+            let info = locale(|name| (name == "LANG").then(|| variable.to_owned()));
+            assert_eq!((info.get("defaultlanguage"), info.get("defaultencoding")), (Some(&language), Some(&encoding)));
         }
     }
 }

@@ -63,7 +63,7 @@ fn distribution(release: &str, arch: &str) -> Map {
     let id = say("ID");
     let fullname = if say("NAME").is_empty() { "Linux" } else { say("NAME") };
     let like = || say("ID_LIKE").split(' ').find_map(|like| DISTRIBUTIONS.iter().find(|(id, ..)| *id == like));
-    let (os, family) = match DISTRIBUTIONS.iter().find(|(known, ..)| *known == id) {
+    let (os, family) = match DISTRIBUTIONS.iter().find(|(candidate, ..)| *candidate == id) {
         Some((_, os, family)) => (*os, *family),
         None => (fullname, like().map_or(fullname, |(.., family)| family)),
     };

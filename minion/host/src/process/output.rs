@@ -22,13 +22,13 @@ impl Captured {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        let (kept, dropped) = bytes.split_at(bytes.len().min(self.limit - self.kept.len()));
-        if self.kept.capacity() - self.kept.len() < kept.len() {
+        let (head, dropped) = bytes.split_at(bytes.len().min(self.limit - self.kept.len()));
+        if self.kept.capacity() - self.kept.len() < head.len() {
             // Doubles, but never exceeds the limit.
-            let wanted = (self.kept.capacity() * 2).max(8192).max(self.kept.len() + kept.len()).min(self.limit);
-            self.kept.reserve_exact(wanted - self.kept.len());
+            let capacity = (self.kept.capacity() * 2).max(8192).max(self.kept.len() + head.len()).min(self.limit);
+            self.kept.reserve_exact(capacity - self.kept.len());
         }
-        self.kept.extend_from_slice(kept);
+        self.kept.extend_from_slice(head);
         self.dropped += dropped.len() as u64;
     }
 

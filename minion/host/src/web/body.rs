@@ -15,10 +15,10 @@ const PIECE: usize = 4 << 20;
 /// # Errors
 /// The body is incomplete, too large or too slow.
 pub fn read(response: &mut Response, access: &Access) -> Result<Vec<u8>, WebError> {
-    let known = response.body().content_length().unwrap_or(0).min(access.max_body);
+    let length = response.body().content_length().unwrap_or(0).min(access.max_body);
     let mut pieces = Pieces::default();
-    if known > 0 {
-        pieces.add(usize::try_from(known).unwrap_or(PIECE));
+    if length > 0 {
+        pieces.add(usize::try_from(length).unwrap_or(PIECE));
     }
     copy(response, access, &mut pieces)?;
     Ok(pieces.joined())
@@ -137,15 +137,15 @@ mod tests {
     #[test]
     fn pieces_of_a_body_are_joined() {
         let bytes: Vec<u8> = (0..PIECE * 2 + 77).map(|at| (at % 251) as u8).collect();
-        for known in [0, 10, PIECE * 3] {
+        for length in [0, 10, PIECE * 3] {
             let mut pieces = Pieces::default();
-            if known > 0 {
-                pieces.add(known);
+            if length > 0 {
+                pieces.add(length);
             }
             for part in bytes.chunks(65_000) {
                 pieces.write_all(part).unwrap();
             }
-            assert!(pieces.joined() == bytes, "{known}");
+            assert!(pieces.joined() == bytes, "{length}");
         }
     }
 }

@@ -128,9 +128,9 @@ impl Step {
             if !self.body.is_empty() {
                 return Err(WebError::Body(target.to_string()));
             }
-            let kept =
+            let headers =
                 PUBLIC_HEADERS.into_iter().filter_map(|name| Some((name.clone(), self.headers.get(&name)?.clone())));
-            self.headers = kept.collect();
+            self.headers = headers.collect();
         }
         self.uri = target;
         Ok(self)
@@ -266,7 +266,7 @@ pub(super) fn unresolved(text: &str) -> String {
         ("No address associated with hostname", -5),
     ];
     let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);
-    match numbers.iter().find(|(known, _)| *known == reason) {
+    match numbers.iter().find(|(message, _)| *message == reason) {
         Some((_, number)) => format!("[Errno {number}] {reason}"),
         None => text.to_owned(),
     }

@@ -72,8 +72,8 @@ impl Access {
 
 /// Returns a timeout of this many seconds. 0 and invalid durations mean no limit.
 pub fn timeout(seconds: f64) -> Duration {
-    let given = Duration::try_from_secs_f64(seconds).unwrap_or(NO_LIMIT);
-    if given.is_zero() { NO_LIMIT } else { given.min(NO_LIMIT) }
+    let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(NO_LIMIT);
+    if timeout.is_zero() { NO_LIMIT } else { timeout.min(NO_LIMIT) }
 }
 
 /// An HTTP proxy. Connections to servers are tunnelled with `CONNECT`, also for `http://`.
@@ -172,22 +172,22 @@ pub enum WebError {
 
 /// Removes user names and passwords from the URLs in a text; a user without a password stays, except for web servers.
 pub fn redacted(text: &str) -> String {
-    let mut shown = String::new();
+    let mut safe_text = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
-        shown += before;
+        safe_text += before;
         let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"".contains(c)).unwrap_or(after.len());
         let is_web = before.ends_with("http://") || before.ends_with("https://");
         rest = match after[..end].rfind('@').filter(|login| is_web || after[..*login].contains(':')) {
             Some(login) => {
-                shown += "<redacted>";
+                safe_text += "<redacted>";
                 &after[login..]
             }
             None => after,
         };
     }
-    shown + rest
+    safe_text + rest
 }
 
 #[cfg(test)]

@@ -127,9 +127,9 @@ fn echo() -> SocketAddr {
                 stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
                 asked += &head(&mut stream);
             }
-            let wanted =
+            let is_relevant =
                 |line: &&str| line.to_lowercase().starts_with("proxy-authorization") || line.contains(" HTTP/");
-            let body = asked.lines().filter(wanted).collect::<Vec<_>>().join("|");
+            let body = asked.lines().filter(is_relevant).collect::<Vec<_>>().join("|");
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
             stream.write_all((head + &body).as_bytes()).unwrap();
         }
@@ -140,20 +140,20 @@ fn echo() -> SocketAddr {
 #[test]
 fn the_configured_proxy_is_used() {
     let (proxy, server) = (echo(), echo());
-    let given = |more: Map| {
-        let mut given = map! {"proxy_host" => "127.0.0.1", "proxy_port" => proxy.port()};
-        given.extend(more);
-        Access::of(&MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config)
+    let access_with = |more: Map| {
+        let mut options = map! {"proxy_host" => "127.0.0.1", "proxy_port" => proxy.port()};
+        options.extend(more);
+        Access::of(&MinionConfig::load(std::path::Path::new("/nonexistent"), &options).unwrap().config)
     };
     let fetched = |access: &Access, url: &str| String::from_utf8(fetch(access, url).unwrap()).unwrap();
     let direct = format!("http://127.0.0.1:{}/x", server.port());
     let through = "CONNECT files.example:80 HTTP/1.1|GET /x HTTP/1.1";
-    assert_eq!(fetched(&given(map! {}), "http://files.example/x"), through);
+    assert_eq!(fetched(&access_with(map! {}), "http://files.example/x"), through);
     let login = map! {"proxy_username" => "me", "proxy_password" => "a:b@c"};
-    let said = fetched(&given(login), "http://files.example/x");
+    let said = fetched(&access_with(login), "http://files.example/x");
     assert_eq!(said.split('|').count(), 3, "{said}");
     assert!(said.to_lowercase().contains("proxy-authorization: basic bwu6ytpiqgm="), "{said}");
-    for access in [given(map! {"no_proxy" => list!["127.0.0.1"]}), given(map! {"proxy_port" => 0})] {
+    for access in [access_with(map! {"no_proxy" => list!["127.0.0.1"]}), access_with(map! {"proxy_port" => 0})] {
         assert_eq!(fetched(&access, &direct), "GET /x HTTP/1.1");
     }
 }

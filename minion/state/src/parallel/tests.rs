@@ -17,8 +17,8 @@ fn states_run_in_parallel_up_to_a_limit() {
     };
     let sls = meet("a", "b") + &meet("b", "a") + "c: {test.nop: [require: [cmd: a]]}\n";
     let context = testing::context(&[("t.sls", &sls)]);
-    let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
-    let results: Vec<_> = done
+    let report = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+    let results: Vec<_> = report
         .as_map()
         .unwrap()
         .values()
@@ -30,8 +30,11 @@ fn states_run_in_parallel_up_to_a_limit() {
     let context = testing::context(&[("t.sls", nops)]);
     let prepared = StateRun::new(&context, Options::default()).unwrap();
     let low = prepared.compile(prepared.sls(vec!["t".into()]).unwrap()).unwrap();
-    let done = run(&context, &low, &Settings { max_parallel: 2, ..Settings::default() }).unwrap();
-    assert!(done.len() == 5 && done.values().all(|one| one.get("__parallel__") == Some(&true.into())), "{done:?}");
+    let report = run(&context, &low, &Settings { max_parallel: 2, ..Settings::default() }).unwrap();
+    assert!(
+        report.len() == 5 && report.values().all(|one| one.get("__parallel__") == Some(&true.into())),
+        "{report:?}"
+    );
 }
 
 /// As in Salt, a parallel state that waits for another one does not hold up the states behind it, and gets the number of
@@ -57,8 +60,8 @@ fn waiting_parallel_states_do_not_hold_up_others() {
         path("e"),
     );
     let context = testing::context(&[("t.sls", &sls)]);
-    let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
-    let results: Vec<String> = done
+    let report = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+    let results: Vec<String> = report
         .as_map()
         .unwrap()
         .values()
@@ -77,9 +80,9 @@ fn fields_keep_the_order_of_their_creation() {
                checked: {test.nop: [parallel: True, check_cmd: ['true']]}\n\
                skipped: {test.nop: [parallel: True, unless: 'true']}\n";
     let context = testing::context(&[("t.sls", sls)]);
-    let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+    let report = context.call("state.apply", Args::positional(["t".into()])).unwrap();
     let report = |tag: &str| {
-        let keys = done.get(tag).unwrap().as_map().unwrap().keys().map(ToString::to_string);
+        let keys = report.get(tag).unwrap().as_map().unwrap().keys().map(ToString::to_string);
         keys.collect::<Vec<_>>().join(" ")
     };
     for (tag, keys) in [

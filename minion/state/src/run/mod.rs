@@ -364,7 +364,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     fn not_run(&mut self, chunk: &Chunk, result: bool, comment: &str) -> Map {
         let number = self.caller.next_number();
         // Start time and duration get their positions now, and their values at the end.
-        let mut done = map! {
+        let mut report = map! {
             "changes" => map! {},
             "result" => result,
             "duration" => 0,
@@ -376,8 +376,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             "__id__" => &chunk.id,
             "name" => chunk.written_name(),
         };
-        Clock::start().write(&mut done);
-        done
+        Clock::start().write(&mut report);
+        report
     }
 
     /// Returns the result of a state that was only dry-run, for the `prereq` of another state, which then failed: its

@@ -137,9 +137,9 @@ fn mistakes_in_sls_files_are_answered_with_place_and_remedy() {
             &["User nobody_of_this_name is not available", "user.present"],
         ),
     ] {
-        let found = returned(&[("t.sls", sls), ("hello.sls", "h: test.nop")], "state.apply", &["t"]);
-        for part in parts.iter().filter(|part| !found.contains(**part)) {
-            wrong.push(format!("=== {sls}misses {part}\n--- {found}"));
+        let answer = returned(&[("t.sls", sls), ("hello.sls", "h: test.nop")], "state.apply", &["t"]);
+        for part in parts.iter().filter(|part| !answer.contains(**part)) {
+            wrong.push(format!("=== {sls}misses {part}\n--- {answer}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -153,8 +153,8 @@ fn mistakes_in_names_of_sls_files_are_answered() {
         ("hello.sls", "the name of an SLS has no '.sls' at its end: write 'hello'"),
         ("srv.web", "did you mean 'web'?"),
     ] {
-        let found = returned(&files, "state.apply", &[name]);
-        assert!(found.starts_with("No matching sls found for '") && found.contains(part), "{name}: {found}");
+        let answer = returned(&files, "state.apply", &[name]);
+        assert!(answer.starts_with("No matching sls found for '") && answer.contains(part), "{name}: {answer}");
     }
 }
 
@@ -188,11 +188,11 @@ fn mistakes_in_top_files_are_answered() {
         ("'*':\n  - hello\n", &["not formatted as a dict", "the order is environment"]),
         ("base:\n  '{{ nope }}':\n    - hello\n", &["Rendering the top file", "'nope' is undefined", "--> top.sls:2"]),
     ] {
-        let found = returned(&[("top.sls", top), ("hello.sls", "h: test.nop")], "state.highstate", &[]);
+        let answer = returned(&[("top.sls", top), ("hello.sls", "h: test.nop")], "state.highstate", &[]);
         for part in parts {
-            assert!(found.contains(part), "{top}misses {part}\n--- {found}");
+            assert!(answer.contains(part), "{top}misses {part}\n--- {answer}");
         }
-        assert!(!found.contains("No Top file"), "{top}{found}");
+        assert!(!answer.contains("No Top file"), "{top}{answer}");
     }
 }
 
@@ -201,6 +201,6 @@ fn an_excerpt_shows_no_value_of_the_pillar() {
     let minion = testing::minion(&[("t.sls", "a:\n  test.nop:\n    - name: {{ pillar.password }}: b\n")]);
     *minion.pillar.write() = std::sync::Arc::new(brine_value::map! {"password" => "Xyzzy-12345"});
     let context = testing::context_of(minion);
-    let found = call(&context, "state.apply", &["t"], Map::new()).unwrap().to_string();
-    assert!(found.contains("--> t.sls:3") && !found.contains("Xyzzy"), "{found}");
+    let answer = call(&context, "state.apply", &["t"], Map::new()).unwrap().to_string();
+    assert!(answer.contains("--> t.sls:3") && !answer.contains("Xyzzy"), "{answer}");
 }

@@ -30,24 +30,24 @@ pub(crate) fn messages(context: &Context, function: &Function<StateContext>, chu
         function.params().iter().filter(|param| param.is_named()).map(|param| param.name)
     };
     let further = further(function);
-    let known: Vec<&'static str> =
+    let names: Vec<&'static str> =
         named(function).chain(further.iter().copied()).chain(watching.into_iter().flat_map(named)).collect();
     let fills_template = others == Others::Variables && chunk.args.get("template").is_some_and(Value::is_truthy);
-    let mut found = Vec::new();
+    let mut messages = Vec::new();
     for name in chunk.args.keys().filter_map(Value::as_str) {
-        if is_of_engine(name) || known.contains(&name) || takes(&further, name) {
+        if is_of_engine(name) || names.contains(&name) || takes(&further, name) {
             continue;
         }
-        let hint = hint(name, &known);
+        let hint = hint(name, &names);
         // With a template, further arguments are its variables: only what is surely meant otherwise is reported.
         if fills_template && !hint.as_ref().is_some_and(|hint| hint.is_sure(name)) {
             continue;
         }
         let place = place(context, chunk, name).map(|place| format!(" ({place})")).unwrap_or_default();
         let hint = hint.map_or_else(|| "it has no effect".to_owned(), |hint| hint.text());
-        found.push(format!("unknown argument '{name}' of {full}{place}: {hint}"));
+        messages.push(format!("unknown argument '{name}' of {full}{place}: {hint}"));
     }
-    found
+    messages
 }
 
 /// Returns a message about each argument that can only be a misspelt requisite, of a function that accepts any argument.
@@ -58,19 +58,19 @@ fn misspelt_requisites(context: &Context, full: &str, chunk: &Chunk) -> Vec<Stri
     };
     // The value of a requisite is a list of mappings.
     let is_requisite = |value: &Value| value.as_list().is_some_and(|all| all.iter().any(|one| one.as_map().is_some()));
-    let found = chunk.args.iter().filter(|(_, value)| is_requisite(value)).filter_map(|(name, _)| {
+    let messages = chunk.args.iter().filter(|(_, value)| is_requisite(value)).filter_map(|(name, _)| {
         let name = name.as_str()?;
         let near = meant(name)?;
         let place = place(context, chunk, name).map(|place| format!(" ({place})")).unwrap_or_default();
         Some(format!("unknown argument '{name}' of {full}{place}: did you mean '{near}'?"))
     });
-    found.collect()
+    messages.collect()
 }
 
 /// Whether neither a state function nor the state engine knows an argument. Functions that accept any know all.
 pub fn is_unknown_argument(context: &Context, function: &str, name: &Value) -> bool {
-    let (Some(name), Some(found)) = (name.as_str(), context.minion.states.get(function)) else { return false };
-    !is_known_argument(found, name) && !context.minion.custom.has("states", function)
+    let (Some(name), Some(state_function)) = (name.as_str(), context.minion.states.get(function)) else { return false };
+    !is_known_argument(state_function, name) && !context.minion.custom.has("states", function)
 }
 
 /// Returns what is wrong with an argument that neither a state function with these parameters nor the state engine knows;
@@ -79,8 +79,8 @@ pub fn is_unknown_argument(context: &Context, function: &str, name: &Value) -> b
 pub fn unknown_argument(params: &[Param], watching: &[Param], fills_template: bool, name: &str) -> Option<String> {
     let further: Vec<&'static str> = params.iter().filter(|param| param.is_further()).map(|param| param.name).collect();
     let named = params.iter().chain(watching).filter(|param| param.is_named()).map(|param| param.name);
-    let known: Vec<&'static str> = named.chain(further.iter().copied()).collect();
-    if is_of_engine(name) || known.contains(&name) || takes(&further, name) {
+    let names: Vec<&'static str> = named.chain(further.iter().copied()).collect();
+    if is_of_engine(name) || names.contains(&name) || takes(&further, name) {
         return None;
     }
     let others = params.iter().find_map(|param| match param.kind {
@@ -90,7 +90,7 @@ pub fn unknown_argument(params: &[Param], watching: &[Param], fills_template: bo
     if others == Some(Others::Any) {
         return None;
     }
-    let hint = hint(name, &known);
+    let hint = hint(name, &names);
     if others == Some(Others::Variables) && fills_template && !hint.as_ref().is_some_and(|hint| hint.is_sure(name)) {
         return None;
     }
@@ -112,9 +112,9 @@ fn further(function: &Function<StateContext>) -> Vec<&'static str> {
 
 /// Whether one of these names is the name; one that ends in `*` stands for all with that start.
 fn takes(further: &[&str], name: &str) -> bool {
-    further.iter().any(|known| match known.strip_suffix('*') {
+    further.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
-        None => *known == name,
+        None => *pattern == name,
     })
 }
 
@@ -161,25 +161,25 @@ impl Hint {
     }
 }
 
-fn hint(name: &str, known: &[&'static str]) -> Option<Hint> {
+fn hint(name: &str, names: &[&'static str]) -> Option<Hint> {
     if let Some(advice) = words::instead_of(name) {
         return Some(Hint::Instead(advice));
     }
-    if let Some(other) = words::other_name(name).filter(|other| known.contains(other)) {
+    if let Some(other) = words::other_name(name).filter(|other| names.contains(other)) {
         return Some(Hint::Other(other));
     }
     if name.len() < 3 {
         return None;
     }
     let kinds = RequisiteKind::ALL.into_iter().map(RequisiteKind::name);
-    nearest(name, known.iter().copied().chain(OWN_ARGS.iter().map(|(name, _)| *name)).chain(kinds))
+    nearest(name, names.iter().copied().chain(OWN_ARGS.iter().map(|(name, _)| *name)).chain(kinds))
         .map(|near| Hint::Near(near.into()))
 }
 
 /// Returns the sentence that Brine adds to Salt's error about an argument of a function that refuses it.
 pub(crate) fn advice(name: &str, params: &[Param]) -> Option<String> {
-    let known: Vec<&'static str> = params.iter().filter(|param| param.is_named()).map(|param| param.name).collect();
-    hint(name, &known).map(|hint| match hint {
+    let names: Vec<&'static str> = params.iter().filter(|param| param.is_named()).map(|param| param.name).collect();
+    hint(name, &names).map(|hint| match hint {
         Hint::Near(name) => format!("Did you mean '{name}'?"),
         Hint::Instead(advice) => format!("Instead of '{name}': {advice}."),
         Hint::Other(name) => format!("Did you mean '{name}'?"),

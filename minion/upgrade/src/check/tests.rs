@@ -14,8 +14,8 @@ fn a_checksum_is_of_the_named_file() {
         (digest.clone(), false),
         (String::new(), false),
     ] {
-        let found = checksum(text.as_bytes(), "brine");
-        assert_eq!(found.is_ok_and(|found| found == digest), is_valid, "{text}");
+        let result = checksum(text.as_bytes(), "brine");
+        assert_eq!(result.is_ok_and(|actual| actual == digest), is_valid, "{text}");
     }
 }
 

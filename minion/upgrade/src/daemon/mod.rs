@@ -220,8 +220,8 @@ impl Daemon {
     pub fn commit(&self) -> Result<(), UpgradeError> {
         let Some(program) = &self.trial else { return Ok(()) };
         let _lock = self.store.lock()?;
-        let found = self.store.load()?.filter(|state| state.phase == Phase::Trial && state.trial == Identity::own());
-        let Some(mut state) = found else {
+        let state = self.store.load()?.filter(|state| state.phase == Phase::Trial && state.trial == Identity::own());
+        let Some(mut state) = state else {
             return Err(UpgradeError::Refused("the upgrade was rolled back meanwhile".into()));
         };
         state.phase = Phase::Committing;

@@ -85,11 +85,11 @@ impl Program {
         let path = self.new_path();
         let at = || FileError::at("write", &path);
         let mut draft = Entry::resolve(&path, Links::Keep).and_then(Draft::create).map_err(at())?;
-        let done = write(&mut draft.file)?;
+        let result = write(&mut draft.file)?;
         let (uid, gid) = (Some(geteuid().as_raw()), Some(getegid().as_raw()));
         let attributes = Attributes { uid, gid, mode: Some(MODE) };
         draft.finish(attributes, Flush::Now).map_err(at())?;
-        Ok(done)
+        Ok(result)
     }
 
     /// Makes the previous program the new one.
@@ -156,7 +156,7 @@ fn is_draft_of(other: &str, name: &str) -> bool {
 /// Whether two paths lead to one file.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     let number = |path: &Path| path.metadata().ok().map(|status| (status.dev(), status.ino()));
-    number(one).is_some_and(|found| number(other) == Some(found))
+    number(one).is_some_and(|identity| number(other) == Some(identity))
 }
 
 /// Returns the SHA-256 digest of a file.

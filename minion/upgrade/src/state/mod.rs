@@ -155,11 +155,11 @@ impl Store {
         let _lock = self.lock()?;
         let mut state = self.load()?;
         let before = state.clone();
-        let done = change(&mut state)?;
+        let result = change(&mut state)?;
         if state != before {
             self.save(state.as_ref())?;
         }
-        Ok(done)
+        Ok(result)
     }
 
     /// Takes the lock.

@@ -17,8 +17,8 @@ fn state() -> State {
 }
 
 fn put(store: &Store, new: Option<State>) {
-    let changed = store.update(|found| {
-        *found = new;
+    let changed = store.update(|current| {
+        *current = new;
         Ok(())
     });
     changed.unwrap();
@@ -41,8 +41,8 @@ fn a_change_is_stored_for_the_owner_alone() {
 fn a_failed_change_is_not_stored() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::below(directory.path());
-    let failed = store.update(|found| {
-        *found = Some(state());
+    let failed = store.update(|current| {
+        *current = Some(state());
         Err::<(), _>(UpgradeError::UnderWay("1".into()))
     });
     assert!(failed.is_err());

@@ -123,8 +123,8 @@ fn processors(info: &str) -> Map {
 
 /// Returns sizes in MiB.
 fn memory(info: &str) -> Map {
-    let size = |wanted: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(wanted)?.strip_prefix(':'));
+    let size = |key: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
         line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
     };
     map! {"mem_total" => size("MemTotal"), "swap_total" => size("SwapTotal")}

@@ -61,8 +61,8 @@ fn names(nodename: &str, hosts: &str) -> Map {
 /// Returns the addresses of all interfaces, by interface index. These are the interfaces of the network namespace of this
 /// process; `/sys` may show those of another one.
 fn interfaces() -> Map {
-    let found: Vec<_> = nix::ifaddrs::getifaddrs().into_iter().flatten().collect();
-    let mut all: Vec<(usize, String, String)> = found
+    let interfaces: Vec<_> = nix::ifaddrs::getifaddrs().into_iter().flatten().collect();
+    let mut all: Vec<(usize, String, String)> = interfaces
         .iter()
         .filter_map(|interface| {
             let link = interface.address.as_ref()?.as_link_addr()?;
@@ -76,7 +76,7 @@ fn interfaces() -> Map {
         })
         .collect();
     all.sort();
-    let addresses: Vec<(String, IpAddr)> = found
+    let addresses: Vec<(String, IpAddr)> = interfaces
         .iter()
         .filter_map(|interface| {
             let address = interface.address.as_ref()?;
@@ -87,16 +87,16 @@ fn interfaces() -> Map {
             Some((name, v4.or_else(v6)?))
         })
         .collect();
-    let by_interface = |wanted: fn(&IpAddr) -> bool| -> Value {
-        let mut found = Map::new();
+    let by_interface = |is_kind: fn(&IpAddr) -> bool| -> Value {
+        let mut addresses_by_name = Map::new();
         for (_, name, _) in &all {
-            let own = addresses.iter().filter(|(of, ip)| of == name && wanted(ip));
-            found.insert(name.as_str().into(), own.map(|(_, ip)| ip.to_string()).collect());
+            let own = addresses.iter().filter(|(of, ip)| of == name && is_kind(ip));
+            addresses_by_name.insert(name.as_str().into(), own.map(|(_, ip)| ip.to_string()).collect());
         }
-        found.into()
+        addresses_by_name.into()
     };
-    let every = |wanted: fn(&IpAddr) -> bool| {
-        let sorted: BTreeSet<IpAddr> = addresses.iter().map(|(_, ip)| *ip).filter(wanted).collect();
+    let every = |is_kind: fn(&IpAddr) -> bool| {
+        let sorted: BTreeSet<IpAddr> = addresses.iter().map(|(_, ip)| *ip).filter(is_kind).collect();
         sorted.iter().map(ToString::to_string).collect::<Value>()
     };
     let hardware: Map = all.iter().map(|(_, name, address)| (name.into(), address.into())).collect();
@@ -137,8 +137,8 @@ fn resolver(text: &str) -> Map {
             line.trim().split_once(char::is_whitespace)
         })
     };
-    let words = |wanted: &str| -> Vec<&str> {
-        lines().filter(|(key, _)| *key == wanted).flat_map(|(_, rest)| rest.split_whitespace()).collect()
+    let words = |keyword: &str| -> Vec<&str> {
+        lines().filter(|(key, _)| *key == keyword).flat_map(|(_, rest)| rest.split_whitespace()).collect()
     };
     let servers: BTreeSet<(usize, &str)> = words("nameserver").into_iter().enumerate().collect();
     let of = |v4: bool| -> Value {

@@ -49,13 +49,13 @@ fn the_resolver_configuration_is_parsed() {
 #[test]
 fn interfaces_are_those_of_the_network_namespace() {
     // The namespace of a thread; /sys still shows the interfaces of the host.
-    let found = std::thread::spawn(|| {
+    let thread = std::thread::spawn(|| {
         let permitted = nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).is_ok();
         permitted.then(interfaces)
     });
-    let Some(found) = found.join().unwrap() else { return };
-    assert_eq!(found.get("hwaddr_interfaces"), Some(&map! {"lo" => "00:00:00:00:00:00"}.into()));
+    let Some(grains) = thread.join().unwrap() else { return };
+    assert_eq!(grains.get("hwaddr_interfaces"), Some(&map! {"lo" => "00:00:00:00:00:00"}.into()));
     for name in ["ip_interfaces", "ip4_interfaces", "ip6_interfaces"] {
-        assert_eq!(found.get(name), Some(&map! {"lo" => brine_value::list![]}.into()), "{name}");
+        assert_eq!(grains.get(name), Some(&map! {"lo" => brine_value::list![]}.into()), "{name}");
     }
 }
