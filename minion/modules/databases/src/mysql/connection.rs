@@ -66,9 +66,9 @@ impl ConnectionArgs {
     /// accounts.
     fn option_file(&self, context: &Context) -> Result<NamedTempFile, CallError> {
         let reads_options = self.connection_default_file.is_none();
-        let option = |given: Option<String>, name: &str| {
-            let found = given.or_else(|| reads_options.then(|| minion_option(context, name)).flatten());
-            found.filter(|text| !text.is_empty())
+        let option = |argument: Option<String>, name: &str| {
+            let value = argument.or_else(|| reads_options.then(|| minion_option(context, name)).flatten());
+            value.filter(|text| !text.is_empty())
         };
         let charset = option(self.connection_charset.clone(), "charset").unwrap_or_else(|| "utf8mb4".into());
         if !["utf8", "utf8mb3", "utf8mb4"].contains(&&*charset) {

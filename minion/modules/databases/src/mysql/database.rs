@@ -79,9 +79,9 @@ pub fn db_get(
     name: String,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
-    let found = Settings::of(&connection.session(context)?, &name)?;
+    let settings = Settings::of(&connection.session(context)?, &name)?;
     let value = |Settings { character_set, collate }| map! {"character_set" => character_set, "collate" => collate};
-    Ok(found.map(value).unwrap_or_default().into())
+    Ok(settings.map(value).unwrap_or_default().into())
 }
 
 /// Return the names of the tables of a database; false if it does not exist.

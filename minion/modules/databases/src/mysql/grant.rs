@@ -116,13 +116,13 @@ fn statements(session: &Session, account: Account) -> Result<Option<Vec<String>>
     if account.plugin(session)?.is_none() {
         return Ok(None);
     }
-    let shown = session.query(&format!("SHOW GRANTS FOR {}", quoted(account)))?.first_column();
+    let grants = session.query(&format!("SHOW GRANTS FOR {}", quoted(account)))?.first_column();
     let without_hash = |statement: String| {
         let Some((grant, _)) = statement.split_once(" IDENTIFIED BY") else { return statement };
         let option = " WITH GRANT OPTION";
         format!("{grant}{}", if statement.ends_with(option) { option } else { "" })
     };
-    Ok(Some(shown.into_iter().map(without_hash).collect()))
+    Ok(Some(grants.into_iter().map(without_hash).collect()))
 }
 
 fn quoted(user: Account) -> String {
@@ -165,7 +165,7 @@ impl<'a> Request<'a> {
             return Ok(false);
         }
         let held: Vec<&Privilege> = grants.iter().flat_map(|grant| &grant.privileges).collect();
-        let is_held = |wanted: &Privilege| includes(&held, wanted);
+        let is_held = |privilege: &Privilege| includes(&held, privilege);
         if self.privileges.iter().all(is_held) {
             return Ok(true);
         }
@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
                 let all = session.query("SHOW PRIVILEGES")?.first_column();
                 let names = all.iter().map(|name| name.to_uppercase());
                 let mut grantable = names.filter(|name| !["USAGE", "GRANT OPTION", "PROXY"].contains(&&**name));
-                grantable.all(|name| Privilege::parse(&name).is_ok_and(|wanted| wanted.iter().all(is_held)))
+                grantable.all(|name| Privilege::parse(&name).is_ok_and(|privileges| privileges.iter().all(is_held)))
             });
         }
         Ok(false)
@@ -188,9 +188,9 @@ impl<'a> Request<'a> {
             return Ok(false);
         }
         let grants = self.grants(session)?.unwrap_or_default();
-        let wanted: Vec<&Privilege> = self.privileges.iter().collect();
+        let desired: Vec<&Privilege> = self.privileges.iter().collect();
         let mut held = grants.iter().flat_map(|grant| &grant.privileges);
-        Ok(held.all(|privilege| includes(&wanted, privilege))
+        Ok(held.all(|privilege| includes(&desired, privilege))
             && grants.iter().all(|grant| grant.may_grant <= self.grant_option))
     }
 
@@ -251,18 +251,18 @@ impl<'a> Request<'a> {
 
 /// Returns whether the held privileges include another one: by the privilege itself, by its columns one by one, or by
 /// `ALL PRIVILEGES`.
-fn includes(held: &[&Privilege], wanted: &Privilege) -> bool {
+fn includes(held: &[&Privilege], required: &Privilege) -> bool {
     let has = |column: Option<&String>| {
         held.iter().any(|privilege| {
-            privilege.name == wanted.name
+            privilege.name == required.name
                 && (privilege.columns.is_empty() || column.is_some_and(|column| privilege.columns.contains(column)))
         })
     };
     let has_all = held.iter().any(|privilege| privilege.name == ALL && privilege.columns.is_empty());
     // Every user has `USAGE`. `GRANT OPTION` is not part of `ALL PRIVILEGES`, and is checked separately.
-    wanted.name == "USAGE"
-        || (has_all && wanted.name != "GRANT OPTION")
-        || if wanted.columns.is_empty() { has(None) } else { wanted.columns.iter().all(|column| has(Some(column))) }
+    required.name == "USAGE"
+        || (has_all && required.name != "GRANT OPTION")
+        || if required.columns.is_empty() { has(None) } else { required.columns.iter().all(|column| has(Some(column))) }
 }
 
 /// Returns the requirements for logins as a `REQUIRE` clause.

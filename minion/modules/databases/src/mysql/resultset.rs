@@ -77,9 +77,9 @@ impl<'a> Parser<'a> {
     }
 
     fn take(&mut self, token: &str) -> bool {
-        let found = self.rest().starts_with(token);
-        self.position += if found { token.len() } else { 0 };
-        found
+        let is_match = self.rest().starts_with(token);
+        self.position += if is_match { token.len() } else { 0 };
+        is_match
     }
 
     fn expect(&mut self, token: &'static str) -> Result<(), InvalidOutput> {
@@ -156,7 +156,7 @@ mod tests {
         // Every prefix of the output parses to an error or to the first set, and never panics.
         for (end, _) in output.trim_end().char_indices() {
             let parsed = ResultSet::parse(&output[..end]);
-            assert!(parsed.is_err() || parsed.is_ok_and(|found| found.len() < 2), "{end}");
+            assert!(parsed.is_err() || parsed.is_ok_and(|rows| rows.len() < 2), "{end}");
         }
     }
 }

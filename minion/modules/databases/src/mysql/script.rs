@@ -15,7 +15,7 @@ struct Splitter<'a> {
 
 impl Splitter<'_> {
     fn split(mut self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut statements = Vec::new();
         let mut at_line_start = true;
         while let Some(letter) = self.rest.chars().next() {
             if at_line_start && !self.has_code && self.take_delimiter_line() {
@@ -24,7 +24,7 @@ impl Splitter<'_> {
             at_line_start = letter == '\n';
             if self.rest.starts_with(&self.delimiter) {
                 self.rest = &self.rest[self.delimiter.len()..];
-                found.extend(self.finish());
+                statements.extend(self.finish());
                 continue;
             }
             match letter {
@@ -42,8 +42,8 @@ impl Splitter<'_> {
                 }
             }
         }
-        found.extend(self.finish());
-        found
+        statements.extend(self.finish());
+        statements
     }
 
     fn push(&mut self, length: usize) {

@@ -43,7 +43,7 @@ impl Token {
 
 /// Splits a statement into tokens. An unclosed quote extends to the end.
 pub(super) fn tokens(statement: &str) -> Vec<Token> {
-    let mut found = Vec::new();
+    let mut tokens = Vec::new();
     let mut rest = statement;
     while let Some(letter) = rest.chars().next() {
         let (token, length) = match letter {
@@ -55,10 +55,10 @@ pub(super) fn tokens(statement: &str) -> Vec<Token> {
             letter if letter.is_whitespace() => (None, letter.len_utf8()),
             letter => (Some(Token::Symbol(letter)), letter.len_utf8()),
         };
-        found.extend(token);
+        tokens.extend(token);
         rest = &rest[length..];
     }
-    found
+    tokens
 }
 
 /// Whether a character is part of a word. Unquoted names of databases and hosts in arguments may contain more

@@ -101,8 +101,8 @@ fn password_file(password: &str, account: &str) -> Result<tempfile::NamedTempFil
     let mut file = tempfile::NamedTempFile::new().map_err(CallError::execution)?;
     writeln!(file, "{password}").map_err(CallError::execution)?;
     let accounts = Accounts::read();
-    let found =
+    let user =
         accounts.user(account).ok_or_else(|| CallError::Execution(format!("User '{account}' is not available")))?;
-    std::os::unix::fs::fchown(file.as_file(), Some(found.uid), None).map_err(CallError::execution)?;
+    std::os::unix::fs::fchown(file.as_file(), Some(user.uid), None).map_err(CallError::execution)?;
     Ok(file)
 }

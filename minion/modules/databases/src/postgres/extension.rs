@@ -167,8 +167,8 @@ pub fn create_extension(
     /// Account that runs `psql`; that of the server by default.
     runas: Option<String>,
 ) -> CallResult {
-    let wanted = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
-    done(create(&server.session(context, runas)?, &name, &wanted))
+    let desired = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
+    done(create(&server.session(context, runas)?, &name, &desired))
 }
 
 /// Remove an extension.
@@ -218,15 +218,16 @@ pub(super) struct Status {
 impl Status {
     pub fn read(session: &Session, name: &str, version: Option<&str>, schema: Option<&str>) -> Result<Self, CallError> {
         let all = installed(session)?;
-        let Some(found) = all.get(name).and_then(Value::as_map) else {
+        let Some(extension) = all.get(name).and_then(Value::as_map) else {
             return Ok(Status { is_installed: false, is_older: false, is_elsewhere: false });
         };
-        let is_movable = column(found, "extrelocatable") == "t";
+        let is_movable = column(extension, "extrelocatable") == "t";
         Ok(Status {
             is_installed: true,
-            is_older: version
-                .is_some_and(|wanted| compare(column(found, "extversion"), unquoted(wanted)) == Ordering::Less),
-            is_elsewhere: is_movable && schema.is_some_and(|schema| column(found, "schema_name") != schema),
+            is_older: version.is_some_and(|target_version| {
+                compare(column(extension, "extversion"), unquoted(target_version)) == Ordering::Less
+            }),
+            is_elsewhere: is_movable && schema.is_some_and(|schema| column(extension, "schema_name") != schema),
         })
     }
 
@@ -258,8 +259,8 @@ fn keyed(rows: Vec<Map>, name: &str) -> Map {
     rows.into_iter().filter_map(|row| Some((row.get(name)?.clone(), Value::from(row)))).collect()
 }
 
-pub(super) fn create(session: &Session, name: &str, wanted: &Desired) -> Result<(), CallError> {
-    let (version, schema) = (wanted.ext_version.as_deref(), wanted.schema.as_deref());
+pub(super) fn create(session: &Session, name: &str, desired: &Desired) -> Result<(), CallError> {
+    let (version, schema) = (desired.ext_version.as_deref(), desired.schema.as_deref());
     let status = Status::read(session, name, version, schema)?;
     let quoted = |version: &str| literal(unquoted(version));
     let mut statements = Vec::new();
@@ -272,12 +273,12 @@ pub(super) fn create(session: &Session, name: &str, wanted: &Desired) -> Result<
             version.filter(|_| status.is_older).map(|version| change(format!("UPDATE TO {}", quoted(version)))),
         );
     } else {
-        let condition = if wanted.if_not_exists { "IF NOT EXISTS " } else { "" };
+        let condition = if desired.if_not_exists { "IF NOT EXISTS " } else { "" };
         let mut statement = format!("CREATE EXTENSION {condition}{}", identifier(name));
         let parts = [
             schema.map(|schema| format!(" SCHEMA {}", identifier(schema))),
             version.map(|version| format!(" VERSION {}", quoted(version))),
-            wanted.from_version.as_deref().map(|version| format!(" FROM {}", quoted(version))),
+            desired.from_version.as_deref().map(|version| format!(" FROM {}", quoted(version))),
         ];
         statement.extend(parts.into_iter().flatten());
         statements.push(statement);

@@ -49,8 +49,8 @@ impl GrantArgs {
     /// Returns the object, the privileges, and whether the role may grant them to others.
     fn parse(&self) -> Result<(Object<'_>, Vec<String>, bool), CallError> {
         let object = Object::new(&self.object_type, &self.object_name, &self.at.prepend)?;
-        let wanted = object.parse_privileges(self.privileges.as_deref())?;
-        Ok((object, wanted, self.grant_option.unwrap_or(false)))
+        let privileges = object.parse_privileges(self.privileges.as_deref())?;
+        Ok((object, privileges, self.grant_option.unwrap_or(false)))
     }
 }
 
@@ -80,8 +80,8 @@ pub fn privileges_list(
 ///     salt '*' postgres.has_privileges user_name table_name table SELECT,INSERT maintenance_db=db_name
 #[function]
 pub fn has_privileges(context: &Context, #[args] grant: GrantArgs) -> CallResult {
-    let (object, wanted, may_grant) = grant.parse()?;
-    Ok(object.are_granted(&grant.at.session(context)?, &grant.name, &wanted, may_grant)?.into())
+    let (object, privileges, may_grant) = grant.parse()?;
+    Ok(object.are_granted(&grant.at.session(context)?, &grant.name, &privileges, may_grant)?.into())
 }
 
 /// Grant privileges on an object, or membership in a group; false if the role has them.
@@ -91,12 +91,12 @@ pub fn has_privileges(context: &Context, #[args] grant: GrantArgs) -> CallResult
 ///     salt '*' postgres.privileges_grant user_name table_name table SELECT,UPDATE maintenance_db=db_name
 #[function]
 pub fn privileges_grant(context: &Context, #[args] grant: GrantArgs) -> CallResult {
-    let (object, wanted, may_grant) = grant.parse()?;
+    let (object, privileges, may_grant) = grant.parse()?;
     let session = grant.at.session(context)?;
-    if object.are_granted(&session, &grant.name, &wanted, may_grant)? {
+    if object.are_granted(&session, &grant.name, &privileges, may_grant)? {
         return Ok(false.into());
     }
-    done(object.grant(&session, &grant.name, &wanted, may_grant))
+    done(object.grant(&session, &grant.name, &privileges, may_grant))
 }
 
 /// Revoke privileges on an object, or membership in a group; false if the role does not have them.
@@ -118,12 +118,12 @@ pub fn privileges_revoke(
     #[args] at: LocationArgs,
 ) -> CallResult {
     let object = Object::new(&object_type, &object_name, &at.prepend)?;
-    let wanted = object.parse_privileges(privileges.as_deref())?;
+    let privileges = object.parse_privileges(privileges.as_deref())?;
     let session = at.session(context)?;
-    if !object.are_granted(&session, &name, &wanted, false)? {
+    if !object.are_granted(&session, &name, &privileges, false)? {
         return Ok(false.into());
     }
-    done(object.revoke(&session, &name, &wanted))
+    done(object.revoke(&session, &name, &privileges))
 }
 
 /// The kind of an object with privileges.
@@ -172,7 +172,7 @@ impl<'a> Object<'a> {
     /// # Errors
     /// The kind of objects is unknown.
     pub fn new(kind: &str, name: &'a str, schema: &'a str) -> Result<Self, CallError> {
-        let info = KINDS.iter().find(|(known, ..)| kind.eq_ignore_ascii_case(known));
+        let info = KINDS.iter().find(|(keyword, ..)| kind.eq_ignore_ascii_case(keyword));
         let info = info.ok_or_else(|| CallError::Execution(format!("Invalid object_type: {kind} provided")))?;
         Ok(Object { info, name, schema })
     }
@@ -195,12 +195,12 @@ impl<'a> Object<'a> {
             let error = "The privileges option should not be set for object_type group";
             return if text.is_empty() { Ok(Vec::new()) } else { Err(CallError::Execution(error.into())) };
         }
-        let wanted: Vec<String> = text.split(',').map(|privilege| privilege.trim().to_uppercase()).collect();
-        if !wanted.iter().all(|one| one == "ALL" || self.info.2.contains(&one.as_str())) {
+        let names: Vec<String> = text.split(',').map(|privilege| privilege.trim().to_uppercase()).collect();
+        if !names.iter().all(|one| one == "ALL" || self.info.2.contains(&one.as_str())) {
             let kind = self.info.0;
             return Err(CallError::Execution(format!("Invalid privilege(s): {text} provided for object {kind}")));
         }
-        Ok(wanted)
+        Ok(names)
     }
 
     /// Returns the `FROM` and `WHERE` clauses that select the object.
@@ -262,7 +262,7 @@ impl<'a> Object<'a> {
         &self,
         session: &Session,
         role: &str,
-        wanted: &[String],
+        names: &[String],
         may_grant: bool,
     ) -> Result<bool, CallError> {
         if !self.is_group() && !self.is_all_of_schema() && self.owner(session)?.as_deref() == Some(role) {
@@ -274,8 +274,10 @@ impl<'a> Object<'a> {
             return Ok(!may_grant || granted.as_bool() == Some(true));
         }
         let all = || self.info.2.iter().filter(|one| **one != "MAINTAIN").map(|one| (*one).to_owned()).collect();
-        let wanted: Vec<String> = if wanted.iter().any(|one| one == "ALL") { all() } else { wanted.to_vec() };
-        Ok(wanted.iter().all(|one| granted.get(one).is_some_and(|option| !may_grant || option.as_bool() == Some(true))))
+        let privileges: Vec<String> = if names.iter().any(|one| one == "ALL") { all() } else { names.to_vec() };
+        Ok(privileges
+            .iter()
+            .all(|one| granted.get(one).is_some_and(|option| !may_grant || option.as_bool() == Some(true))))
     }
 
     /// Returns whether the name is `ALL`: all tables, sequences or functions of the schema.
@@ -302,23 +304,29 @@ impl<'a> Object<'a> {
         })
     }
 
-    pub fn grant(&self, session: &Session, role: &str, wanted: &[String], may_grant: bool) -> Result<(), CallError> {
+    pub fn grant(
+        &self,
+        session: &Session,
+        role: &str,
+        privileges: &[String],
+        may_grant: bool,
+    ) -> Result<(), CallError> {
         let role = identifier(role);
         session.execute(&[if self.is_group() {
             let option = if may_grant { " WITH ADMIN OPTION" } else { "" };
             format!("GRANT {} TO {role}{option}", identifier(self.name))
         } else {
             let option = if may_grant { " WITH GRANT OPTION" } else { "" };
-            format!("GRANT {} ON {} TO {role}{option}", wanted.join(", "), self.target()?)
+            format!("GRANT {} ON {} TO {role}{option}", privileges.join(", "), self.target()?)
         }])
     }
 
-    pub fn revoke(&self, session: &Session, role: &str, wanted: &[String]) -> Result<(), CallError> {
+    pub fn revoke(&self, session: &Session, role: &str, privileges: &[String]) -> Result<(), CallError> {
         let role = identifier(role);
         session.execute(&[if self.is_group() {
             format!("REVOKE {} FROM {role}", identifier(self.name))
         } else {
-            format!("REVOKE {} ON {} FROM {role}", wanted.join(", "), self.target()?)
+            format!("REVOKE {} ON {} FROM {role}", privileges.join(", "), self.target()?)
         }])
     }
 }

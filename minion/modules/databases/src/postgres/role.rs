@@ -132,8 +132,8 @@ impl NamedUserArgs {
 
     fn update(self, context: &Context) -> CallResult {
         let session = self.server.session(context, self.runas)?;
-        let Some(found) = Role::find(&session, &self.username, false)? else { return Ok(false.into()) };
-        done(update(&session, &found, &self.role))
+        let Some(current) = Role::find(&session, &self.username, false)? else { return Ok(false.into()) };
+        done(update(&session, &current, &self.role))
     }
 }
 
@@ -173,8 +173,8 @@ pub fn role_get(
     #[default(false)]
     return_password: bool,
 ) -> CallResult {
-    let found = Role::find(&server.session(context, runas)?, &name, return_password)?;
-    Ok(found.map(Role::into_value).unwrap_or_default())
+    let role = Role::find(&server.session(context, runas)?, &name, return_password)?;
+    Ok(role.map(Role::into_value).unwrap_or_default())
 }
 
 /// Return whether a role exists.

@@ -88,8 +88,8 @@ impl ServerArgs {
     /// # Errors
     /// `psql` is missing.
     pub(super) fn session<'a>(&self, context: &'a Context, runas: Option<String>) -> Result<Session<'a>, CallError> {
-        let text = |given: &Option<String>, name: &str| {
-            given.clone().filter(|text| !text.is_empty()).or_else(|| option(context, name))
+        let text = |argument: &Option<String>, name: &str| {
+            argument.clone().filter(|text| !text.is_empty()).or_else(|| option(context, name))
         };
         let host = text(&self.endpoint.host, "postgres.host");
         let port = &self.endpoint.port;
@@ -146,8 +146,8 @@ impl Bin {
     /// The program is missing.
     pub fn path(self, context: &Context) -> Result<String, CallError> {
         let own = option(context, "postgres.bins_dir").map(|directory| Path::new(&directory).join(self.name()));
-        let found = own.filter(|path| path.is_file()).or_else(|| context.minion.programs.find(self.name()));
-        found.map(|path| path.display().to_string()).ok_or_else(|| {
+        let path = own.filter(|path| path.is_file()).or_else(|| context.minion.programs.find(self.name()));
+        path.map(|path| path.display().to_string()).ok_or_else(|| {
             let name = self.name();
             CallError::Execution(format!(
                 "{name} executable not found: set postgres.bins_dir to the directory that has it"

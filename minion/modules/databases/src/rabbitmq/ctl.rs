@@ -82,8 +82,8 @@ impl<'a> Ctl<'a> {
     }
 
     fn rabbitmqctl(&self, words: &[&str], settings: Program) -> Result<Output, CallError> {
-        let found = self.context.minion.programs.find(RABBITMQCTL);
-        let runas = account(found.as_deref(), self.runas.clone());
+        let program = self.context.minion.programs.find(RABBITMQCTL);
+        let runas = account(program.as_deref(), self.runas.clone());
         self.output(RABBITMQCTL, words, Program { runas, ..settings })
     }
 

@@ -145,13 +145,13 @@ impl UpstreamArgs {
 
 /// Returns the upstreams of the virtual host `/` by name, each with its settings as JSON.
 pub(super) fn upstreams(ctl: &Ctl) -> Result<Map, CallError> {
-    let mut found = Map::new();
+    let mut upstreams = Map::new();
     for row in ctl.list("list_parameters", &[])? {
         if field(&row, "component")? == COMPONENT {
-            found.insert(field(&row, "name")?.into(), field(&row, "value")?.into());
+            upstreams.insert(field(&row, "name")?.into(), field(&row, "value")?.into());
         }
     }
-    Ok(found)
+    Ok(upstreams)
 }
 
 /// Deletes an upstream.
@@ -161,14 +161,14 @@ pub(super) fn delete(ctl: &Ctl, name: &str) -> Result<(), CallError> {
 
 /// Returns a URI with `***` in place of its password.
 pub(super) fn without_password(uri: &str) -> String {
-    let shown = || {
+    let masked_uri = || {
         let start = uri.find("://")? + 3;
         let authority = uri[start..].split(['/', '?', '#']).next()?;
         let (login, _) = authority.rsplit_once('@')?;
         let (user, _) = login.split_once(':')?;
         Some(format!("{}{user}:***{}", &uri[..start], &uri[start + login.len()..]))
     };
-    shown().unwrap_or_else(|| uri.to_owned())
+    masked_uri().unwrap_or_else(|| uri.to_owned())
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn passwords_in_uris_are_hidden() {
-        for (uri, shown) in [
+        for (uri, expected) in [
             ("amqp://u:p@h/v", "amqp://u:***@h/v"),
             ("amqps://u:p@q:r@h:5671?verify=verify_peer", "amqps://u:***@h:5671?verify=verify_peer"),
             ("amqp://u@h", "amqp://u@h"),
@@ -185,7 +185,7 @@ mod tests {
             ("bogus", "bogus"),
             ("", ""),
         ] {
-            assert_eq!(without_password(uri), shown, "{uri}");
+            assert_eq!(without_password(uri), expected, "{uri}");
         }
     }
 }

@@ -57,8 +57,8 @@ pub fn interfaces(
     br: Option<String>,
 ) -> CallResult {
     let Some(br) = br.filter(|br| !br.is_empty()) else { return Ok(Value::Nil) };
-    let Some(mut found) = bridge(context, &br)? else { return Ok(Value::Nil) };
-    Ok(found.swap_remove("interfaces").unwrap_or_else(|| Value::List(Vec::new())))
+    let Some(mut bridge) = bridge(context, &br)? else { return Ok(Value::Nil) };
+    Ok(bridge.swap_remove("interfaces").unwrap_or_else(|| Value::List(Vec::new())))
 }
 
 /// Return the bridges of interfaces, by interface; None if there are no bridges.
@@ -77,16 +77,16 @@ pub fn find_interfaces(
     if bridges.is_empty() {
         return Ok(Value::Nil);
     }
-    let mut found = Map::new();
+    let mut names = Map::new();
     for interface in args {
         let has = |about: &Value| {
             about.get("interfaces").and_then(Value::as_list).is_some_and(|all| all.contains(&interface))
         };
         if let Some((name, _)) = bridges.iter().rfind(|(_, about)| has(about)) {
-            found.insert(interface, name.clone());
+            names.insert(interface, name.clone());
         }
     }
-    Ok(found.into())
+    Ok(names.into())
 }
 
 /// Create a bridge, and return the messages of `brctl`; none after success.
@@ -207,21 +207,21 @@ fn bridges(context: &Context, name: Option<&str>) -> Result<Map, CallError> {
 
 /// Parses the table of `brctl show`: a bridge with several interfaces continues in lines with one column.
 fn parsed(output: &str) -> Map {
-    let mut found: Vec<(&str, Map)> = Vec::new();
+    let mut bridges: Vec<(&str, Map)> = Vec::new();
     for line in output.lines().filter(|line| !line.starts_with("bridge name")) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let interface = match words[..] {
             [name, id, stp, ref more @ ..] => {
-                found.push((name, map! {"id" => id, "stp" => stp}));
+                bridges.push((name, map! {"id" => id, "stp" => stp}));
                 more.first().copied()
             }
             [interface] => Some(interface),
             _ => None,
         };
-        let (Some(interface), Some((_, about))) = (interface, found.last_mut()) else { continue };
+        let (Some(interface), Some((_, about))) = (interface, bridges.last_mut()) else { continue };
         if let Value::List(interfaces) = about.entry("interfaces".into()).or_insert_with(|| Value::List(Vec::new())) {
             interfaces.push(interface.into());
         }
     }
-    found.into_iter().map(|(name, about)| (name.into(), about.into())).collect()
+    bridges.into_iter().map(|(name, about)| (name.into(), about.into())).collect()
 }

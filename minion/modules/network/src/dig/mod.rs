@@ -144,11 +144,11 @@ pub fn NS(
     if !resolve {
         return Ok(names.into());
     }
-    let mut found = Vec::new();
+    let mut servers = Vec::new();
     for name in names {
-        found.extend(addresses(context, &name, "A", nameserver.as_deref())?);
+        servers.extend(addresses(context, &name, "A", nameserver.as_deref())?);
     }
-    Ok(found.into())
+    Ok(servers.into())
 }
 
 /// Return the addresses and networks that the SPF record of a domain permits, with those of included domains.
@@ -168,9 +168,9 @@ pub fn SPF(
     /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
-    let mut spf = Spf { context, server: nameserver.as_deref(), seen: Vec::new(), found: Vec::new() };
+    let mut spf = Spf { context, server: nameserver.as_deref(), seen: Vec::new(), ranges: Vec::new() };
     spf.add(domain, &record)?;
-    Ok(spf.found.into())
+    Ok(spf.ranges.into())
 }
 
 /// Return the mail servers of a domain, each as a list of its priority and its name, or with `resolve` its address.
@@ -190,19 +190,19 @@ pub fn MX(
     /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
-    let mut found: Vec<Value> = Vec::new();
+    let mut records: Vec<Value> = Vec::new();
     for line in query(context, &domain, "MX", nameserver.as_deref())? {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             [priority, name] if resolve => {
                 // A server without an address is left out.
                 let address = addresses(context, name, "A", nameserver.as_deref())?.into_iter().next();
-                found.extend(address.map(|address| list![priority, address]));
+                records.extend(address.map(|address| list![priority, address]));
             }
-            _ => found.push(words.into_iter().collect()),
+            _ => records.push(words.into_iter().collect()),
         }
     }
-    Ok(found.into())
+    Ok(records.into())
 }
 
 /// Return the texts of a host, each in quotes.
@@ -373,7 +373,7 @@ struct Spf<'c> {
     context: &'c Context,
     server: Option<&'c str>,
     seen: Vec<String>,
-    found: Vec<String>,
+    ranges: Vec<String>,
 }
 
 impl Spf<'_> {
@@ -397,7 +397,7 @@ impl Spf<'_> {
             for word in words {
                 let word = word.strip_prefix(['+', '~']).unwrap_or(word);
                 match word.split_once([':', '=']) {
-                    Some(("ip4" | "ip6", network)) if is_address(network) => self.found.push(network.to_owned()),
+                    Some(("ip4" | "ip6", network)) if is_address(network) => self.ranges.push(network.to_owned()),
                     Some(("include" | "redirect", other)) => self.add(other.to_owned(), "SPF")?,
                     _ => {}
                 }

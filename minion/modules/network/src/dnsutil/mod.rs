@@ -59,9 +59,9 @@ pub fn hosts_append(
 ) -> CallResult {
     let path = Path::new(&hostsfile);
     let text = files::read_if_exists(path).map_err(CallError::execution)?.unwrap_or_default();
-    let known = names(&text);
-    let known = known.get(&*ip_addr).and_then(Value::as_list).unwrap_or_default();
-    let new: Vec<&str> = entries.split(',').filter(|name| !known.contains(&(*name).into())).collect();
+    let names_by_address = names(&text);
+    let existing = names_by_address.get(&*ip_addr).and_then(Value::as_list).unwrap_or_default();
+    let new: Vec<&str> = entries.split(',').filter(|name| !existing.contains(&(*name).into())).collect();
     if new.is_empty() {
         return Ok(format!("No additional hosts were added to {hostsfile}").into());
     }
@@ -88,8 +88,8 @@ pub fn hosts_remove(
     let path = Path::new(&hostsfile);
     let text = files::read_to_string(path).map_err(CallError::execution)?;
     let gone: Vec<&str> = entries.split(',').collect();
-    let kept: String = text.lines().filter_map(|line| without(line, &gone)).map(|line| line + "\n").collect();
-    files::rewrite(path, kept.as_bytes(), 0o644).map_err(CallError::execution)?;
+    let content: String = text.lines().filter_map(|line| without(line, &gone)).map(|line| line + "\n").collect();
+    files::rewrite(path, content.as_bytes(), 0o644).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }
 
@@ -182,11 +182,11 @@ pub fn NS(
     if !resolve {
         return Ok(lines.into());
     }
-    let mut found = Vec::new();
+    let mut servers = Vec::new();
     for name in lines {
-        found.extend(dig(context, &name, "A", nameserver.as_deref())?.unwrap_or_default());
+        servers.extend(dig(context, &name, "A", nameserver.as_deref())?.unwrap_or_default());
     }
-    Ok(found.into())
+    Ok(servers.into())
 }
 
 /// Return the IPv4 ranges in the SPF record of a domain, which may be a TXT record; included records count.
@@ -206,7 +206,7 @@ pub fn SPF(
     /// Server to ask, instead of those of the host.
     nameserver: Option<String>,
 ) -> CallResult {
-    let (mut found, mut open, mut seen) = (Vec::new(), vec![domain], Vec::new());
+    let (mut ranges, mut open, mut seen) = (Vec::new(), vec![domain], Vec::new());
     while let Some(domain) = open.pop() {
         // RFC 7208 allows ten lookups.
         if seen.contains(&domain) || seen.len() >= 10 {
@@ -224,14 +224,14 @@ pub fn SPF(
         for line in words {
             for word in line.split_whitespace() {
                 match word.split_once([':', '=']) {
-                    Some(("ip4", range)) => found.push(range.to_owned()),
+                    Some(("ip4", range)) => ranges.push(range.to_owned()),
                     Some(("include" | "redirect", other)) => open.push(other.to_owned()),
                     _ => {}
                 }
             }
         }
     }
-    Ok(found.into())
+    Ok(ranges.into())
 }
 
 /// Return the mail servers of a domain with their priorities, or with `resolve` an address of each.
@@ -252,7 +252,7 @@ pub fn MX(
     nameserver: Option<String>,
 ) -> CallResult {
     let Some(lines) = dig(context, &domain, "MX", nameserver.as_deref())? else { return Ok(NO_DIG.into()) };
-    let mut found: Vec<Value> = Vec::new();
+    let mut records: Vec<Value> = Vec::new();
     for line in lines {
         let Some((priority, name)) = line.split_once(' ') else { continue };
         let mut host = name.trim().to_owned();
@@ -260,9 +260,9 @@ pub fn MX(
             let addresses = dig(context, &host, "A", nameserver.as_deref())?.unwrap_or_default();
             host = addresses.into_iter().next().unwrap_or_default();
         }
-        found.push(list![priority, host]);
+        records.push(list![priority, host]);
     }
-    Ok(found.into())
+    Ok(records.into())
 }
 
 /// Return the serial number of a zone that is stored in a grain, or that of today; with `update` store the next one.
@@ -339,22 +339,22 @@ fn addresses(context: &Context, host: &str, kind: &str, server: Option<&str>) ->
     if server.is_some() {
         return Ok(NO_DIG.into());
     }
-    let Ok(found) = (host, 0).to_socket_addrs() else { return Ok(format!("Unable to resolve {host}").into()) };
-    Ok(found.map(|socket| socket.ip()).filter(is_kind).map(|address| address.to_string()).collect())
+    let Ok(sockets) = (host, 0).to_socket_addrs() else { return Ok(format!("Unable to resolve {host}").into()) };
+    Ok(sockets.map(|socket| socket.ip()).filter(is_kind).map(|address| address.to_string()).collect())
 }
 
 /// Parses a hosts file: names by address.
 fn names(text: &str) -> Map {
-    let mut found = Map::new();
+    let mut names_by_address = Map::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let Some(address) = words.next() else { continue };
-        let known = found.entry(address.into()).or_insert_with(|| list![]);
-        if let Value::List(known) = known {
-            known.extend(words.map(Value::from));
+        let names = names_by_address.entry(address.into()).or_insert_with(|| list![]);
+        if let Value::List(names) = names {
+            names.extend(words.map(Value::from));
         }
     }
-    found
+    names_by_address
 }
 
 /// Returns a line without these names; `None` if nothing but the address is left.

@@ -37,7 +37,7 @@ fn records_equal_the_output_of_dig() {
              $ dig +short other.org SPF\n| \"v=spf1 ip4:198.51.100.0/24 include:example.org\"\n",
     );
     let context = context_with(map! {}, programs);
-    let shown = answers(
+    let transcript = answers(
         &context,
         &[
             ("dnsutil.A", list!["example.org"], map! {}),
@@ -49,7 +49,7 @@ fn records_equal_the_output_of_dig() {
         ],
     );
     assert_eq!(
-        shown,
+        transcript,
         "dnsutil.A: [\"192.0.2.1\"]\ndnsutil.MX: [[\"10\", \"mail.example.org.\"]]\ndnsutil.NS: [\"192.0.2.2\"]\n\
              dnsutil.SPF: [\"192.0.2.0/24\", \"198.51.100.0/24\"]\n\
              dnsutil.A: ERROR: \"+trace\" is not a valid domain name\ndnsutil.check_ip: true"

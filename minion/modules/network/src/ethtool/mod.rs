@@ -85,7 +85,7 @@ fn rings(text: &str) -> Map {
     let mut limits = true;
     let mut rings = Map::new();
     for (name, value) in pairs(text) {
-        match (name, RING_PARAMETERS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name))) {
+        match (name, RING_PARAMETERS.iter().find(|(_, label)| label.eq_ignore_ascii_case(name))) {
             ("Current hardware settings", _) => limits = false,
             (_, Some((name, _))) => {
                 let name = if limits { format!("{name}_max") } else { (*name).to_owned() };
@@ -112,18 +112,18 @@ pub fn show_coalesce(
 }
 
 fn coalescing(text: &str) -> Map {
-    let mut found = Map::new();
+    let mut settings = Map::new();
     for (name, value) in pairs(text) {
         // `Adaptive RX: on  TX: off`
         if let Some((rx, tx)) = value.split_once("TX:").filter(|_| name == "Adaptive RX") {
             for (name, value) in [("adaptive_rx", rx), ("adaptive_tx", tx)] {
-                found.insert(name.into(), i64::from(value.trim() == "on").into());
+                settings.insert(name.into(), i64::from(value.trim() == "on").into());
             }
         } else if !value.is_empty() && !name.contains(' ') {
-            found.insert(name.replace('-', "_").into(), number(value));
+            settings.insert(name.replace('-', "_").into(), number(value));
         }
     }
-    found
+    settings
 }
 
 /// Return the driver of a network device and its bus address.
@@ -141,7 +141,7 @@ pub fn show_driver(
         Ok(text) => text,
         Err(word) => return Ok(word),
     };
-    let get = |name: &str| pairs(&text).find(|(known, _)| *known == name).map(|(_, value)| value.to_owned());
+    let get = |name: &str| pairs(&text).find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
     Ok(map! {"driver" => get("driver"), "bus_info" => get("bus-info").unwrap_or_default()}.into())
 }
 
@@ -239,8 +239,8 @@ pub fn show_offload(
     let names =
         ["scatter_gather", "tcp_segmentation_offload", "udp_fragmentation_offload", "generic_segmentation_offload"];
     let get = |name: &str| {
-        let found = pairs(&text).find(|(known, _)| known.replace('-', "_") == name);
-        found.and_then(|(_, value)| value.split(' ').next()).unwrap_or("not supported").to_owned()
+        let pair = pairs(&text).find(|(key, _)| key.replace('-', "_") == name);
+        pair.and_then(|(_, value)| value.split(' ').next()).unwrap_or("not supported").to_owned()
     };
     Ok(names.into_iter().map(|name| (Value::from(name), get(name).into())).collect::<Map>().into())
 }

@@ -53,13 +53,13 @@ pub fn build_interface(
 ) -> CallResult {
     ifupdown(context)?;
     let (iface, kind) = (interface(&iface)?, iface_type.to_lowercase());
-    let wanted = Desired {
+    let desired = Desired {
         iface,
         kind: &kind,
         enabled: enabled.is_truthy(),
         omits_use_carrier: ubuntu(context).is_some_and(|release| release >= 16),
     };
-    let adapter = adapter(&wanted, &settings)?;
+    let adapter = adapter(&desired, &settings)?;
     if is_test(&settings) {
         return Ok(interfaces::lines(&adapter.text(iface)?));
     }

@@ -35,9 +35,9 @@ impl Global {
 
     /// Returns the settings with these changes.
     pub fn with(&self, settings: &Map) -> Result<Global, CallError> {
-        let setting = |wanted: &str| {
-            let found = settings.iter().find(|(name, _)| name.to_string().eq_ignore_ascii_case(wanted));
-            found.map(|(_, value)| value.clone())
+        let setting = |key: &str| {
+            let entry = settings.iter().find(|(name, _)| name.to_string().eq_ignore_ascii_case(key));
+            entry.map(|(_, value)| value.clone())
         };
         let networking = setting("enabled").unwrap_or_else(|| self.networking.as_str().into());
         let networking = switch(&networking).ok_or_else(|| refused("networking", SWITCH))?;
@@ -71,8 +71,8 @@ impl Files {
         let resolv = text("etc/resolv.conf")?.unwrap_or_default();
         let of = |name: &str| {
             let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-            let found = resolv.lines().map(words).rfind(|words| words.first().is_some_and(|word| is(word, name)));
-            let values = found.into_iter().flatten().skip(1).take_while(|word| !word.starts_with(['#', ';']));
+            let directive = resolv.lines().map(words).rfind(|words| words.first().is_some_and(|word| is(word, name)));
+            let values = directive.into_iter().flatten().skip(1).take_while(|word| !word.starts_with(['#', ';']));
             values.collect::<Vec<_>>()
         };
         Ok(Global {

@@ -44,8 +44,8 @@ pub(super) struct Desired<'a> {
 }
 
 /// Converts settings to an interface.
-pub(super) fn adapter(wanted: &Desired<'_>, settings: &Map) -> Result<Adapter, CallError> {
-    let Desired { iface, kind, enabled, .. } = *wanted;
+pub(super) fn adapter(desired: &Desired<'_>, settings: &Map) -> Result<Adapter, CallError> {
+    let Desired { iface, kind, enabled, .. } = *desired;
     match kind {
         "slave" => required(settings, "master", "slave interfaces")?,
         "bond" => required(settings, "slaves", "bond interfaces")?,
@@ -66,7 +66,7 @@ pub(super) fn adapter(wanted: &Desired<'_>, settings: &Map) -> Result<Adapter, C
     let hotplug = settings.get("hotplug").is_some_and(Value::is_truthy);
     let mut adapter = Adapter { enabled, hotplug, ..Adapter::default() };
     for family in FAMILIES {
-        adapter.families.insert(family.to_owned(), of_kind(wanted, &settings)?);
+        adapter.families.insert(family.to_owned(), of_kind(desired, &settings)?);
     }
     settings.shift_remove("mode");
     for (name, value) in &settings {
@@ -91,18 +91,18 @@ fn required(settings: &Map, option: &str, of: &str) -> Result<(), CallError> {
 }
 
 /// Returns a stanza with the options of the interface's type.
-fn of_kind(wanted: &Desired<'_>, settings: &Map) -> Result<Stanza, CallError> {
-    let (iface, mut stanza) = (wanted.iface, Stanza { named: true, ..Stanza::default() });
-    if wanted.kind != "bridge" {
+fn of_kind(desired: &Desired<'_>, settings: &Map) -> Result<Stanza, CallError> {
+    let (iface, mut stanza) = (desired.iface, Stanza { named: true, ..Stanza::default() });
+    if desired.kind != "bridge" {
         ethtool(&mut stanza, iface, settings)?;
     }
-    match wanted.kind {
+    match desired.kind {
         "bridge" => {
             let options = bridge(iface, settings)?;
             stanza.bridging = options.into_iter().map(|(option, value)| (option.to_owned(), value)).collect();
         }
         "bond" => {
-            let options = bond::options(settings, iface, wanted.omits_use_carrier)?;
+            let options = bond::options(settings, iface, desired.omits_use_carrier)?;
             stanza.bonding = options.into_iter().map(|(option, value)| (option.to_string(), value)).collect();
             stanza.bonding.insert("slaves".to_owned(), settings.get("slaves").cloned().unwrap_or_default());
         }

@@ -111,8 +111,9 @@ fn ppp_peers_and_bonds_are_written_as_by_salt() {
                 count += 1;
             }
             if let Some(text) = after.get("etc/ppp/peers/isp") {
-                let wanted = settings::Desired { iface: &name, kind: "pppoe", enabled: true, omits_use_carrier: false };
-                let adapter = settings::adapter(&wanted, &keyword).unwrap();
+                let desired =
+                    settings::Desired { iface: &name, kind: "pppoe", enabled: true, omits_use_carrier: false };
+                let adapter = settings::adapter(&desired, &keyword).unwrap();
                 assert_eq!(interfaces::peer_text(&name, &adapter).unwrap(), text.to_string());
                 assert_eq!(host().peer(&name, &adapter).unwrap(), root.join("etc/ppp/peers/isp"));
                 count += 1;
@@ -145,8 +146,8 @@ fn values_with_line_breaks_are_rejected() {
         assert!(context.call("ip.build_bond", args).is_err(), "{primary}");
     }
     for provider in ["../passwd", ".hidden", "a/b", "a\nb"] {
-        let wanted = settings::Desired { iface: "dsl0", kind: "pppoe", enabled: true, omits_use_carrier: false };
-        let adapter = settings::adapter(&wanted, &map! {"proto" => "ppp", "provider" => provider}).unwrap();
+        let desired = settings::Desired { iface: "dsl0", kind: "pppoe", enabled: true, omits_use_carrier: false };
+        let adapter = settings::adapter(&desired, &map! {"proto" => "ppp", "provider" => provider}).unwrap();
         assert!(with_root(&[], |_| host().peer("dsl0", &adapter)).is_err(), "{provider}");
     }
     for (name, value) in [("hostname", "a\nb"), ("search", "a\nnameserver 6.6.6.6"), ("search", "")] {

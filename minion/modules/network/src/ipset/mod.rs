@@ -294,7 +294,7 @@ pub fn flush(
 }
 
 /// Adds an entry to a set, and returns Salt's message.
-fn add_entry(context: &Context, name: &str, entry: &str, given: &Map) -> Result<String, CallError> {
+fn add_entry(context: &Context, name: &str, entry: &str, arguments: &Map) -> Result<String, CallError> {
     let Some(set) = Set::load(context, name)? else { return Ok(format!("Error: Set {name} does not exist")) };
     one_line("entry", entry)?;
     let mut words = vec!["add".to_owned(), "-exist".into(), word("set", name)?];
@@ -302,7 +302,7 @@ fn add_entry(context: &Context, name: &str, entry: &str, given: &Map) -> Result<
         words.push(word("entry", &part)?);
     }
     let mut element = set.element(entry);
-    for (option, value) in element_options(given, &set.kind)? {
+    for (option, value) in element_options(arguments, &set.kind)? {
         if element.options.iter().any(|(own, _)| *own == option) {
             continue;
         }

@@ -257,11 +257,12 @@ pub fn flush(
 }
 
 /// Returns an entry without its options, and with them and the given timeout and comment.
-fn with_options(text: &str, given: &Map) -> Result<(String, String), CallError> {
+fn with_options(text: &str, arguments: &Map) -> Result<(String, String), CallError> {
     let (entry, own) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let mut parts = vec![entry.to_owned()];
     let is_own = |name: &str| own.split_whitespace().any(|word| word == name);
-    let option = |name: &str| given.get(name).filter(|value| !value.is_nil() && !is_own(name)).map(ToString::to_string);
+    let option =
+        |name: &str| arguments.get(name).filter(|value| !value.is_nil() && !is_own(name)).map(ToString::to_string);
     parts.extend(option("timeout").map(|timeout| format!("timeout {timeout}")));
     parts.extend((!own.is_empty()).then(|| own.trim().to_owned()));
     if let Some(comment) = option("comment").filter(|comment| !comment.is_empty()) {

@@ -38,7 +38,7 @@ pub(super) struct SetType {
 
 impl SetType {
     pub(super) fn parse(name: &str) -> Option<Self> {
-        let (name, options) = TYPES.into_iter().find(|(known, _)| *known == name)?;
+        let (name, options) = TYPES.into_iter().find(|(candidate, _)| *candidate == name)?;
         Some(SetType { name, options })
     }
 
@@ -52,17 +52,17 @@ impl SetType {
     }
 
     /// Returns a required option that is missing.
-    pub(super) fn missing(&self, given: &Map) -> Option<&'static str> {
-        let is_missing = self.options.contains(&"range") && !given.contains_key("range");
+    pub(super) fn missing(&self, arguments: &Map) -> Option<&'static str> {
+        let is_missing = self.options.contains(&"range") && !arguments.contains_key("range");
         is_missing.then_some("range")
     }
 
     /// Returns the words of the given options. Others are ignored.
-    pub(super) fn words(&self, given: &Map) -> Result<Vec<String>, CallError> {
+    pub(super) fn words(&self, arguments: &Map) -> Result<Vec<String>, CallError> {
         let options = self.options.iter().filter(|option| **option != "family").chain(&ALL);
         let mut words = Vec::new();
         for option in options {
-            let Some(value) = given.get(*option) else { continue };
+            let Some(value) = arguments.get(*option) else { continue };
             if !FLAGS.contains(option) {
                 words.extend([(*option).to_owned(), word(option, &value.to_string())?]);
             } else if value.is_truthy() {
@@ -90,15 +90,15 @@ pub(super) fn required_by(option: &str) -> Option<&'static str> {
 }
 
 /// Returns the given options of an element of a set of this type, with their values.
-pub(super) fn element_options(given: &Map, kind: &str) -> Result<Vec<(String, String)>, CallError> {
+pub(super) fn element_options(arguments: &Map, kind: &str) -> Result<Vec<(String, String)>, CallError> {
     let mut options = Vec::new();
     for (name, _) in OF_ELEMENTS {
-        let Some(value) = given.get(name).filter(|value| !value.is_nil() && value.as_str() != Some("")) else {
+        let Some(value) = arguments.get(name).filter(|value| !value.is_nil() && value.as_str() != Some("")) else {
             continue;
         };
         options.push((name.to_owned(), word(name, &value.to_string())?));
     }
-    if kind.contains("net") && given.get("nomatch").is_some_and(Value::is_truthy) {
+    if kind.contains("net") && arguments.get("nomatch").is_some_and(Value::is_truthy) {
         options.push(("nomatch".into(), String::new()));
     }
     Ok(options)

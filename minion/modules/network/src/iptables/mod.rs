@@ -396,8 +396,8 @@ fn true_or(complaint: String) -> Value {
 }
 
 fn policy(rules: &Map, table: &str, chain: &str) -> Value {
-    let found = rules.get(table).and_then(|chains| chains.get(chain)?.get("policy"));
-    found.cloned().unwrap_or(Value::Nil)
+    let policy = rules.get(table).and_then(|chains| chains.get(chain)?.get("policy"));
+    policy.cloned().unwrap_or(Value::Nil)
 }
 
 fn saved(context: &Context, file: Option<String>, family: &str) -> Result<Map, CallError> {

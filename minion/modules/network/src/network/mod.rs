@@ -305,14 +305,14 @@ fn subnet(text: &str) -> Result<Subnet, CallError> {
 
 /// Returns the networks of the interfaces, deduplicated.
 fn networks(family: fn(&IpAddr) -> bool, interface: Option<&str>, with_loopback: bool) -> BTreeMap<String, Subnet> {
-    let all = interfaces_of_host().into_iter().filter(|(name, _)| interface.is_none_or(|wanted| wanted == name));
+    let all = interfaces_of_host().into_iter().filter(|(name, _)| interface.is_none_or(|required| required == name));
     let addresses = all.flat_map(|(_, own)| {
         let v4 = own.v4.iter().map(|address| (IpAddr::from(address.ip), address.subnet())).collect::<Vec<_>>();
         let v6 = own.v6.iter().map(|(ip, length)| (IpAddr::from(*ip), Subnet::new((*ip).into(), *length)));
         v4.into_iter().chain(v6).collect::<Vec<_>>()
     });
-    let wanted = addresses.filter(|(ip, _)| family(ip) && (with_loopback || !ip.is_loopback()));
-    wanted.map(|(_, network)| (network.to_string(), network)).collect()
+    let addresses = addresses.filter(|(ip, _)| family(ip) && (with_loopback || !ip.is_loopback()));
+    addresses.map(|(_, network)| (network.to_string(), network)).collect()
 }
 
 fn no_interface(name: &str) -> Value {
@@ -414,20 +414,20 @@ fn interfaces_of_host() -> BTreeMap<String, Interface> {
 
 /// Returns the selected addresses of this host, in order.
 fn addresses(kind: fn(&IpAddr) -> bool, args: &AddressArgs, scope: Option<&str>) -> Result<Value, CallError> {
-    let wanted: Option<Vec<String>> = match &args.interface {
+    let patterns: Option<Vec<String>> = match &args.interface {
         Value::Nil => None,
         Value::List(names) => Some(names.iter().map(ToString::to_string).collect()),
         names => Some(names.to_string().split(',').map(|name| name.trim().to_owned()).collect()),
     };
     let network = args.cidr.as_deref().map(subnet).transpose()?;
-    let mut found = BTreeSet::new();
+    let mut addresses = BTreeSet::new();
     for (name, own) in interfaces_of_host() {
-        if wanted.as_ref().is_some_and(|wanted| !wanted.iter().any(|pattern| fnmatch(pattern, &name))) {
+        if patterns.as_ref().is_some_and(|patterns| !patterns.iter().any(|pattern| fnmatch(pattern, &name))) {
             continue;
         }
         let v4 = own.v4.iter().map(|address| IpAddr::V4(address.ip));
         let v6 = own.v6.iter().map(|(ip, _)| IpAddr::V6(*ip));
-        found.extend(v4.chain(v6).filter(|ip| kind(ip) && (args.include_loopback || !ip.is_loopback())));
+        addresses.extend(v4.chain(v6).filter(|ip| kind(ip) && (args.include_loopback || !ip.is_loopback())));
     }
     let fits = |ip: &IpAddr| match (&network, scope) {
         (Some(network), _) => network.holds(*ip),
@@ -435,7 +435,7 @@ fn addresses(kind: fn(&IpAddr) -> bool, args: &AddressArgs, scope: Option<&str>)
         (None, Some("private")) => brine_text::network::is_private(*ip),
         _ => true,
     };
-    Ok(found.into_iter().filter(fits).map(|ip| ip.to_string()).collect())
+    Ok(addresses.into_iter().filter(fits).map(|ip| ip.to_string()).collect())
 }
 
 #[cfg(test)]

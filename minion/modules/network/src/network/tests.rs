@@ -21,8 +21,8 @@ fn addresses_are_classified_and_converted() {
         ("reverse_ip", &["10.0.0.1"], "1.0.0.10.in-addr.arpa".into()),
     ] {
         let positional = args.iter().map(|arg| Value::from(*arg)).collect();
-        let found = context.call(&format!("network.{fun}"), Args { positional, keyword: Map::new() });
-        assert_eq!(found.map_err(|error| error.to_string()), Ok(expected), "{fun} {args:?}");
+        let actual = context.call(&format!("network.{fun}"), Args { positional, keyword: Map::new() });
+        assert_eq!(actual.map_err(|error| error.to_string()), Ok(expected), "{fun} {args:?}");
     }
 }
 

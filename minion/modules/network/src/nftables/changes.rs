@@ -38,18 +38,18 @@ impl Ruleset<'_> {
     }
 
     /// Runs a command that changes something. The report of a failure has the error output after its message.
-    fn report(&self, words: &[&str], done: String, failed: &str) -> Result<Report, CallError> {
+    fn report(&self, words: &[&str], success: String, failed: &str) -> Result<Report, CallError> {
         Ok(match self.change(words)? {
-            None => Report::ok(done),
+            None => Report::ok(success),
             Some(reason) => Report::no(format!("{failed}\n{reason}").trim_end()),
         })
     }
 
     /// Creates a table unless it exists.
     pub(super) fn new_table(&self, table: &str) -> Result<Report, CallError> {
-        let found = self.check_table(table)?;
-        if found.result {
-            return Ok(found);
+        let report = self.check_table(table)?;
+        if report.result {
+            return Ok(report);
         }
         let what = format!("Table {table} in family {}", self.name);
         let words = ["add", "table", self.family.word(), table];
@@ -58,9 +58,9 @@ impl Ruleset<'_> {
 
     /// Deletes a table with all that it has.
     pub(super) fn delete_table(&self, table: &str) -> Result<Report, CallError> {
-        let found = self.check_table(table)?;
-        if !found.result {
-            return Ok(found);
+        let report = self.check_table(table)?;
+        if !report.result {
+            return Ok(report);
         }
         let what = format!("Table {table} in family {}", self.name);
         let words = ["delete", "table", self.family.word(), table];
@@ -69,9 +69,9 @@ impl Ruleset<'_> {
 
     /// Creates a chain: a base chain, or one that other chains jump to.
     pub(super) fn new_chain(&self, table: &str, chain: &str, hook: Option<&Hook>) -> Result<Report, CallError> {
-        let found = self.check_table(table)?;
-        if !found.result {
-            return Ok(found);
+        let report = self.check_table(table)?;
+        if !report.result {
+            return Ok(report);
         }
         let what = format!("Chain {chain} in table {table} in family {}", self.name);
         if self.check_chain(table, chain)?.result {
@@ -90,9 +90,9 @@ impl Ruleset<'_> {
 
     /// Deletes a chain that has no rules and that no rule jumps to.
     pub(super) fn delete_chain(&self, table: &str, chain: &str) -> Result<Report, CallError> {
-        let found = self.check_place(table, chain)?;
-        if !found.result {
-            return Ok(found);
+        let report = self.check_place(table, chain)?;
+        if !report.result {
+            return Ok(report);
         }
         let what = format!("Chain {chain} in table {table} in family {}", self.name);
         let words = ["delete", "chain", self.family.word(), table, chain];
@@ -106,9 +106,9 @@ impl Ruleset<'_> {
         [table, chain, rule]: [&str; 3],
         position: Option<u64>,
     ) -> Result<Report, CallError> {
-        let found = self.check_place(table, chain)?;
-        if !found.result {
-            return Ok(found);
+        let report = self.check_place(table, chain)?;
+        if !report.result {
+            return Ok(report);
         }
         let family = &self.name;
         if self.find(table, chain, rule)?.is_some() {
@@ -128,9 +128,9 @@ impl Ruleset<'_> {
 
     /// Deletes a rule of a chain.
     pub(super) fn delete(&self, table: &str, chain: &str, which: Which<'_>) -> Result<Report, CallError> {
-        let found = self.check_place(table, chain)?;
-        if !found.result {
-            return Ok(found);
+        let report = self.check_place(table, chain)?;
+        if !report.result {
+            return Ok(report);
         }
         let family = &self.name;
         let (rule, name) = match which {
@@ -147,19 +147,19 @@ impl Ruleset<'_> {
         let handle = rule.handle.to_string();
         let words = ["delete", "rule", self.family.word(), table, chain, "handle", &handle];
         let text = if matches!(which, Which::Text(_)) { &name } else { &rule.text };
-        let done = format!("Deleted rule \"{text}\" in chain {chain} in table {table} in family {family}.");
+        let success = format!("Deleted rule \"{text}\" in chain {chain} in table {table} in family {family}.");
         let failed = format!("Failed to delete rule \"{text}\" in chain {chain}  table {table} in family {family}");
-        self.report(&words, done, &failed)
+        self.report(&words, success, &failed)
     }
 
     /// Deletes the rules of a chain, or of all chains of a table.
     pub(super) fn flush(&self, table: &str, chain: Option<&str>) -> Result<Report, CallError> {
-        let found = match chain {
+        let report = match chain {
             Some(chain) => self.check_place(table, chain)?,
             None => self.check_table(table)?,
         };
-        if !found.result {
-            return Ok(found);
+        if !report.result {
+            return Ok(report);
         }
         let (family, word) = (&self.name, self.family.word());
         let (words, what) = match chain {
@@ -175,8 +175,8 @@ impl Ruleset<'_> {
     /// Returns the policy of a base chain.
     pub(super) fn policy(&self, table: &str, chain: &str) -> Result<Option<String>, CallError> {
         let (table, chain) = (name("table", table)?, name("chain", chain)?);
-        let found = self.chain(table, chain)?;
-        Ok(found.and_then(|chain| chain.get("policy").and_then(Value::as_str).map(str::to_owned)))
+        let chain = self.chain(table, chain)?;
+        Ok(chain.and_then(|chain| chain.get("policy").and_then(Value::as_str).map(str::to_owned)))
     }
 
     /// Sets the policy of an existing base chain. Returns whether that succeeded.

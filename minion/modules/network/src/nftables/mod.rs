@@ -187,9 +187,9 @@ pub fn get_rule_handle(context: &Context, #[args] rule: RuleArgs) -> CallResult 
     let Some(chain) = given(chain) else { return Ok(needed("Chain").into()) };
     let Some(rule) = given(rule) else { return Ok(needed("Rule").into()) };
     let ruleset = Ruleset::new(context, &family)?;
-    let found = ruleset.check(&table, &chain, &rule)?;
-    if !found.result {
-        return Ok(found.into());
+    let report = ruleset.check(&table, &chain, &rule)?;
+    if !report.result {
+        return Ok(report.into());
     }
     Ok(match ruleset.find(&table, &chain, &rule)? {
         Some(listed) => map! {"result" => true, "handle" => listed.handle.to_string()}.into(),

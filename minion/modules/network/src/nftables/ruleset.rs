@@ -91,8 +91,8 @@ impl<'c> Ruleset<'c> {
 
     /// Returns whether a chain and its table exist; if not, which of them does not.
     pub(super) fn check_place(&self, table: &str, chain: &str) -> Result<Report, CallError> {
-        let found = self.check_table(table)?;
-        if found.result { self.check_chain(table, chain) } else { Ok(found) }
+        let report = self.check_table(table)?;
+        if report.result { self.check_chain(table, chain) } else { Ok(report) }
     }
 
     /// Returns the rules of an existing chain.

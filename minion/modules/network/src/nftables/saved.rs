@@ -70,8 +70,8 @@ pub(super) fn rules(ruleset: &Ruleset<'_>) -> Result<Vec<String>, CallError> {
 
 /// Returns the given file, or the one of this system; the one in it if it is a directory.
 fn file_of(context: &Context, file: Option<String>) -> Result<String, CallError> {
-    let given = file.filter(|file| !file.is_empty());
-    let file = given.or_else(|| default_file(context)).ok_or_else(|| {
+    let argument = file.filter(|file| !file.is_empty());
+    let file = argument.or_else(|| default_file(context)).ok_or_else(|| {
         CallError::Execution("the file of nftables' rules is unknown on this system: pass its path".into())
     })?;
     Ok(if Path::new(&file).is_dir() { format!("{file}/salt-all-in-one.nft") } else { file })

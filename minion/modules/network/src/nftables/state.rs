@@ -301,8 +301,8 @@ pub fn flush(
         Some(chain) => has_table && ruleset.check_chain(&table, chain)?.result,
         None => has_table,
     };
-    let shown = chain.as_deref().unwrap_or_default();
-    let flushed = format!("Flush nftables rules in {table} table {shown} chain {family} family");
+    let chain_name = chain.as_deref().unwrap_or_default();
+    let flushed = format!("Flush nftables rules in {table} table {chain_name} chain {family} family");
     Ok(match (has_table, has_chain) {
         (true, true) => {
             let report = ruleset.flush(&table, chain.as_deref())?;
@@ -320,7 +320,7 @@ pub fn flush(
         }
         (true, false) => StateReturn::failed(
             &name,
-            format!("Failed to flush chain {shown} in table {table} in family {family}, chain does not exist."),
+            format!("Failed to flush chain {chain_name} in table {table} in family {family}, chain does not exist."),
         ),
     }
     .into())

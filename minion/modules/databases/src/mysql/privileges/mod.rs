@@ -46,7 +46,7 @@ impl Privilege {
 
 /// Parses privileges, and returns them with the number of consumed tokens.
 fn read_privileges(tokens: &[Token]) -> (Vec<Privilege>, usize) {
-    let mut found = Vec::new();
+    let mut privileges = Vec::new();
     let mut position = 0;
     loop {
         let mut words = Vec::new();
@@ -55,18 +55,18 @@ fn read_privileges(tokens: &[Token]) -> (Vec<Privilege>, usize) {
             position += 1;
         }
         if words.is_empty() {
-            return (found, position);
+            return (privileges, position);
         }
         let mut columns = Vec::new();
         if tokens.get(position).is_some_and(|token| token.is_symbol('(')) {
             let end = tokens[position..].iter().position(|token| token.is_symbol(')'));
-            let Some(end) = end.map(|end| position + end) else { return (found, position) };
+            let Some(end) = end.map(|end| position + end) else { return (privileges, position) };
             columns.extend(tokens[position..end].iter().filter_map(|token| token.text().map(str::to_lowercase)));
             position = end + 1;
         }
-        found.push(Privilege { name: canonical(&words.join(" ")), columns });
+        privileges.push(Privilege { name: canonical(&words.join(" ")), columns });
         if !tokens.get(position).is_some_and(|token| token.is_symbol(',')) {
-            return (found, position);
+            return (privileges, position);
         }
         position += 1;
     }

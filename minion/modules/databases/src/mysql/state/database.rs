@@ -39,7 +39,7 @@ fn ensure(
     connection: &ConnectionArgs,
 ) -> Result<StateReturn, CallError> {
     let session = connection.session(&context.call)?;
-    let Some(found) = Settings::of(&session, name)? else {
+    let Some(current) = Settings::of(&session, name)? else {
         if context.test {
             let comment = format!("Database {name} is not present and needs to be created");
             return Ok(StateReturn::predicted(name, comment));
@@ -48,14 +48,14 @@ fn ensure(
         let success = format!("The database {name} has been created");
         return Ok(outcome(name, result, success, "Present", format!("Failed to create database {name}")));
     };
-    let differing =
-        |wanted: &Option<String>, is: &str| wanted.clone().filter(|wanted| !wanted.is_empty() && wanted != is);
+    let differing = |desired: &Option<String>, is: &str| desired.clone().filter(|text| !text.is_empty() && text != is);
     let mut comments = Vec::new();
-    if let Some(wanted) = differing(&defaults.character_set, &found.character_set) {
-        comments.push(format!("Database character set {wanted} != {} needs to be updated", found.character_set));
+    if let Some(character_set) = differing(&defaults.character_set, &current.character_set) {
+        comments
+            .push(format!("Database character set {character_set} != {} needs to be updated", current.character_set));
     }
-    if let Some(wanted) = differing(&defaults.collate, &found.collate) {
-        comments.push(format!("Database collate {wanted} != {} needs to be updated", found.collate));
+    if let Some(collate) = differing(&defaults.collate, &current.collate) {
+        comments.push(format!("Database collate {collate} != {} needs to be updated", current.collate));
     }
     if comments.is_empty() {
         return Ok(StateReturn::ok(name, format!("Database {name} is already present")));
@@ -65,10 +65,10 @@ fn ensure(
         return Ok(StateReturn::predicted(name, comments.join("\n")));
     }
     defaults.alter(&session, name)?;
-    let now = Settings::of(&session, name)?.unwrap_or_else(|| found.clone());
+    let now = Settings::of(&session, name)?.unwrap_or_else(|| current.clone());
     let mut changes = Map::new();
     for (key, before, now) in
-        [("collate", found.collate, now.collate), ("character_set", found.character_set, now.character_set)]
+        [("collate", current.collate, now.collate), ("character_set", current.character_set, now.character_set)]
     {
         if before != now {
             changes.insert(key.into(), map! {"before" => before, "now" => now}.into());

@@ -57,19 +57,19 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let name = &*args.name;
     let session = args.at.session(context)?;
     let all = databases(&session)?;
-    let found = all.get(name).and_then(Value::as_map);
-    let differs = |key: &str, wanted: &Option<String>| match (found, wanted.as_deref().filter(|text| !text.is_empty()))
-    {
-        (Some(found), Some(wanted)) if key == "Encoding" => !column(found, key).eq_ignore_ascii_case(wanted),
-        (Some(found), Some(wanted)) => column(found, key) != wanted,
-        _ => false,
-    };
+    let current = all.get(name).and_then(Value::as_map);
+    let differs =
+        |key: &str, desired: &Option<String>| match (current, desired.as_deref().filter(|text| !text.is_empty())) {
+            (Some(current), Some(desired)) if key == "Encoding" => !column(current, key).eq_ignore_ascii_case(desired),
+            (Some(current), Some(desired)) => column(current, key) != desired,
+            _ => false,
+        };
     let fixed = [("Encoding", &args.encoding), ("Collate", &args.lc_collate), ("Ctype", &args.lc_ctype)];
-    if fixed.into_iter().any(|(key, wanted)| differs(key, wanted)) {
+    if fixed.into_iter().any(|(key, desired)| differs(key, desired)) {
         let comment = format!("Database {name} has wrong parameters which couldn't be changed on fly.");
         return Ok(StateReturn::failed(name, comment).into());
     }
-    if found.is_none() {
+    if current.is_none() {
         if context.test {
             return Ok(StateReturn::predicted(name, format!("Database {name} is set to be created")).into());
         }

@@ -35,7 +35,7 @@ pub fn present(
 ) -> CallResult {
     let session = at.session(context)?;
     let status = Status::read(&session, &name, ext_version.as_deref(), schema.as_deref())?;
-    let (verb, done) = match status {
+    let (verb, participle) = match status {
         Status { is_installed: false, .. } => ("install", "installed"),
         Status { is_older: false, is_elsewhere: false, .. } => {
             return Ok(StateReturn::ok(&name, format!("Extension {name} is already present")).into());
@@ -43,12 +43,12 @@ pub fn present(
         _ => ("upgrade", "upgraded"),
     };
     if context.test {
-        return Ok(StateReturn::predicted(&name, format!("Extension {name} is set to be {done}")).into());
+        return Ok(StateReturn::predicted(&name, format!("Extension {name} is set to be {participle}")).into());
     }
-    let wanted = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
-    let result = create(&session, &name, &wanted);
+    let desired = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
+    let result = create(&session, &name, &desired);
     let change = if verb == "install" { "Installed" } else { "Upgraded" };
-    let success = format!("The extension {name} has been {done}");
+    let success = format!("The extension {name} has been {participle}");
     Ok(outcome(&name, result, success, change, &format!("Failed to {verb} extension {name}")).into())
 }
 

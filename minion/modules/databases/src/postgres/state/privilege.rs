@@ -52,17 +52,17 @@ pub fn present(
     let may_grant = grant_option.unwrap_or(false);
     let (name, text) = (&*args.name, args.text());
     let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
-    let wanted = object.parse_privileges(text.as_deref())?;
+    let privileges = object.parse_privileges(text.as_deref())?;
     let what = if object.is_group() { &args.object_name } else { text.as_ref().unwrap_or(&args.object_name) };
     let session = args.at.session(context)?;
-    if object.are_granted(&session, name, &wanted, may_grant)? {
+    if object.are_granted(&session, name, &privileges, may_grant)? {
         return Ok(StateReturn::ok(name, "The requested privilege(s) are already set").into());
     }
     if context.test {
         let comment = format!("The privilege(s): {what} are set to be granted to {name}");
         return Ok(StateReturn::predicted(name, comment).into());
     }
-    let result = object.grant(&session, name, &wanted, may_grant);
+    let result = object.grant(&session, name, &privileges, may_grant);
     let success = format!("The privilege(s): {what} have been granted to {name}");
     Ok(outcome(name, result, success, "Present", &format!("Failed to grant privilege(s): {what} to {name}")).into())
 }
@@ -88,10 +88,10 @@ pub fn absent(
 ) -> CallResult {
     let (name, text) = (&*args.name, args.text());
     let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
-    let wanted = object.parse_privileges(text.as_deref())?;
+    let privileges = object.parse_privileges(text.as_deref())?;
     let what = if object.is_group() { &args.object_name } else { text.as_ref().unwrap_or(&args.object_name) };
     let session = args.at.session(context)?;
-    if !object.are_granted(&session, name, &wanted, false)? {
+    if !object.are_granted(&session, name, &privileges, false)? {
         let comment = "The requested privilege(s) are not set so cannot be revoked";
         return Ok(StateReturn::ok(name, comment).into());
     }
@@ -99,7 +99,7 @@ pub fn absent(
         let comment = format!("The privilege(s): {what} are set to be revoked from {name}");
         return Ok(StateReturn::predicted(name, comment).into());
     }
-    let result = object.revoke(&session, name, &wanted);
+    let result = object.revoke(&session, name, &privileges);
     let success = format!("The privilege(s): {what} have been revoked from {name}");
     Ok(outcome(name, result, success, "Absent", &format!("Failed to revoke privilege(s): {what} from {name}")).into())
 }

@@ -144,9 +144,9 @@ impl Desired {
     fn ensure(&self, context: &StateContext, name: &str, at: &StateServerArgs) -> Result<StateReturn, CallError> {
         let session = at.session(context)?;
         let shows_password = self.role.password.is_some() && !self.role.refresh_password.unwrap_or(false);
-        let found = Role::find(&session, name, shows_password)?;
+        let current = Role::find(&session, name, shows_password)?;
         let (kind, title) = (self.kind.name(), title(self.kind));
-        let Some(found) = found else {
+        let Some(current) = current else {
             if context.test {
                 return Ok(StateReturn::predicted(name, format!("{title} {name} is set to be created")));
             }
@@ -155,8 +155,8 @@ impl Desired {
             let success = format!("The {kind} {name} has been created");
             return Ok(outcome(name, result, success, "Present", &format!("Failed to create {kind} {name}")));
         };
-        let password = self.new_password(&found)?;
-        let changes = self.changes(&session, &found, password.is_some())?;
+        let password = self.new_password(&current)?;
+        let changes = self.changes(&session, &current, password.is_some())?;
         if changes.is_empty() {
             return Ok(StateReturn::ok(name, format!("{title} {name} is already present")));
         }
@@ -164,30 +164,30 @@ impl Desired {
             let report = StateReturn::predicted(name, format!("{title} {name} is set to be updated"));
             return Ok(report.with_changes([(name.into(), changes.into())].into_iter().collect()));
         }
-        let result = update(&session, &found, &self.settings(password));
+        let result = update(&session, &current, &self.settings(password));
         let success = format!("The {kind} {name} has been updated");
         Ok(outcome(name, result, success, changes, &format!("Failed to update {kind} {name}")))
     }
 
     /// Returns the desired password, unless the server has it stored already.
-    fn new_password(&self, found: &Role) -> Result<Option<&String>, CallError> {
+    fn new_password(&self, current: &Role) -> Result<Option<&String>, CallError> {
         let storage = Storage::read(&self.role.encrypted)?;
-        let is_stored = |password: &&String| match &found.password {
-            Some(stored) => storage.matches(&found.name, password, stored),
+        let is_stored = |password: &&String| match &current.password {
+            Some(stored) => storage.matches(&current.name, password, stored),
             None => false,
         };
         Ok(self.role.password.as_ref().filter(|password| !is_stored(password)))
     }
 
-    fn changes(&self, session: &Session, found: &Role, has_password: bool) -> Result<Map, CallError> {
+    fn changes(&self, session: &Session, current: &Role, has_password: bool) -> Result<Map, CallError> {
         let desired = &self.role;
         let flags = [
-            ("createdb", desired.creates.createdb, found.createdb),
-            ("inherit", desired.inherit, found.inherit),
-            ("login", desired.login, found.login),
-            ("createroles", desired.creates.createroles, found.createroles),
-            ("replication", desired.attributes.replication, found.replication),
-            ("superuser", desired.attributes.superuser, found.superuser),
+            ("createdb", desired.creates.createdb, current.createdb),
+            ("inherit", desired.inherit, current.inherit),
+            ("login", desired.login, current.login),
+            ("createroles", desired.creates.createroles, current.createroles),
+            ("replication", desired.attributes.replication, current.replication),
+            ("superuser", desired.attributes.superuser, current.superuser),
         ];
         let differs = |(name, desired, is): (&str, Option<bool>, bool)| {
             desired.filter(|desired| *desired != is).map(|desired| (Value::from(name), Value::from(desired)))
@@ -198,11 +198,11 @@ impl Desired {
             let rows = session.query(&format!("SELECT {}::timestamp(0) AS time", literal(until)))?;
             let desired = rows.first().and_then(|row| timestamp(column(row, "time")));
             changes
-                .extend((desired != found.expiry).then(|| (Value::from("valid_until"), Value::from(until.as_str()))));
+                .extend((desired != current.expiry).then(|| (Value::from("valid_until"), Value::from(until.as_str()))));
         }
         let missing: Vec<Value> = groups_of(&desired.groups)
             .into_iter()
-            .filter(|group| !found.groups.contains(group))
+            .filter(|group| !current.groups.contains(group))
             .map(Value::from)
             .collect();
         if !missing.is_empty() {

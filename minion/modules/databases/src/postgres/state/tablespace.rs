@@ -36,7 +36,7 @@ pub fn present(
     let session = at.session(context)?;
     let all = tablespaces(&session)?;
     let options = options.unwrap_or_default();
-    let Some(found) = all.get(&*name).and_then(Value::as_map) else {
+    let Some(tablespace) = all.get(&*name).and_then(Value::as_map) else {
         if context.test {
             return Ok(StateReturn::predicted(&name, format!("Tablespace {name} is set to be created")).into());
         }
@@ -44,7 +44,7 @@ pub fn present(
         let success = format!("The tablespace {name} has been created");
         return Ok(outcome(&name, result, success, "Present", &format!("Failed to create tablespace {name}")).into());
     };
-    if column(found, "Location") != directory {
+    if column(tablespace, "Location") != directory {
         let comment = format!(
             "Tablespace {name} is not at the right location. This is unsupported without dropping and recreating the \
              tablespace."
@@ -52,9 +52,9 @@ pub fn present(
         return Ok(StateReturn::failed(&name, comment).into());
     }
     // The column is an array such as `{seq_page_cost=1.1,random_page_cost=3.9}`.
-    let set: Vec<&str> = column(found, "Opts").trim_matches(['{', '}']).split(',').collect();
+    let set: Vec<&str> = column(tablespace, "Opts").trim_matches(['{', '}']).split(',').collect();
     let missing: Map = options.into_iter().filter(|(key, value)| !set.contains(&&*format!("{key}={value}"))).collect();
-    let owner = owner.filter(|owner| column(found, "Owner") != owner);
+    let owner = owner.filter(|owner| column(tablespace, "Owner") != owner);
     let mut changes = Map::new();
     let mut statements = Vec::new();
     if let Some(owner) = &owner {

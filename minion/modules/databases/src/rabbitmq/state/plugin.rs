@@ -47,16 +47,16 @@ pub fn disabled(
 
 fn set(context: &StateContext, name: &str, runas: Option<String>, enable: bool) -> CallResult {
     let ctl = Ctl::new(&context.call, runas);
-    let (done, old, new) = if enable { ("enabled", "", name) } else { ("disabled", name, "") };
+    let (participle, old, new) = if enable { ("enabled", "", name) } else { ("disabled", name, "") };
     let ensure = || {
         if plugin::enabled(&ctl)?.iter().any(|plugin| plugin == name) == enable {
-            return Ok(StateReturn::ok(name, format!("Plugin '{name}' is already {done}.")));
+            return Ok(StateReturn::ok(name, format!("Plugin '{name}' is already {participle}.")));
         }
         let report = if context.test {
-            StateReturn::predicted(name, format!("Plugin '{name}' is set to be {done}."))
+            StateReturn::predicted(name, format!("Plugin '{name}' is set to be {participle}."))
         } else {
             plugin::set(&ctl, name, enable)?;
-            StateReturn::ok(name, format!("Plugin '{name}' was {done}."))
+            StateReturn::ok(name, format!("Plugin '{name}' was {participle}."))
         };
         Ok(report.with_changes(map! {"old" => old, "new" => new}))
     };

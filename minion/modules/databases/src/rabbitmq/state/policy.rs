@@ -48,7 +48,7 @@ pub fn present(
         let apply_to = apply_to.as_deref().filter(|apply_to| !apply_to.is_empty());
         let desired = Desired { vhost: &vhost, name: &name, pattern: &pattern, definition, priority, apply_to };
         let policy = find(&ctl, &vhost, &name)?;
-        let (changes, done) = match &policy {
+        let (changes, participle) = match &policy {
             None => (map! {"old" => Value::map(), "new" => &name}, "created"),
             Some(policy) => {
                 let updates = updates(policy, &desired)?;
@@ -59,7 +59,7 @@ pub fn present(
             }
         };
         let report = if context.test {
-            StateReturn::predicted(&name, format!("Policy {vhost} {name} is set to be {done}"))
+            StateReturn::predicted(&name, format!("Policy {vhost} {name} is set to be {participle}"))
         } else {
             StateReturn::ok(&name, desired.set(&ctl)?)
         };

@@ -112,10 +112,10 @@ pub fn service(
             changes.insert("service".into(), map! {"old" => Value::Nil, "new" => name.as_str()}.into());
             firewall.change("new_service", [name.as_str().into(), false.into()])?;
         }
-        for (key, wanted, kind) in [("ports", ports, "port"), ("protocols", protocols, "protocol")] {
+        for (key, desired, kind) in [("ports", ports, "port"), ("protocols", protocols, "protocol")] {
             let current = strings(&firewall.read(&format!("get_service_{kind}s"), &name)?);
-            let missing: Vec<&String> = wanted.iter().filter(|one| !current.contains(one)).collect();
-            let surplus: Vec<&String> = current.iter().filter(|one| !wanted.contains(one)).collect();
+            let missing: Vec<&String> = desired.iter().filter(|one| !current.contains(one)).collect();
+            let surplus: Vec<&String> = current.iter().filter(|one| !desired.contains(one)).collect();
             for (action, list) in [("add", &missing), ("remove", &surplus)] {
                 for one in list {
                     firewall
@@ -123,7 +123,7 @@ pub fn service(
                 }
             }
             if !missing.is_empty() || !surplus.is_empty() {
-                changes.insert(key.into(), map! {"old" => current.clone(), "new" => wanted.clone()}.into());
+                changes.insert(key.into(), map! {"old" => current.clone(), "new" => desired.clone()}.into());
             }
         }
         Ok(changes)
@@ -191,14 +191,14 @@ impl Firewall<'_> {
         changes: &mut Map,
         zone: &str,
         (key, list, add, remove): (&str, &str, &str, &str),
-        (wanted, prune): (Vec<String>, bool),
+        (desired, prune): (Vec<String>, bool),
     ) -> Result<(), CallError> {
-        if wanted.is_empty() && !prune {
+        if desired.is_empty() && !prune {
             return Ok(());
         }
         let current = strings(&self.read(list, zone)?);
-        let missing: Vec<String> = wanted.iter().filter(|one| !current.contains(one)).cloned().collect();
-        let surplus: Vec<String> = current.iter().filter(|one| prune && !wanted.contains(one)).cloned().collect();
+        let missing: Vec<String> = desired.iter().filter(|one| !current.contains(one)).cloned().collect();
+        let surplus: Vec<String> = current.iter().filter(|one| prune && !desired.contains(one)).cloned().collect();
         for (function, items) in [(add, &missing), (remove, &surplus)] {
             for item in items {
                 // The functions on services take the service before the zone.
@@ -211,7 +211,7 @@ impl Firewall<'_> {
         }
         if !missing.is_empty() || !surplus.is_empty() {
             // Without pruning, the current items stay.
-            let new = if prune { wanted } else { current.iter().cloned().chain(missing).collect() };
+            let new = if prune { desired } else { current.iter().cloned().chain(missing).collect() };
             changes.insert(key.into(), map! {"old" => current, "new" => new}.into());
         }
         Ok(())
@@ -230,9 +230,9 @@ fn configured(context: &StateContext, zone: PresentArgs) -> Result<Map, CallErro
     }
     let mut blocked = zone.block_icmp;
     if !blocked.is_empty() {
-        let known = strings(&call(context, "get_icmp_types", [])?);
+        let types = strings(&call(context, "get_icmp_types", [])?);
         blocked.retain(|icmp| {
-            let is_known = known.contains(icmp);
+            let is_known = types.contains(icmp);
             if !is_known {
                 tracing::error!(jid = context.call.job.jid, icmp, "an ICMP type is unknown");
             }
@@ -248,10 +248,11 @@ fn configured(context: &StateContext, zone: PresentArgs) -> Result<Map, CallErro
             changes.insert("default".into(), map! {"old" => default, "new" => name}.into());
         }
     }
-    if let Some(wanted) = zone.masquerade {
+    if let Some(masquerade) = zone.masquerade {
         let current = firewall.read("get_masquerade", name)?.is_truthy();
-        if wanted != current {
-            let (function, verb) = if wanted { ("add_masquerade", "set") } else { ("remove_masquerade", "disabled") };
+        if masquerade != current {
+            let (function, verb) =
+                if masquerade { ("add_masquerade", "set") } else { ("remove_masquerade", "disabled") };
             firewall.change(function, [name.into()])?;
             let new = format!("Masquerading successfully {verb}.");
             changes.insert("masquerade".into(), map! {"old" => current, "new" => new}.into());
@@ -277,21 +278,21 @@ fn forwarded(
     firewall: &Firewall<'_>,
     changes: &mut Map,
     zone: &str,
-    wanted: &[String],
+    desired: &[String],
     prune: bool,
 ) -> Result<(), CallError> {
-    if wanted.is_empty() && !prune {
+    if desired.is_empty() && !prune {
         return Ok(());
     }
-    let wanted = wanted.iter().map(|text| forwarding(text)).collect::<Result<Vec<Value>, _>>()?;
+    let desired = desired.iter().map(|text| forwarding(text)).collect::<Result<Vec<Value>, _>>()?;
     let current = firewall.read("list_port_fwd", zone)?.as_list().unwrap_or_default().to_vec();
     let same = |a: &Value, b: &Value| {
         a.as_map().is_some_and(|a| a.iter().all(|(name, value)| b.get(&name.to_string()) == Some(value)))
     };
     let missing: Vec<Value> =
-        wanted.iter().filter(|one| !current.iter().any(|known| same(one, known))).cloned().collect();
+        desired.iter().filter(|one| !current.iter().any(|other| same(one, other))).cloned().collect();
     let surplus: Vec<Value> =
-        current.iter().filter(|one| prune && !wanted.iter().any(|known| same(one, known))).cloned().collect();
+        current.iter().filter(|one| prune && !desired.iter().any(|other| same(one, other))).cloned().collect();
     for (function, list) in [("add_port_fwd", &missing), ("remove_port_fwd", &surplus)] {
         for one in list {
             let field = |name: &str| one.get(name).cloned().unwrap_or_default();
@@ -306,7 +307,7 @@ fn forwarded(
         }
     }
     if !missing.is_empty() || !surplus.is_empty() {
-        let new: Vec<Value> = if prune { wanted } else { current.iter().cloned().chain(missing).collect() };
+        let new: Vec<Value> = if prune { desired } else { current.iter().cloned().chain(missing).collect() };
         changes.insert("port_fwd".into(), map! {"old" => current, "new" => new}.into());
     }
     Ok(())

@@ -47,16 +47,16 @@ impl Element {
 
     /// Returns whether all elements that this entry stands for are among these.
     pub(super) fn is_covered(&self, elements: &[Element]) -> bool {
-        let found: HashSet<Vec<(u128, u128)>> = elements.iter().filter_map(|element| self.common(element)).collect();
+        let ranges: HashSet<Vec<(u128, u128)>> = elements.iter().filter_map(|element| self.common(element)).collect();
         let count = self.kinds.iter().zip(&self.parts).map(|(kind, part)| part.count(kind));
         let count = count.fold(1_u128, u128::saturating_mul);
-        found.len() as u128 >= count && !self.parts.is_empty()
+        ranges.len() as u128 >= count && !self.parts.is_empty()
     }
 
     /// Returns whether these elements include all of this entry, without further options.
     pub(super) fn is_listed(&self, elements: Vec<Element>) -> bool {
         let same: Vec<Element> =
-            elements.into_iter().filter(|found| found.options.len() == self.options.len()).collect();
+            elements.into_iter().filter(|element| element.options.len() == self.options.len()).collect();
         self.is_covered(&same)
     }
 
@@ -69,7 +69,7 @@ impl Element {
             return None;
         }
         let pairs = element.parts.iter().zip(&self.parts).zip(&self.kinds);
-        pairs.map(|((part, wanted), kind)| part.common(kind, wanted)).collect()
+        pairs.map(|((part, other), kind)| part.common(kind, other)).collect()
     }
 
     fn is_exception(&self) -> bool {
@@ -102,20 +102,20 @@ impl Part {
 
     /// Returns what this part of an element has in common with that of an entry: the element is one of those that the
     /// entry stands for, or a network that has the address of the entry.
-    fn common(&self, kind: &str, wanted: &Part) -> Option<(u128, u128)> {
-        if self.name != wanted.name {
+    fn common(&self, kind: &str, other: &Part) -> Option<(u128, u128)> {
+        if self.name != other.name {
             return None;
         }
         let range = (self.first, self.last);
         let is_one = match kind {
-            "net" => networks(wanted.first, wanted.last).contains(&range),
-            _ => wanted.first <= self.first && self.last <= wanted.last,
+            "net" => networks(other.first, other.last).contains(&range),
+            _ => other.first <= self.first && self.last <= other.last,
         };
         if is_one {
             return Some(range);
         }
-        let is_within = wanted.first == wanted.last && self.first <= wanted.first && wanted.last <= self.last;
-        is_within.then_some((wanted.first, wanted.last))
+        let is_within = other.first == other.last && self.first <= other.first && other.last <= self.last;
+        is_within.then_some((other.first, other.last))
     }
 }
 

@@ -4,13 +4,13 @@ use super::*;
 
 fn check_states(cases: Vec<Case<'_>>) {
     for (function, keyword, test, transcript, result, comment) in cases {
-        let shown = format!("{function} {keyword:?} {test}");
+        let label = format!("{function} {keyword:?} {test}");
         let Applied { result: got, comment: text, changes, ran } =
             applied(&format!("ipset.{function}"), keyword, test, &transcript);
-        assert_eq!((got, text.as_str()), (result, comment), "{shown}");
+        assert_eq!((got, text.as_str()), (result, comment), "{label}");
         let is_changed = ran.lines().any(|line| !line.starts_with("ipset list "));
-        assert!(!test || !is_changed, "{shown}: {ran}");
-        assert_eq!(changes.is_truthy(), is_changed && result == Some(true), "{shown}: {ran}");
+        assert!(!test || !is_changed, "{label}: {ran}");
+        assert_eq!(changes.is_truthy(), is_changed && result == Some(true), "{label}: {ran}");
     }
 }
 

@@ -271,19 +271,19 @@ fn parse_endpoint(text: &str) -> Option<(String, u16)> {
 
 /// Parses `ethtool -g`. The names of maximums get the suffix `-max`.
 fn buffers(text: &str) -> Map {
-    let (mut found, mut suffix) = (Map::new(), "max-");
+    let (mut sizes, mut suffix) = (Map::new(), "max-");
     for line in text.lines() {
         if let Some((name, size)) = line.split_once(':').filter(|(name, _)| !name.is_empty())
             && let Ok(size) = size.trim().parse::<i64>()
         {
-            found.insert(format!("{}{suffix}", name.to_lowercase().replace(' ', "-")).into(), size.into());
+            sizes.insert(format!("{}{suffix}", name.to_lowercase().replace(' ', "-")).into(), size.into());
         } else if line.ends_with("maximums:") {
             suffix = "-max";
         } else if line.ends_with("settings:") {
             suffix = "";
         }
     }
-    found
+    sizes
 }
 
 /// Parses a line of traceroute 2.0 or newer: a number, a host with its address, and three times.

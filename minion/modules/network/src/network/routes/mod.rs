@@ -261,9 +261,11 @@ const FLAGS_6: [(u32, char); 9] = [
     (0x20_0000, 'n'),
 ];
 
-fn flag_letters(flags: u32, known: &[(u32, char)]) -> String {
+fn flag_letters(flags: u32, letters: &[(u32, char)]) -> String {
     let first = if flags & REJECT == 0 { 'U' } else { '!' };
-    std::iter::once(first).chain(known.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter)).collect()
+    std::iter::once(first)
+        .chain(letters.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter))
+        .collect()
 }
 
 fn of_family(family: Option<&str>) -> Result<Vec<Route>, CallError> {

@@ -28,13 +28,13 @@ pub(super) type Case<'a> = (&'a str, Map, bool, String, Option<bool>, &'a str);
 
 pub(super) fn check_states(cases: Vec<Case<'_>>) {
     for (function, keyword, test, transcript, result, comment) in cases {
-        let shown = format!("{function} {keyword:?} {test}");
+        let label = format!("{function} {keyword:?} {test}");
         let Applied { result: got, comment: text, changes, ran } =
             applied(&format!("nftables.{function}"), keyword, test, &transcript);
-        assert_eq!((got, text.as_str()), (result, comment), "{shown}");
+        assert_eq!((got, text.as_str()), (result, comment), "{label}");
         let is_changed = ran.lines().any(|line| !line.contains(" list "));
-        assert!(!test || !is_changed, "{shown}: {ran}");
-        assert_eq!(changes.is_truthy(), is_changed && result == Some(true), "{shown}: {ran}");
+        assert!(!test || !is_changed, "{label}: {ran}");
+        assert_eq!(changes.is_truthy(), is_changed && result == Some(true), "{label}: {ran}");
     }
 }
 
