@@ -127,8 +127,8 @@ impl PrivateCopy {
     }
 
     /// Returns the path for a program: that of the copy, or else the given one.
-    pub fn path_or(copy: Option<&Self>, given: String) -> String {
-        copy.map_or(given, |copy| copy.path.display().to_string())
+    pub fn path_or(copy: Option<&Self>, original: String) -> String {
+        copy.map_or(original, |copy| copy.path.display().to_string())
     }
 
     /// Returns the output of a program with the path of the original in the place of that of a copy.

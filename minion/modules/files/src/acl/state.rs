@@ -210,8 +210,8 @@ impl Desired<'_> {
     /// Whether the current permissions are the desired ones. With `recurse`, `X` grants execution on directories and
     /// executables only, so its absence is accepted.
     fn is_granted(&self, have: i64) -> bool {
-        let wanted = octal(self.perms);
-        have == wanted || (self.recurse && self.perms.ends_with('X') && have + 1 == wanted)
+        let desired = octal(self.perms);
+        have == desired || (self.recurse && self.perms.ends_with('X') && have + 1 == desired)
     }
 
     fn change(&self, context: &StateContext, function: &str, what: Vec<Value>) -> Result<(), CallError> {
@@ -239,30 +239,30 @@ fn missing_file(name: &str) -> Option<Value> {
     (!Path::new(name).exists()).then(|| StateReturn::failed(name, format!("{name} does not exist")).into())
 }
 
-fn present_state(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) -> Result<Value, CallError> {
-    let name = wanted.name;
+fn present_state(context: &StateContext, desired: &Desired<'_>, labels: &Labels) -> Result<Value, CallError> {
+    let name = desired.name;
     if let Some(failed) = missing_file(name) {
         return Ok(failed);
     }
-    let Some(entries) = wanted.entries(context)? else {
+    let Some(entries) = desired.entries(context)? else {
         return Ok(StateReturn::failed(name, "ACL Type does not exist").into());
     };
     // Find the first name whose permissions differ, and whether any name has no entry.
     let (mut other, mut is_new) = (None, false);
-    for acl_name in wanted.names {
-        let listed = wanted.listed_as(context, acl_name)?;
+    for acl_name in desired.names {
+        let listed = desired.listed_as(context, acl_name)?;
         let of = |have: &[(String, i64)]| have.iter().find(|(name, _)| *name == listed).map(|(_, octal)| *octal);
         let own = entries.first().and_then(|(_, have)| of(have));
         is_new |= own.is_none();
-        let is_good = |have: &[(String, i64)]| of(have).is_some_and(|have| wanted.is_granted(have));
+        let is_good = |have: &[(String, i64)]| of(have).is_some_and(|have| desired.is_granted(have));
         if !entries.iter().all(|(_, have)| is_good(have)) {
             other = other.or(own);
         }
     }
-    let perms = wanted.perms;
-    let entry = |perms: &str| map! {"acl_name" => &labels.one, "acl_type" => wanted.kind, "perms" => perms};
+    let perms = desired.perms;
+    let entry = |perms: &str| map! {"acl_name" => &labels.one, "acl_type" => desired.kind, "perms" => perms};
     let mut changes = map! {"new" => entry(perms)};
-    let (would, done) = match (is_new, other) {
+    let (would, comment) = match (is_new, other) {
         (false, None) => return Ok(StateReturn::ok(name, "Permissions are in the desired state").into()),
         (true, _) => (
             format!("New permissions will be applied for {}: {perms}", labels.names),
@@ -281,15 +281,15 @@ fn present_state(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) 
         return Ok(StateReturn::predicted(name, would).with_changes(changes).into());
     }
     let grant = || {
-        if wanted.force {
-            wanted.change(context, "wipefacls", Vec::new())?;
+        if desired.force {
+            desired.change(context, "wipefacls", Vec::new())?;
         }
-        wanted.names.iter().try_for_each(|acl_name| {
-            wanted.change(context, "modfacl", vec![wanted.kind.into(), acl_name.into(), perms.into()])
+        desired.names.iter().try_for_each(|acl_name| {
+            desired.change(context, "modfacl", vec![desired.kind.into(), acl_name.into(), perms.into()])
         })
     };
     Ok(match grant() {
-        Ok(()) => StateReturn::ok(name, done).with_changes(changes).into(),
+        Ok(()) => StateReturn::ok(name, comment).with_changes(changes).into(),
         Err(CallError::Execution(error)) => {
             StateReturn::failed(name, format!("Error updating permissions for {}: {error}", labels.names)).into()
         }
@@ -297,17 +297,17 @@ fn present_state(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) 
     })
 }
 
-fn absent_state(context: &StateContext, wanted: &Desired<'_>) -> Result<Value, CallError> {
-    let name = wanted.name;
+fn absent_state(context: &StateContext, desired: &Desired<'_>) -> Result<Value, CallError> {
+    let name = desired.name;
     if let Some(failed) = missing_file(name) {
         return Ok(failed);
     }
-    let Some(entries) = wanted.entries(context)? else {
+    let Some(entries) = desired.entries(context)? else {
         return Ok(StateReturn::failed(name, "ACL Type does not exist").into());
     };
     let mut there = Vec::new();
-    for acl_name in wanted.names {
-        let listed = wanted.listed_as(context, acl_name)?;
+    for acl_name in desired.names {
+        let listed = desired.listed_as(context, acl_name)?;
         if entries.iter().any(|(_, have)| have.iter().any(|(name, _)| *name == listed)) {
             there.push(acl_name);
         }
@@ -319,7 +319,7 @@ fn absent_state(context: &StateContext, wanted: &Desired<'_>) -> Result<Value, C
         return Ok(StateReturn::predicted(name, "Removing permissions").into());
     }
     for acl_name in there {
-        wanted.change(context, "delfacl", vec![wanted.kind.into(), acl_name.into()])?;
+        desired.change(context, "delfacl", vec![desired.kind.into(), acl_name.into()])?;
     }
     Ok(StateReturn::ok(name, "Removing permissions").into())
 }

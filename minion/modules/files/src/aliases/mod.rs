@@ -130,18 +130,18 @@ impl<'a> Entry<'a> {
 }
 
 /// Whether an alias has this target.
-pub fn has(context: &Context, alias: &str, wanted: &Value) -> Result<bool, CallError> {
-    if wanted.as_str() == Some("") {
+pub fn has(context: &Context, alias: &str, expected: &Value) -> Result<bool, CallError> {
+    if expected.as_str() == Some("") {
         return Err(CallError::execution("target can not be an empty string"));
     }
-    Ok(target(context, alias)?.is_some_and(|have| have == joined(wanted)))
+    Ok(target(context, alias)?.is_some_and(|have| have == joined(expected)))
 }
 
 /// Returns the target of an alias. The last line of an alias wins.
 pub fn target(context: &Context, alias: &str) -> Result<Option<String>, CallError> {
     let text = read(context)?;
-    let found = text.lines().filter_map(Entry::parse).rfind(|entry| entry.alias == alias);
-    Ok(found.map(|entry| entry.target.to_owned()))
+    let entry = text.lines().filter_map(Entry::parse).rfind(|entry| entry.alias == alias);
+    Ok(entry.map(|entry| entry.target.to_owned()))
 }
 
 fn joined(target: &Value) -> String {
@@ -223,8 +223,8 @@ mod tests {
             (": a", None),
             ("", None),
         ] {
-            let found = Entry::parse(line).map(|entry| (entry.alias, entry.target, entry.comment));
-            assert_eq!(found, expected, "{line}");
+            let actual = Entry::parse(line).map(|entry| (entry.alias, entry.target, entry.comment));
+            assert_eq!(actual, expected, "{line}");
         }
     }
 

@@ -204,11 +204,11 @@ fn is_enabled(etc: &Path, part: Part, name: &str) -> bool {
 }
 
 fn called(context: &Context, part: Part, enable: bool, name: &str) -> Result<Value, CallError> {
-    let (short, long, done) = if enable { ("en", "Enable", "enabled") } else { ("dis", "Disable", "disabled") };
+    let (short, long, participle) = if enable { ("en", "Enable", "enabled") } else { ("dis", "Disable", "disabled") };
     let output = run(context, &[format!("a2{short}{}", part.name()), argument(name)?], &[])?;
     let title = part.title();
     let status = match output.retcode {
-        0 => format!("{title} {name} {done}").into(),
+        0 => format!("{title} {name} {participle}").into(),
         1 => format!("{title} {name} Not found").into(),
         status => Value::from(status),
     };

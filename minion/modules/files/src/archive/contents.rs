@@ -35,7 +35,7 @@ impl Format {
         [("zip", Format::Zip), ("rar", Format::Rar)]
             .into_iter()
             .find(|(ending, _)| ends(ending))
-            .map(|(_, found)| found)
+            .map(|(_, format)| format)
     }
 
     /// Returns the format with this name.
@@ -125,7 +125,7 @@ pub fn contents(
     options: Option<&str>,
     strip: Option<u32>,
 ) -> Result<Contents, CallError> {
-    let mut found = match format {
+    let mut contents = match format {
         Format::Tar => tar_contents(context, name, cached, options)?,
         Format::Zip => {
             zipped::contents(cached).map_err(|_| error_of_archive(cached, &format!("{name} is not a ZIP file")))?
@@ -133,9 +133,9 @@ pub fn contents(
         Format::Rar => rar_contents(context, name, cached)?,
     };
     if let Some(count) = strip {
-        found.strip(count as usize);
+        contents.strip(count as usize);
     }
-    Ok(found.sorted())
+    Ok(contents.sorted())
 }
 
 /// The maximum size of a listing, in bytes.
@@ -210,7 +210,7 @@ fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&s
 
 /// Parses the listing of tar: lines such as `drwxr-xr-x 0/0 0 2026-01-31 00:00:00 directory/`.
 pub fn tar_listing(text: &str) -> Contents {
-    let mut found = Contents::default();
+    let mut contents = Contents::default();
     for line in text.lines() {
         let mut rest = line;
         let mut fields = [""; 5];
@@ -219,50 +219,50 @@ pub fn tar_listing(text: &str) -> Contents {
         }
         let [mode, _, size, ..] = fields;
         if mode.contains(['s', 'S']) {
-            found.has_set_id = true;
+            contents.has_set_id = true;
             // A set-gid directory gives nobody rights.
             if !mode.starts_with('d') {
-                found.set_id.push(rest.to_owned());
+                contents.set_id.push(rest.to_owned());
             }
         }
         // Devices have a pair of numbers instead.
-        found.size = found.size.saturating_add(size.parse().unwrap_or(0));
+        contents.size = contents.size.saturating_add(size.parse().unwrap_or(0));
         if mode.starts_with(['b', 'c', 'p']) {
-            found.special.push(rest.to_owned());
+            contents.special.push(rest.to_owned());
         }
         match line.as_bytes().first() {
             _ if rest.is_empty() => {}
-            Some(b'd') => found.dirs.push(format!("{}/", rest.trim_end_matches('/'))),
-            Some(b'l') => found.links.push(rest.split(" -> ").next().unwrap_or(rest).to_owned()),
-            Some(b'h') => found.files.push(rest.split(" link to ").next().unwrap_or(rest).to_owned()),
-            _ => found.files.push(rest.to_owned()),
+            Some(b'd') => contents.dirs.push(format!("{}/", rest.trim_end_matches('/'))),
+            Some(b'l') => contents.links.push(rest.split(" -> ").next().unwrap_or(rest).to_owned()),
+            Some(b'h') => contents.files.push(rest.split(" link to ").next().unwrap_or(rest).to_owned()),
+            _ => contents.files.push(rest.to_owned()),
         }
     }
-    found
+    contents
 }
 
 fn rar_contents(context: &Context, name: &str, cached: &Path) -> Result<Contents, CallError> {
     let program = rar_program(context, &["rar", "unrar"]);
     let output = shell(context, format!("{program} lt -- {}", quote(&cached.display().to_string())))?;
-    let found = rar_listing(&output.stdout);
-    if found == Contents::default() {
+    let contents = rar_listing(&output.stdout);
+    if contents == Contents::default() {
         return Err(error_of_archive(
             cached,
             &format!("Failed to list {name}, is it a rar file, and is the program rar installed?"),
         ));
     }
-    Ok(found)
+    Ok(contents)
 }
 
 /// Returns the first of these programs that is installed; the first one if none is.
 pub(super) fn rar_program(context: &Context, programs: &[&'static str]) -> &'static str {
-    let found = programs.iter().copied().find(|name| context.minion.programs.find(name).is_some());
-    found.or(programs.first().copied()).unwrap_or("rar")
+    let program = programs.iter().copied().find(|name| context.minion.programs.find(name).is_some());
+    program.or(programs.first().copied()).unwrap_or("rar")
 }
 
 /// Parses the technical listing of `rar` or `unrar`: a block of fields for each path, `Name` first.
 fn rar_listing(text: &str) -> Contents {
-    let mut found = Contents::default();
+    let mut contents = Contents::default();
     let (mut path, mut is_directory) = (None, false);
     for line in text.lines() {
         let Some((field, value)) = line.trim_start().split_once(": ") else { continue };
@@ -270,19 +270,19 @@ fn rar_listing(text: &str) -> Contents {
             ("Name", _) => path = Some(value.to_owned()),
             ("Type", Some(path)) => {
                 is_directory = value.trim_end() == "Directory";
-                if is_directory { found.dirs.push(format!("{path}/")) } else { found.files.push(path.clone()) }
+                if is_directory { contents.dirs.push(format!("{path}/")) } else { contents.files.push(path.clone()) }
             }
-            ("Size", Some(_)) => found.size = found.size.saturating_add(value.trim().parse().unwrap_or(0)),
+            ("Size", Some(_)) => contents.size = contents.size.saturating_add(value.trim().parse().unwrap_or(0)),
             ("Attributes", Some(path)) if value.contains(['s', 'S']) => {
-                found.has_set_id = true;
+                contents.has_set_id = true;
                 if !is_directory {
-                    found.set_id.push(path.clone());
+                    contents.set_id.push(path.clone());
                 }
             }
             _ => {}
         }
     }
-    found
+    contents
 }
 
 /// Returns an error that names the cached path of the archive.
@@ -318,27 +318,27 @@ mod tests {
                     -rw-r--r-- 1000/1000       123 2026-01-31 00:00:00 top dir/a b\n\
                     lrwxrwxrwx 0/0               0 2026-01-31 00:00:00 top dir/l -> a b\n\
                     hrw-r--r-- 0/0               0 2026-01-31 00:00:00 top dir/h link to top dir/a b\n";
-        let found = tar_listing(text);
-        assert_eq!(found.dirs, ["top dir/"]);
-        assert_eq!(found.files, ["top dir/a b", "top dir/h"]);
-        assert_eq!(found.links, ["top dir/l"]);
-        assert_eq!(found.top_level_dirs(), ["top dir/"]);
-        assert_eq!((found.size, found.has_set_id, found.special.len()), (123, false, 0));
+        let contents = tar_listing(text);
+        assert_eq!(contents.dirs, ["top dir/"]);
+        assert_eq!(contents.files, ["top dir/a b", "top dir/h"]);
+        assert_eq!(contents.links, ["top dir/l"]);
+        assert_eq!(contents.top_level_dirs(), ["top dir/"]);
+        assert_eq!((contents.size, contents.has_set_id, contents.special.len()), (123, false, 0));
         let text = "crw-r--r-- 0/0             1,3 2026-01-31 00:00:00 a\n\
                     prw-r--r-- 0/0               0 2026-01-31 00:00:00 b\n\
                     brw-r--r-- 0/0             8,0 2026-01-31 00:00:00 c d\n\
                     -rwsr-xr-x 0/0               7 2026-01-31 00:00:00 e\n";
-        let found = tar_listing(text);
+        let contents = tar_listing(text);
         assert_eq!(
-            (found.special, found.size, found.has_set_id),
+            (contents.special, contents.size, contents.has_set_id),
             (["a", "b", "c d"].map(str::to_owned).into(), 7, true)
         );
         for (mode, expected) in
             [("-rwsr-xr-x", true), ("drwxr-sr-x", true), ("-rwSr--r--", true), ("-rwxr-xr-t", false)]
         {
-            let found = tar_listing(&format!("{mode} 0/0 1 2026-01-31 00:00:00 e\n"));
-            assert_eq!(found.has_set_id, expected, "{mode}");
-            assert_eq!(!found.set_id.is_empty(), expected && !mode.starts_with('d'), "{mode}");
+            let contents = tar_listing(&format!("{mode} 0/0 1 2026-01-31 00:00:00 e\n"));
+            assert_eq!(contents.has_set_id, expected, "{mode}");
+            assert_eq!(!contents.set_id.is_empty(), expected && !mode.starts_with('d'), "{mode}");
         }
     }
 
@@ -355,8 +355,8 @@ mod tests {
         for (name, options, listed) in
             [("a.tar", None, true), ("a.tar", Some("z"), true), ("b", None, false), ("b", Some("tail -c +3"), true)]
         {
-            let found = tar_contents(&context, name, &at(name), options);
-            assert_eq!(found.is_ok_and(|found| found.files == ["f"]), listed, "{name} {options:?}");
+            let result = tar_contents(&context, name, &at(name), options);
+            assert_eq!(result.is_ok_and(|contents| contents.files == ["f"]), listed, "{name} {options:?}");
         }
     }
 
@@ -364,9 +364,9 @@ mod tests {
     fn output_of_rar_is_parsed() {
         let text = "Archive: a.rar\nDetails: RAR 5\n\n        Name: top\n        Type: Directory\n  Attributes: drwxr-sr-x\n\n\
                     \x20       Name: top/a: b\n        Type: File\n        Size: 123\n Packed size: 45\n  Attributes: -rwsr-xr-x\n";
-        let found = rar_listing(text);
-        assert_eq!((found.dirs, found.files, found.size), (vec!["top/".into()], vec!["top/a: b".into()], 123));
-        assert_eq!((found.has_set_id, found.set_id), (true, vec!["top/a: b".to_owned()]));
+        let contents = rar_listing(text);
+        assert_eq!((contents.dirs, contents.files, contents.size), (vec!["top/".into()], vec!["top/a: b".into()], 123));
+        assert_eq!((contents.has_set_id, contents.set_id), (true, vec!["top/a: b".to_owned()]));
     }
 
     #[test]

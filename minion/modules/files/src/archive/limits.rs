@@ -79,7 +79,7 @@ mod tests {
             archive_max_entries,
             ..MinionConfig::default()
         };
-        let found = Contents {
+        let contents = Contents {
             files: vec!["a".into(), "b".into()],
             special: vec!["a".into()],
             set_id: vec!["b".into()],
@@ -87,15 +87,17 @@ mod tests {
             ..Contents::default()
         };
         let default = MinionConfig::default();
-        assert!(found.check_all(&default, true).is_ok() && found.check_all(&config(10, 2), true).is_ok());
-        let error = |config| found.check_limits(&config, true).unwrap_err().to_string();
+        assert!(contents.check_all(&default, true).is_ok() && contents.check_all(&config(10, 2), true).is_ok());
+        let error = |config| contents.check_limits(&config, true).unwrap_err().to_string();
         assert!(error(config(9, 2)).contains("more than 9 bytes; the option `archive_max_size`"));
         assert!(error(config(10, 1)).contains("more than 1 entries; the option `archive_max_entries`"));
         assert!(
-            found.check_limits(&default, false).unwrap_err().to_string().contains("such as a: set 'special_files'")
+            contents.check_limits(&default, false).unwrap_err().to_string().contains("such as a: set 'special_files'")
         );
-        let found = Contents { special: Vec::new(), ..found };
-        assert!(found.check_limits(&default, false).is_ok());
-        assert!(found.check_all(&default, false).unwrap_err().to_string().contains("such as b: set 'special_files'"));
+        let contents = Contents { special: Vec::new(), ..contents };
+        assert!(contents.check_limits(&default, false).is_ok());
+        assert!(
+            contents.check_all(&default, false).unwrap_err().to_string().contains("such as b: set 'special_files'")
+        );
     }
 }

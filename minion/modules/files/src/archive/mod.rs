@@ -94,22 +94,22 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
             error_of_archive(&cached, "Unable to guess archive format, please pass an 'archive_format' argument.")
         })?,
     };
-    let found = contents(context, &args.name, &cached, format, args.options.as_deref(), strip)?;
+    let contents = contents(context, &args.name, &cached, format, args.options.as_deref(), strip)?;
     if args.clean {
         _ = user_files::remove_file(&cached);
     }
     if !args.verbose {
-        let mut all = [found.dirs, found.files, found.links].concat();
+        let mut all = [contents.dirs, contents.files, contents.links].concat();
         all.sort();
         return Ok(all.into());
     }
     Ok(map! {
-        "top_level_dirs" => found.top_level_dirs(),
-        "top_level_files" => found.top_level_files(),
-        "top_level_links" => found.top_level_links(),
-        "dirs" => found.dirs,
-        "files" => found.files,
-        "links" => found.links,
+        "top_level_dirs" => contents.top_level_dirs(),
+        "top_level_files" => contents.top_level_files(),
+        "top_level_links" => contents.top_level_links(),
+        "dirs" => contents.dirs,
+        "files" => contents.files,
+        "links" => contents.links,
     }
     .into())
 }
@@ -193,10 +193,10 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
     let original = working_directory(None, args.runas.as_deref()).join(&zip_file);
     let copy = PrivateCopy::for_input(context, &original, args.runas.as_deref())?;
     let path = copy.as_ref().map_or(original.as_path(), PrivateCopy::path);
-    let found = zipped::contents(path)
+    let contents = zipped::contents(path)
         .map_err(|error| error_of_archive(&original, &format!("{zip_file} cannot be listed: {error}")))?;
     // `unzip` creates no devices, and sets the bits only with an option.
-    found.check_limits(context.config(), true).map_err(CallError::execution)?;
+    contents.check_limits(context.config(), true).map_err(CallError::execution)?;
     let mut words = vec!["unzip".to_owned()];
     if args.password.is_truthy() {
         words.extend(["-P".to_owned(), args.password.to_string()]);
@@ -208,11 +208,11 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
         words.extend(excludes);
     }
     let output = limits::run(context, &words, &map! {"runas" => args.runas})?;
-    let shown = PrivateCopy::shown_or(copy.as_ref(), output.stdout);
+    let text = PrivateCopy::shown_or(copy.as_ref(), output.stdout);
     if output.retcode != 0 {
-        return Err(CallError::Execution(shown));
+        return Err(CallError::Execution(text));
     }
-    Ok(trimmed(output_lines(&shown), &args.trim_output).into())
+    Ok(trimmed(output_lines(&text), &args.trim_output).into())
 }
 
 /// The arguments of `archive.unzip`.

@@ -52,8 +52,8 @@ fn limited_context(root: &Path, archive_max_size: u64, archive_max_entries: usiz
 }
 
 fn shell(directory: &Path, script: &str) {
-    let done = std::process::Command::new("sh").args(["-ec", script]).current_dir(directory).output().unwrap();
-    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    let output = std::process::Command::new("sh").args(["-ec", script]).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -89,19 +89,19 @@ fn extractions_are_limited() {
     ] {
         shell(directory.path(), "rm -rf out; mkdir out");
         let context = limited_context(directory.path(), size, entries);
-        let shown = format!("{function} {arguments:?} {size} {entries}");
-        let done = context.call(function, Args::keyword(arguments));
+        let case = format!("{function} {arguments:?} {size} {entries}");
+        let result = context.call(function, Args::keyword(arguments));
         let written = fs::read_dir(at("out")).unwrap().count() + usize::from(Path::new(&at("b")).exists());
         match expected {
             Ok(name) => {
-                assert!(done.is_ok(), "{shown}: {done:?}");
+                assert!(result.is_ok(), "{case}: {result:?}");
                 let made = [at(&format!("out/{name}")), at(name)];
-                assert!(made.iter().any(|path| Path::new(path).exists()), "{shown}: {name}");
+                assert!(made.iter().any(|path| Path::new(path).exists()), "{case}: {name}");
             }
             Err(expected) => {
-                let error = done.unwrap_err().to_string();
-                assert!(error.contains(expected), "{shown}: {error}");
-                assert_eq!(written, 0, "{shown}");
+                let error = result.unwrap_err().to_string();
+                assert!(error.contains(expected), "{case}: {error}");
+                assert_eq!(written, 0, "{case}");
             }
         }
     }
@@ -125,11 +125,11 @@ fn programs_work_on_private_copies_where_others_can_write() {
     let open_path = open.display().to_string();
     let at = |name: &str| open.join(name).display().to_string();
     let call = |function: &str, arguments: Map| {
-        let shown = format!("{function} {arguments:?}");
-        let done = context.call(function, Args::keyword(arguments)).unwrap_or_else(|error| panic!("{shown}: {error}"));
-        assert!(!done.to_string().contains("cache/private"), "{shown}: {done}");
-        assert_eq!(context.job.retcode.swap(0, std::sync::atomic::Ordering::Relaxed), 0, "{shown}: {done}");
-        done
+        let case = format!("{function} {arguments:?}");
+        let result = context.call(function, Args::keyword(arguments)).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(!result.to_string().contains("cache/private"), "{case}: {result}");
+        assert_eq!(context.job.retcode.swap(0, std::sync::atomic::Ordering::Relaxed), 0, "{case}: {result}");
+        result
     };
     let tar = |options: &str, name: &str, sources: &str| {
         let arguments =

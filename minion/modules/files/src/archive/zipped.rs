@@ -24,27 +24,27 @@ const MAX_LINK: u64 = 4096;
 /// Lists the content of a ZIP file.
 pub(super) fn contents(path: &Path) -> Result<Contents, zip::result::ZipError> {
     let mut archive = ZipArchive::new(File::open(path)?)?;
-    let (mut found, mut dirs) = (Contents::default(), BTreeSet::new());
+    let (mut contents, mut dirs) = (Contents::default(), BTreeSet::new());
     for number in 0..archive.len() {
         let member = archive.by_index_raw(number)?;
         let name = member.name().to_owned();
-        found.size = found.size.saturating_add(member.size());
-        found.has_set_id |= member.unix_mode().unwrap_or(0) & SET_ID != 0;
+        contents.size = contents.size.saturating_add(member.size());
+        contents.has_set_id |= member.unix_mode().unwrap_or(0) & SET_ID != 0;
         match member.unix_mode().unwrap_or(0) & KIND {
-            LINK => found.links.push(name),
+            LINK => contents.links.push(name),
             FOLDER => _ = dirs.insert(name),
             _ => {
                 if let Some((directory, _)) = name.rsplit_once('/') {
                     dirs.insert(format!("{directory}/"));
                 }
                 if !name.ends_with('/') {
-                    found.files.push(name);
+                    contents.files.push(name);
                 }
             }
         }
     }
-    found.dirs = dirs.into_iter().collect();
-    Ok(found)
+    contents.dirs = dirs.into_iter().collect();
+    Ok(contents)
 }
 
 /// Whether any file of a ZIP archive is encrypted.
@@ -102,7 +102,7 @@ impl Unzip<'_> {
         let mut left = self.max_size;
         user_files::create_dir_all(dest)?;
         let dest = user_files::real(dest)?;
-        let mut done = Vec::new();
+        let mut names = Vec::new();
         for number in 0..archive.len() {
             let member = match self.password {
                 Some(password) => archive.by_index_decrypt(number, password.as_bytes())?,
@@ -125,7 +125,7 @@ impl Unzip<'_> {
                 let mut link = String::new();
                 member.take(MAX_LINK).read_to_string(&mut link)?;
                 user_files::symlink(link, &target)?;
-                done.push(name);
+                names.push(name);
                 continue;
             }
             if target.is_symlink() {
@@ -146,9 +146,9 @@ impl Unzip<'_> {
                 left = left.checked_sub(written).ok_or(LimitError::Size(self.max_size))?;
                 draft.finish_over(Attributes { mode, ..Attributes::default() }, 0o644, Flush::Later)?;
             }
-            done.push(name);
+            names.push(name);
         }
-        Ok(done)
+        Ok(names)
     }
 }
 
@@ -207,15 +207,15 @@ mod tests {
                 zip.write_all(b"x").unwrap();
             }
             zip.finish().unwrap();
-            let mut done = how.unpack(&archive, &dest);
+            let mut result = how.unpack(&archive, &dest);
             if name == "m" {
                 let mut zip = ZipWriter::new(File::create(&archive).unwrap());
                 zip.start_file(name, SimpleFileOptions::default()).unwrap();
                 zip.write_all(b"x").unwrap();
                 zip.finish().unwrap();
-                done = how.unpack(&archive, &dest);
+                result = how.unpack(&archive, &dest);
             }
-            assert!(matches!(done, Err(UnzipError::Outside(_))), "{name}: {done:?}");
+            assert!(matches!(result, Err(UnzipError::Outside(_))), "{name}: {result:?}");
             assert!(!directory.path().join("out").exists(), "{name}");
         }
     }

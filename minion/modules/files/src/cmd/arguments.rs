@@ -210,13 +210,13 @@ impl CommandArgs {
 
     /// Returns the pillar of templates: that of the minion, or with `pillar` or `pillarenv` a pillar of its own.
     pub fn template_pillar(&self, context: &Context) -> Result<Arc<Map>, CallError> {
-        let given = |name: &str| self.kwargs.get(name).filter(|value| !value.is_nil());
-        if given("pillar").is_none() && given("pillarenv").is_none() {
+        let argument = |name: &str| self.kwargs.get(name).filter(|value| !value.is_nil());
+        if argument("pillar").is_none() && argument("pillarenv").is_none() {
             return Ok(context.pillar());
         }
         let config = context.config();
-        let pillarenv = given("pillarenv").and_then(Value::as_str).or(config.pillarenv.as_deref());
-        let over = given("pillar").and_then(Value::as_map).cloned().unwrap_or_default();
+        let pillarenv = argument("pillarenv").and_then(Value::as_str).or(config.pillarenv.as_deref());
+        let over = argument("pillar").and_then(Value::as_map).cloned().unwrap_or_default();
         let pillar = context.minion.upstream.pillar(config.saltenv.as_deref(), pillarenv, &over);
         pillar.map(Arc::new).map_err(CallError::execution)
     }

@@ -110,8 +110,8 @@ mod tests {
         ] {
             for are_configured in [true, false] {
                 let context = context_with(&options, are_configured);
-                let done = run(&context, "run", command.into(), map! {});
-                assert_eq!(done.is_ok(), is_permitted, "{options:?} {command}: {done:?}");
+                let result = run(&context, "run", command.into(), map! {});
+                assert_eq!(result.is_ok(), is_permitted, "{options:?} {command}: {result:?}");
             }
         }
         let context = context_with(&map! {"cmd_blacklist_glob" => map! {"a" => 1}}, false);
@@ -126,8 +126,8 @@ mod tests {
     fn the_rendered_command_is_checked_also_that_of_a_list() {
         let context = context_with(&map! {"cmd_blacklist_glob" => list!["*echo *"]}, true);
         for command in ["{{ 'echo' }} a".into(), list!["{{ 'echo' }} a"], list!["{{ 'echo' }}", "a"]] {
-            let done = run(&context, "run", command, map! {"template" => "jinja"});
-            assert!(done.as_ref().is_err_and(|error| error.ends_with("is not permitted")), "{done:?}");
+            let result = run(&context, "run", command, map! {"template" => "jinja"});
+            assert!(result.as_ref().is_err_and(|error| error.ends_with("is not permitted")), "{result:?}");
         }
     }
 

@@ -65,12 +65,12 @@ fn templates_use_no_shell_by_default() {
 
 #[test]
 fn cmd_safe_gives_nested_commands_a_shell_by_default() {
-    for (is_safe, shown) in [(true, "$HOME"), (false, "h")] {
+    for (is_safe, expected) in [(true, "$HOME"), (false, "h")] {
         let mut context = testing::context(&[]);
         let minion = std::sync::Arc::get_mut(&mut context.minion).unwrap();
         std::sync::Arc::make_mut(&mut minion.config).cmd_safe = is_safe;
         let args = args("echo $HOME", map! {"env" => map! {"HOME" => "h"}});
-        assert_eq!(context.call_nested("cmd.run", args), Ok(shown.into()), "{is_safe}");
+        assert_eq!(context.call_nested("cmd.run", args), Ok(expected.into()), "{is_safe}");
     }
 }
 

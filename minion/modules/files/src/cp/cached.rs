@@ -42,9 +42,9 @@ pub fn is_cached(
     /// Environment of the file server; that of the configuration or `base` by default.
     saltenv: Option<String>,
 ) -> CallResult {
-    let found = file_cache::found(&context.config().cachedir, &path, &environment(context, saltenv));
+    let cached_file = file_cache::found(&context.config().cachedir, &path, &environment(context, saltenv));
     let mark = if path.strip_prefix("salt://").unwrap_or(&path).starts_with('|') { "|" } else { "" };
-    Ok(found.map_or_else(String::new, |found| format!("{mark}{}", found.display())).into())
+    Ok(cached_file.map_or_else(String::new, |file| format!("{mark}{}", file.display())).into())
 }
 
 /// Return the paths of all cached files.
@@ -62,13 +62,13 @@ pub fn list_minion(
     let environment = files::relative_path(&environment(context, saltenv));
     let directories =
         environment.map(|name| cachedir.join("files").join(name)).into_iter().chain([cachedir.join("localfiles")]);
-    let mut found: Vec<String> = Vec::new();
+    let mut paths: Vec<String> = Vec::new();
     let mut open: Vec<PathBuf> = directories.collect();
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-            if entry.path().is_dir() { open.push(entry.path()) } else { found.push(entry.path().display().to_string()) }
+            if entry.path().is_dir() { open.push(entry.path()) } else { paths.push(entry.path().display().to_string()) }
         }
     }
-    found.sort();
-    Ok(found.into())
+    paths.sort();
+    Ok(paths.into())
 }

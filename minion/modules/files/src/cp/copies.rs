@@ -83,8 +83,8 @@ pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, Ca
 
 /// Returns the content of a file as a string; false if the file server has no such file.
 pub(super) fn content(context: &Context, url: &str, saltenv: &str) -> Result<Value, CallError> {
-    let found = brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?;
-    match found {
+    let content = brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?;
+    match content {
         Some(content) => Ok(String::from_utf8_lossy(&content).into_owned().into()),
         None if url.starts_with("salt://") => Ok(false.into()),
         None => Err(CallError::Execution(format!("[Errno 2] No such file or directory: '{url}'"))),

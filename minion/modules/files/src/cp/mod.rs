@@ -149,17 +149,17 @@ pub fn get_dir(
     let name = name.trim_end_matches('/');
     let above = name.rsplit_once('/').map_or("", |(above, _)| above);
     let client = &context.minion.files;
-    let target = |found: &String| {
-        let is_below = !name.is_empty() && found.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
-        is_below.then(|| format!("{dest}/{}", found[above.len()..].trim_start_matches('/')))
+    let target = |file: &String| {
+        let is_below = !name.is_empty() && file.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        is_below.then(|| format!("{dest}/{}", file[above.len()..].trim_start_matches('/')))
     };
     let mut made = Vec::new();
-    for found in client.list(saltenv).map_err(CallError::execution)? {
-        let Some(target) = target(&found) else { continue };
-        made.push(copied(context, &found, saltenv, &target, true)?.to_string());
+    for file in client.list(saltenv).map_err(CallError::execution)? {
+        let Some(target) = target(&file) else { continue };
+        made.push(copied(context, &file, saltenv, &target, true)?.to_string());
     }
-    for found in client.empty_directories(saltenv).map_err(CallError::execution)? {
-        let Some(target) = target(&found) else { continue };
+    for directory in client.empty_directories(saltenv).map_err(CallError::execution)? {
+        let Some(target) = target(&directory) else { continue };
         user_files::create_dir_all(&target).map_err(|error| file::error_at(&target, &error))?;
         made.push(target);
     }
@@ -241,8 +241,8 @@ pub fn get_template(
     kwargs: Map,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
-    let found = file_cache::cache(context, &path, &saltenv, &Remote::default()).map_err(CallError::Execution)?;
-    let Some(text) = found.and_then(|found| std::fs::read_to_string(found).ok()) else { return Ok("".into()) };
+    let cached_file = file_cache::cache(context, &path, &saltenv, &Remote::default()).map_err(CallError::Execution)?;
+    let Some(text) = cached_file.and_then(|file| std::fs::read_to_string(file).ok()) else { return Ok("".into()) };
     if template != "jinja" {
         tracing::error!(template, "unknown template engine: expected jinja");
         return Ok("".into());
@@ -288,9 +288,9 @@ pub fn get_file_str(
     /// Environment of the file server.
     saltenv: Option<String>,
 ) -> CallResult {
-    let found = file_cache::cache(context, &path, &environment(context, saltenv), &Remote::default())
+    let cached_file = file_cache::cache(context, &path, &environment(context, saltenv), &Remote::default())
         .map_err(CallError::Execution)?;
-    let content = found.and_then(|found| std::fs::read(found).ok());
+    let content = cached_file.and_then(|file| std::fs::read(file).ok());
     Ok(content.map_or(Value::Bool(false), |content| String::from_utf8_lossy(&content).into_owned().into()))
 }
 
@@ -317,11 +317,11 @@ pub fn cache_file(
 ) -> CallResult {
     let remote = Remote { hash: source_hash, trust_anyone: !verify_ssl, use_etag };
     let saltenv = environment(context, saltenv);
-    let found = file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?;
-    if found.is_none() {
+    let cached_file = file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?;
+    if cached_file.is_none() {
         tracing::error!(path, saltenv, "caching a file failed: no such file");
     }
-    Ok(path_or_false(found))
+    Ok(path_or_false(cached_file))
 }
 
 /// Cache several files, in a list or separated by commas, as `cache_file`.
@@ -377,7 +377,7 @@ pub fn cache_dir(
     let selection = Selection::new(&include_pat, &exclude_pat);
     let is_wanted = |path: &String| path.starts_with(&name) && selection.selects(path);
     let files = context.minion.files.list(saltenv).map_err(CallError::execution)?.into_iter().filter(is_wanted);
-    let mut kept = all_cached(context, files, saltenv)?;
+    let mut paths = all_cached(context, files, saltenv)?;
     let empty = if include_empty {
         context.minion.files.empty_directories(saltenv).map_err(CallError::execution)?
     } else {
@@ -389,9 +389,9 @@ pub fn cache_dir(
             continue;
         };
         files::create_private_dir(&target).map_err(CallError::execution)?;
-        kept.push(target.display().to_string());
+        paths.push(target.display().to_string());
     }
-    Ok(kept.into())
+    Ok(paths.into())
 }
 
 /// Cache all files of the file server, and return their paths.
@@ -432,8 +432,8 @@ pub fn cache_local_file(
 }
 
 fn environment(context: &Context, saltenv: Option<String>) -> String {
-    let given = saltenv.filter(|saltenv| !saltenv.is_empty());
-    given.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".to_owned())
+    let argument = saltenv.filter(|saltenv| !saltenv.is_empty());
+    argument.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".to_owned())
 }
 
 /// Returns the path below `salt://` and the environment; other URLs are errors.
@@ -445,14 +445,14 @@ fn below_salt<'a>(path: &'a str, saltenv: &'a str) -> Result<(&'a str, &'a str),
 }
 
 /// Returns the path of a file as a string, or false.
-fn path_or_false(found: Option<PathBuf>) -> Value {
-    found.map_or(Value::Bool(false), |found| found.display().to_string().into())
+fn path_or_false(path: Option<PathBuf>) -> Value {
+    path.map_or(Value::Bool(false), |path| path.display().to_string().into())
 }
 
 fn all_cached(context: &Context, files: impl Iterator<Item = String>, saltenv: &str) -> Result<Vec<String>, CallError> {
     let cached = |file: String| file_cache::cache(context, &format!("salt://{file}"), saltenv, &Remote::default());
-    let kept = files.map(cached).collect::<Result<Vec<_>, _>>().map_err(CallError::Execution)?;
-    Ok(kept.into_iter().flatten().map(|path| path.display().to_string()).collect())
+    let paths = files.map(cached).collect::<Result<Vec<_>, _>>().map_err(CallError::Execution)?;
+    Ok(paths.into_iter().flatten().map(|path| path.display().to_string()).collect())
 }
 
 fn below(paths: Vec<String>, prefix: &str) -> Value {

@@ -26,8 +26,8 @@ fn files_are_listed_and_read() {
         ("cp.stat_file", &["/nonexistent"], Value::Nil),
     ] {
         let positional = args.iter().map(|arg| Value::from(*arg)).collect();
-        let found = context.call(fun, Args { positional, keyword: Map::new() }).map_err(|error| error.to_string());
-        assert_eq!(found, Ok(expected), "{fun} {args:?}");
+        let actual = context.call(fun, Args { positional, keyword: Map::new() }).map_err(|error| error.to_string());
+        assert_eq!(actual, Ok(expected), "{fun} {args:?}");
     }
 }
 
@@ -187,8 +187,13 @@ fn odd_answers_never_become_a_file() {
         );
 
         std::fs::write(&old, "old").unwrap();
-        let done = state("file.managed", map! {"name" => old.clone(), "source" => url.as_str(), "skip_verify" => true});
-        assert_eq!((result(&done), text(&old).as_str()), (Some(is_whole.into()), expected), "managed {name}: {done:?}");
+        let outcome =
+            state("file.managed", map! {"name" => old.clone(), "source" => url.as_str(), "skip_verify" => true});
+        assert_eq!(
+            (result(&outcome), text(&old).as_str()),
+            (Some(is_whole.into()), expected),
+            "managed {name}: {outcome:?}"
+        );
 
         let cached = directory.path().join(format!("cache/extrn_files/base/127.0.0.1{port}/{name}"));
         std::fs::create_dir_all(cached.parent().unwrap()).unwrap();
@@ -202,19 +207,19 @@ fn odd_answers_never_become_a_file() {
             );
         }
         std::fs::write(&cached, "old").unwrap();
-        let done = state("file.cached", map! {"name" => url.as_str(), "skip_verify" => true});
+        let outcome = state("file.cached", map! {"name" => url.as_str(), "skip_verify" => true});
         assert_eq!(
-            (result(&done), text(&cached).as_str()),
+            (result(&outcome), text(&cached).as_str()),
             (Some(is_whole.into()), expected),
-            "cached {name}: {done:?}"
+            "cached {name}: {outcome:?}"
         );
 
         let into = directory.path().join("into");
-        let done = state(
+        let outcome = state(
             "archive.extracted",
             map! {"name" => into.clone(), "source" => format!("{url}.tar"), "skip_verify" => true},
         );
-        assert_eq!(result(&done), Some(false.into()), "extracted {name}: {done:?}");
+        assert_eq!(result(&outcome), Some(false.into()), "extracted {name}: {outcome:?}");
         assert!(!into.exists(), "{name}");
 
         let answered = answer(&context, directory.path(), &format!("cp.get_url {url} None"));

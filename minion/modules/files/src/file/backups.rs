@@ -60,13 +60,13 @@ pub fn list_backups_dir(
 ) -> CallResult {
     // As in Salt, the part after the last slash is ignored: `/foo/bar/` and `/foo/bar/x` are the same directory.
     let directory = path.rfind('/').map_or("", |at| &path[..at]);
-    let kept = backup_directory(context, &expand(directory));
-    let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
+    let backup_dir = backup_directory(context, &expand(directory));
+    let entries = std::fs::read_dir(&backup_dir).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| Some(entry.file_name().to_str()?.split('_').next()?.to_owned())).collect();
     names.sort();
     names.dedup();
-    let of = |name: String| (Value::from(&name), to_map(backups_in(&kept, &name), limit).into());
+    let of = |name: String| (Value::from(&name), to_map(backups_in(&backup_dir, &name), limit).into());
     Ok(names.into_iter().map(of).collect::<Map>().into())
 }
 
@@ -193,14 +193,14 @@ fn backups(context: &Context, file: &Path) -> Vec<Backup> {
 /// Returns the backups of a file in a directory, newest first.
 fn backups_in(directory: &Path, name: &str) -> Vec<Backup> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
-    let mut found: Vec<Backup> = entries
+    let mut backups: Vec<Backup> = entries
         .filter_map(|entry| {
             let stamp = entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('_')?.to_owned();
             Some(Backup { time: DateTime::strptime(TIMESTAMP_FORMAT, stamp).ok()?, path: entry.path() })
         })
         .collect();
-    found.sort_by_key(|backup| std::cmp::Reverse(backup.time));
-    found
+    backups.sort_by_key(|backup| std::cmp::Reverse(backup.time));
+    backups
 }
 
 fn to_map(backups: Vec<Backup>, limit: Option<usize>) -> Map {
@@ -218,8 +218,8 @@ fn to_map(backups: Vec<Backup>, limit: Option<usize>) -> Map {
 fn find_backup(context: &Context, path: &str, id: &Value) -> Result<Backup, Map> {
     let number = id.to_string().parse::<usize>().ok().filter(|number| number.to_string() == id.to_string());
     let Some(number) = number else { return Err(outcome(false, format!("Invalid backup_id '{id}'"))) };
-    let found = backups(context, &expand(path)).into_iter().nth(number);
-    found.ok_or_else(|| outcome(false, format!("backup_id '{id}' does not exist for {path}")))
+    let backup = backups(context, &expand(path)).into_iter().nth(number);
+    backup.ok_or_else(|| outcome(false, format!("backup_id '{id}' does not exist for {path}")))
 }
 
 fn outcome(result: bool, comment: String) -> Map {

@@ -102,8 +102,8 @@ pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
     }
     let content = &not_found.not_found_content;
     let content = (!content.is_nil()).then(|| content.to_string());
-    let wanted = search.replacing(args.backslash_literal, &not_found, content);
-    let replaced = edit::replaced(&before, &wanted).map_err(CallError::Execution)?;
+    let replacement = search.replacing(args.backslash_literal, &not_found, content);
+    let replaced = edit::replaced(&before, &replacement).map_err(CallError::Execution)?;
     if !args.dry_run {
         let backup = &not_found.backup;
         Text { before: &before, after: &replaced.text, backup, encoding, keeps_links: true }.write(&file)?;
@@ -169,7 +169,7 @@ pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallR
         args.insert_before_match.is_some(),
         args.insert_after_match.is_some(),
     ];
-    if places.iter().filter(|wanted| **wanted).count() > 1 {
+    if places.iter().filter(|is_set| **is_set).count() > 1 {
         let message = "Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted";
         return Err(invalid("blockreplace", message));
     }
@@ -234,7 +234,7 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
     let Some(mode) = args.position.mode.map(|mode| mode.to_lowercase()) else {
         return Err(CallError::Execution("Mode was not defined. How to process the file?".into()));
     };
-    let wanted = Line {
+    let desired = Line {
         content: args.content,
         matching: args.r#match,
         location: args.position.location,
@@ -243,7 +243,7 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
         indent: args.indent,
     };
     let text = read(&file, "line")?;
-    let changed = line::edited(&text, &mode, &wanted).map_err(CallError::Execution)?;
+    let changed = line::edited(&text, &mode, &desired).map_err(CallError::Execution)?;
     if changed == text {
         return Ok(false.into());
     }
@@ -383,8 +383,8 @@ pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
     if !ending.is_truthy() {
         return Ok(());
     }
-    let kept = format!("{}{ending}", file.display());
-    user_files::back_up(file, &kept).map_err(|error| error_at(&kept, &error))
+    let backup = format!("{}{ending}", file.display());
+    user_files::back_up(file, &backup).map_err(|error| error_at(&backup, &error))
 }
 
 /// Copies a file that `file.line` is about to change to its name with the date and time.

@@ -236,10 +236,10 @@ pub fn contains_regex(
 
 /// Returns the lines to write, each with a newline: the keyword argument `args`, or else the positional arguments.
 fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
-    let given = match kwargs.get("args") {
+    let lines = match kwargs.get("args") {
         Some(Value::List(lines)) => lines,
         Some(line) => std::slice::from_ref(line),
         None => args,
     };
-    given.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }

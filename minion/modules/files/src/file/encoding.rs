@@ -149,7 +149,7 @@ impl Encoding {
             Encoding::Utf8Marked => utf8(encoded.strip_prefix(b"\xef\xbb\xbf").unwrap_or(encoded)),
             Encoding::Bytes(special, limit) => {
                 let one = |byte: &u8| {
-                    let character = special.iter().find(|(known, _)| known == byte).map(|(_, character)| *character);
+                    let character = special.iter().find(|(code, _)| code == byte).map(|(_, character)| *character);
                     character.or_else(|| (u32::from(*byte) < limit).then(|| char::from(*byte))).ok_or_else(invalid)
                 };
                 encoded.iter().map(one).collect()
@@ -190,7 +190,7 @@ fn units<const N: usize, T>(text: &[u8], unit: fn([u8; N]) -> T) -> Option<Vec<T
 
 /// Returns the byte of a character.
 fn byte_of(character: char, special: &[(u8, char)], limit: u32) -> Option<u8> {
-    if let Some((byte, _)) = special.iter().find(|(_, known)| *known == character) {
+    if let Some((byte, _)) = special.iter().find(|(_, candidate)| *candidate == character) {
         return Some(*byte);
     }
     let byte = u8::try_from(u32::from(character)).ok().filter(|byte| u32::from(*byte) < limit)?;

@@ -47,31 +47,31 @@ pub fn find(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let mut wanted = kwargs;
+    let mut criteria = kwargs;
     if args.iter().any(|word| word.as_str() == Some("delete")) {
-        wanted.insert("delete".into(), "f".into());
+        criteria.insert("delete".into(), "f".into());
     }
-    let wanted = match Desired::new(&wanted) {
-        Ok(wanted) => wanted,
+    let desired = match Desired::new(&criteria) {
+        Ok(desired) => desired,
         Err(error) => return Ok(format!("error: {error}").into()),
     };
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     for start in expand_pattern(&expand(&path)) {
-        wanted.walk(context, &start, &mut found)?;
+        desired.walk(context, &start, &mut matches)?;
     }
-    found.sort_by(order);
-    Ok(found.into())
+    matches.sort_by(order);
+    Ok(matches.into())
 }
 
 /// Expands a path with `*`, `?` or `[`; any other path is returned if it exists.
 fn expand_pattern(path: &Path) -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::new()];
+    let mut paths = vec![PathBuf::new()];
     for part in path.components() {
         let part = part.as_os_str();
         let name = part.to_string_lossy();
         if !name.contains(['*', '?', '[']) {
-            found =
-                found.into_iter().map(|path| path.join(part)).filter(|path| path.symlink_metadata().is_ok()).collect();
+            paths =
+                paths.into_iter().map(|path| path.join(part)).filter(|path| path.symlink_metadata().is_ok()).collect();
             continue;
         }
         let fits = |entry: &std::fs::DirEntry| {
@@ -87,9 +87,9 @@ fn expand_pattern(path: &Path) -> Vec<PathBuf> {
                 .map(|entry| entry.path())
                 .collect::<Vec<_>>()
         };
-        found = found.iter().flat_map(inside).collect();
+        paths = paths.iter().flat_map(inside).collect();
     }
-    found
+    paths
 }
 
 /// Orders integers before strings, and lists item by item.
@@ -136,16 +136,16 @@ struct Desired {
 }
 
 impl Desired {
-    fn new(given: &Map) -> Result<Self, String> {
-        let depth = |name: &str| given.get(name).and_then(usize::from_value);
-        let mut wanted = Desired {
+    fn new(criteria: &Map) -> Result<Self, String> {
+        let depth = |name: &str| criteria.get(name).and_then(usize::from_value);
+        let mut desired = Desired {
             criteria: Vec::new(),
             actions: Vec::new(),
             min_depth: depth("mindepth").unwrap_or(0),
             max_depth: depth("maxdepth").unwrap_or(usize::MAX),
-            dry_run: given.get("test").is_some_and(Value::is_truthy),
+            dry_run: criteria.get("test").is_some_and(Value::is_truthy),
         };
-        for (key, value) in given {
+        for (key, value) in criteria {
             let key = key.to_string();
             if key.starts_with('_') || ["mindepth", "maxdepth", "test"].contains(&key.as_str()) {
                 continue;
@@ -154,7 +154,7 @@ impl Desired {
                 return Err(format!("missing value for \"{key}\" option"));
             }
             let text = value.to_string();
-            wanted.criteria.push(match key.as_str() {
+            desired.criteria.push(match key.as_str() {
                 "name" => Criterion::Name(expression(&glob(&text), false)?),
                 "iname" => Criterion::Name(expression(&glob(&text), true)?),
                 "regex" => Criterion::Name(expression(&text, false)?),
@@ -170,35 +170,35 @@ impl Desired {
                 "mtime" => changed(&text)?,
                 "grep" => Criterion::Content(expression(&text, false)?),
                 "print" => {
-                    wanted.actions.push(Action::Print(listed(&text).map(str::to_owned).collect()));
+                    desired.actions.push(Action::Print(listed(&text).map(str::to_owned).collect()));
                     continue;
                 }
                 "delete" => {
                     let types = types(if text.contains('a') { "bcdpfls" } else { &text })?;
-                    wanted.actions.push(Action::Delete);
+                    desired.actions.push(Action::Delete);
                     Criterion::Types(types)
                 }
                 "exec" => {
-                    wanted.actions.push(Action::Exec(text));
+                    desired.actions.push(Action::Exec(text));
                     continue;
                 }
                 _ => return Err(format!("invalid option \"{key}\"")),
             });
         }
-        if wanted.actions.is_empty() {
-            wanted.actions.push(Action::Print(vec!["path".into()]));
+        if desired.actions.is_empty() {
+            desired.actions.push(Action::Print(vec!["path".into()]));
         }
-        Ok(wanted)
+        Ok(desired)
     }
 
-    fn walk(&self, context: &Context, start: &Path, found: &mut Vec<Value>) -> Result<(), CallError> {
+    fn walk(&self, context: &Context, start: &Path, matches: &mut Vec<Value>) -> Result<(), CallError> {
         let mut open = vec![(start.to_owned(), 0)];
         while let Some((path, depth)) = open.pop() {
             let Ok(own) = std::fs::symlink_metadata(&path) else { continue };
             let status = std::fs::metadata(&path).unwrap_or_else(|_| own.clone());
             if depth >= self.min_depth && self.criteria.iter().all(|criterion| criterion.matches(&path, &status)) {
                 for action in &self.actions {
-                    found.extend(action.run(context, &path, &status, self.dry_run)?);
+                    matches.extend(action.run(context, &path, &status, self.dry_run)?);
                 }
             }
             // The root of the search may be a link.

@@ -82,22 +82,27 @@ fn listed(context: &Context, file: &Path) -> Result<Map, CallError> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     old: String,
-    wanted: String,
+    desired: String,
     added: String,
     removed: String,
 }
 
 impl Change {
-    fn new(old: String, wanted: &str) -> Option<Self> {
-        let added: String = wanted.chars().filter(|flag| !old.contains(*flag)).collect();
+    fn new(old: String, desired: &str) -> Option<Self> {
+        let added: String = desired.chars().filter(|flag| !old.contains(*flag)).collect();
         // The extents attribute cannot be removed.
-        let removed: String = old.chars().filter(|flag| *flag != 'e' && !wanted.contains(*flag)).collect();
-        (!added.is_empty() || !removed.is_empty()).then_some(Change { old, wanted: wanted.to_owned(), added, removed })
+        let removed: String = old.chars().filter(|flag| *flag != 'e' && !desired.contains(*flag)).collect();
+        (!added.is_empty() || !removed.is_empty()).then_some(Change {
+            old,
+            desired: desired.to_owned(),
+            added,
+            removed,
+        })
     }
 
     /// Returns `{old, new}`, as states report the change.
     pub fn to_map(&self) -> Map {
-        map! {"old" => &self.old, "new" => &self.wanted}
+        map! {"old" => &self.old, "new" => &self.desired}
     }
 
     /// Applies the change.
@@ -112,7 +117,7 @@ impl Change {
                 &[],
             )?;
             if output.retcode != 0 {
-                let message = format!("Failed to change attributes to {}: {}", self.wanted, output.stderr.trim());
+                let message = format!("Failed to change attributes to {}: {}", self.desired, output.stderr.trim());
                 return Err(CallError::Execution(message));
             }
         }
@@ -122,13 +127,13 @@ impl Change {
 
 /// Returns the change that gives a file these attributes; `None` if it has them, or if the host or its file system
 /// has no attributes.
-pub(crate) fn change(context: &Context, path: &Path, wanted: &str) -> Result<Option<Change>, CallError> {
+pub(crate) fn change(context: &Context, path: &Path, desired: &str) -> Result<Option<Change>, CallError> {
     if path.is_dir() || context.minion.programs.find("lsattr").is_none() {
         return Ok(None);
     }
     let listed = listed(context, path)?;
     let Some(flags) = listed.values().next().and_then(Value::as_list) else { return Ok(None) };
-    Ok(Change::new(flags.iter().map(ToString::to_string).collect(), wanted))
+    Ok(Change::new(flags.iter().map(ToString::to_string).collect(), desired))
 }
 
 #[cfg(test)]
@@ -137,16 +142,16 @@ mod tests {
 
     #[test]
     fn flags_change_to_the_desired_ones() {
-        for (old, wanted, changes) in [
+        for (old, desired, changes) in [
             ("e", "d", Some(("d", ""))),
             ("de", "d", None),
             ("aie", "i", Some(("", "a"))),
             ("", "", None),
             ("Ae", "id", Some(("id", "A"))),
         ] {
-            let change = Change::new(old.to_owned(), wanted);
-            let found = change.as_ref().map(|change| (change.added.as_str(), change.removed.as_str()));
-            assert_eq!(found, changes, "{old} {wanted}");
+            let change = Change::new(old.to_owned(), desired);
+            let actual = change.as_ref().map(|change| (change.added.as_str(), change.removed.as_str()));
+            assert_eq!(actual, changes, "{old} {desired}");
         }
     }
 }

@@ -39,11 +39,11 @@ fn ending(line: &str) -> &'static str {
 }
 
 /// Returns the edited text.
-pub(crate) fn edited(text: &str, mode: &str, wanted: &Line) -> Result<String, String> {
-    if wanted.content.is_none() && mode != "delete" {
+pub(crate) fn edited(text: &str, mode: &str, desired: &Line) -> Result<String, String> {
+    if desired.content.is_none() && mode != "delete" {
         return Err("Content can only be empty if mode is \"delete\"".into());
     }
-    let content = wanted.content.as_deref().unwrap_or_default();
+    let content = desired.content.as_deref().unwrap_or_default();
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     let end = lines.iter().map(|line| ending(line)).find(|end| !end.is_empty()).unwrap_or("\n");
     // As in Salt, a newline at the end of the text starts an empty line.
@@ -52,20 +52,20 @@ pub(crate) fn edited(text: &str, mode: &str, wanted: &Line) -> Result<String, St
     }
     match mode {
         "delete" | "replace" => {
-            let given = wanted.matching.as_deref().filter(|pattern| !pattern.is_empty());
-            let has_position = wanted.before.is_some() || wanted.after.is_some();
-            let pattern = given.or(wanted.content.as_deref().filter(|_| !has_position)).unwrap_or_default();
+            let matching = desired.matching.as_deref().filter(|pattern| !pattern.is_empty());
+            let has_position = desired.before.is_some() || desired.after.is_some();
+            let pattern = matching.or(desired.content.as_deref().filter(|_| !has_position)).unwrap_or_default();
             let Some(at) = positions(&lines, Some(pattern))?.first().copied() else { return Ok(text.to_owned()) };
             if mode == "delete" {
                 // The first line that matches, wherever it occurs.
                 let line = lines[at].clone();
                 lines.retain(|other| *other != line);
             } else {
-                lines[at] = with_indent(content, &lines[at], wanted.indent);
+                lines[at] = with_indent(content, &lines[at], desired.indent);
             }
         }
-        "insert" => insert(&mut lines, content, wanted)?,
-        "ensure" => ensure(&mut lines, content, wanted)?,
+        "insert" => insert(&mut lines, content, desired)?,
+        "ensure" => ensure(&mut lines, content, desired)?,
         other => return Err(format!("Unknown mode: \"{other}\"")),
     }
     let last = lines.len().saturating_sub(1);
@@ -110,24 +110,24 @@ fn same(line: &str, content: &str) -> bool {
     line.trim() == content.trim()
 }
 
-fn insert(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), String> {
+fn insert(lines: &mut Vec<String>, content: &str, desired: &Line) -> Result<(), String> {
     let put = |lines: &mut Vec<String>, at: usize, neighbour: usize| {
-        let line = with_indent(content, lines.get(neighbour).map_or("", String::as_str), wanted.indent);
+        let line = with_indent(content, lines.get(neighbour).map_or("", String::as_str), desired.indent);
         lines.insert(at, line);
     };
-    match wanted.location.as_deref().filter(|location| !location.is_empty()) {
+    match desired.location.as_deref().filter(|location| !location.is_empty()) {
         Some("start") => lines.insert(0, content.to_owned()),
         Some("end") => {
             let end = lines.len();
             put(lines, end, end.saturating_sub(1));
         }
         Some(_) => {}
-        None if lines.is_empty() || (wanted.before.is_none() && wanted.after.is_none()) => {
+        None if lines.is_empty() || (desired.before.is_none() && desired.after.is_none()) => {
             return Err("On insert either \"location\" or \"before/after\" conditions are required.".into());
         }
         None => {
-            let before = only(lines, wanted.before.as_deref(), "before")?;
-            let after = only(lines, wanted.after.as_deref(), "after")?;
+            let before = only(lines, desired.before.as_deref(), "before")?;
+            let after = only(lines, desired.after.as_deref(), "after")?;
             match (before, after) {
                 (Some(before), Some(after)) => {
                     // A line between the two that is already there is not inserted again.
@@ -149,7 +149,7 @@ fn insert(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
             }
         }
     }
-    if lines.len() == 1 && wanted.location.as_deref() == Some("start") && ending(content).is_empty() {
+    if lines.len() == 1 && desired.location.as_deref() == Some("start") && ending(content).is_empty() {
         lines.push(String::new());
     }
     Ok(())
@@ -160,12 +160,12 @@ fn is_line(lines: &[String], at: usize) -> bool {
     at + 1 < lines.len() || lines.get(at).is_some_and(|line| !line.is_empty())
 }
 
-fn ensure(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), String> {
-    let before = only(lines, wanted.before.as_deref(), "before")?;
-    let after = only(lines, wanted.after.as_deref(), "after")?;
+fn ensure(lines: &mut Vec<String>, content: &str, desired: &Line) -> Result<(), String> {
+    let before = only(lines, desired.before.as_deref(), "before")?;
+    let after = only(lines, desired.after.as_deref(), "after")?;
     match (before, after) {
         (Some(before), Some(after)) => {
-            let line = with_indent(content, &lines[after], wanted.indent);
+            let line = with_indent(content, &lines[after], desired.indent);
             if before == after + 1 {
                 lines.insert(before, line);
             } else if before != after + 2 {
@@ -177,12 +177,12 @@ fn ensure(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
         (Some(before), None) => {
             let above = before.checked_sub(1).map(|above| lines[above].clone());
             if above.as_ref().is_none_or(|above| !same(above, content)) {
-                lines.insert(before, with_indent(content, &above.unwrap_or_default(), wanted.indent));
+                lines.insert(before, with_indent(content, &above.unwrap_or_default(), desired.indent));
             }
         }
         (None, Some(after)) => {
             if !is_line(lines, after + 1) || !same(&lines[after + 1], content) {
-                lines.insert(after + 1, with_indent(content, &lines[after], wanted.indent));
+                lines.insert(after + 1, with_indent(content, &lines[after], desired.indent));
             }
         }
         (None, None) => {
@@ -211,8 +211,8 @@ mod tests {
     }
 
     fn between(before: &str, after: &str, content: &str) -> Line {
-        let given = |pattern: &str| (!pattern.is_empty()).then(|| pattern.to_owned());
-        Line { before: given(before), after: given(after), ..desired(content) }
+        let non_empty = |pattern: &str| (!pattern.is_empty()).then(|| pattern.to_owned());
+        Line { before: non_empty(before), after: non_empty(after), ..desired(content) }
     }
 
     fn matching(pattern: &str, content: &str) -> Line {

@@ -200,12 +200,12 @@ pub fn open_files(
             open.extend(real.map(|path| (pid, path.display().to_string())));
         }
     }
-    let mut found: IndexMap<Value, Vec<Value>> = IndexMap::new();
+    let mut groups: IndexMap<Value, Vec<Value>> = IndexMap::new();
     for (pid, path) in open {
         let (key, value) = if by_pid { (pid.into(), path.into()) } else { (path.into(), pid.into()) };
-        found.entry(key).or_default().push(value);
+        groups.entry(key).or_default().push(value);
     }
-    Ok(found.into_iter().map(|(key, values)| (key, values.into())).collect::<Map>().into())
+    Ok(groups.into_iter().map(|(key, values)| (key, values.into())).collect::<Map>().into())
 }
 
 /// Return whether a file has this hash: hex digits, or its type, `=` and hex digits.
@@ -425,8 +425,8 @@ pub(super) fn error_at(path: &str, error: &std::io::Error) -> CallError {
 
 fn status(path: &str, follow: bool) -> Result<std::fs::Metadata, CallError> {
     let file = expand(path);
-    let found = if follow { std::fs::metadata(&file) } else { std::fs::symlink_metadata(&file) };
-    found.map_err(|_| CallError::Execution(format!("Path not found: {path}")))
+    let metadata = if follow { std::fs::metadata(&file) } else { std::fs::symlink_metadata(&file) };
+    metadata.map_err(|_| CallError::Execution(format!("Path not found: {path}")))
 }
 
 fn user_name(uid: u32) -> String {

@@ -200,8 +200,12 @@ pub fn rmdir(
             }
         }
     }
-    let done = errors.is_empty() && (recurse || !deleted.is_empty());
-    Ok(if verbose { map! {"deleted" => deleted, "errors" => errors, "result" => done}.into() } else { done.into() })
+    let is_complete = errors.is_empty() && (recurse || !deleted.is_empty());
+    Ok(if verbose {
+        map! {"deleted" => deleted, "errors" => errors, "result" => is_complete}.into()
+    } else {
+        is_complete.into()
+    })
 }
 
 /// Rename a file or directory.
@@ -257,7 +261,7 @@ pub fn move_to(
         Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
             crate::file::state::copy_tree(&from, &to).and_then(|()| user_files::remove_dir_all(&from))
         }
-        done => done,
+        result => result,
     };
     moved.map_err(|error| {
         CallError::Execution(format!("Unable to move '{src}' to '{dst}': {}: '{src}'", errno(&error)))
@@ -321,7 +325,7 @@ pub fn touch(
     mtime: Value,
 ) -> CallResult {
     let now = SystemTime::now();
-    let time = |given| seconds(given).ok()?.map_or(Some(now), file_time);
+    let time = |argument| seconds(argument).ok()?.map_or(Some(now), file_time);
     let (Some(accessed), Some(modified)) = (time(&atime), time(&mtime)) else {
         return Err(CallError::Invocation {
             function: "file.touch".into(),
@@ -365,7 +369,9 @@ fn make_directories(
         .map_err(|error| error_at(&directory.display().to_string(), &error))?;
     for directory in new {
         let name = directory.display().to_string();
-        let or = |given: &Value, own: Result<Value, CallError>| if given.is_truthy() { Ok(given.clone()) } else { own };
+        let or = |argument: &Value, own: Result<Value, CallError>| {
+            if argument.is_truthy() { Ok(argument.clone()) } else { own }
+        };
         let user = or(user, get_user(context, name.clone(), true))?;
         let group = or(group, get_group(context, name.clone(), true))?;
         let mode = if mode.is_truthy() { mode.clone() } else { Value::Nil };
@@ -404,7 +410,7 @@ mod tests {
 
     #[test]
     fn paths_are_normalized() {
-        for (path, shown) in [
+        for (path, expected) in [
             ("a/./b//c/", "a/b/c"),
             ("a/../b", "b"),
             ("/../a", "/a"),
@@ -413,7 +419,7 @@ mod tests {
             ("", "."),
             ("/", "/"),
         ] {
-            assert_eq!(normal(Path::new(path)), Path::new(shown), "{path}");
+            assert_eq!(normal(Path::new(path)), Path::new(expected), "{path}");
         }
     }
 }

@@ -334,24 +334,24 @@ pub fn check_perms(
     for (_, key, value) in &differing {
         had.insert(format!("c{key}").into(), (*value).clone());
     }
-    let given = if test || differing.is_empty() {
+    let mode_result = if test || differing.is_empty() {
         Ok(())
     } else {
         owner(&user, &group)
             .and_then(|(uid, gid)| user_files::set_owner(&file, uid, gid, links).map_err(|error| super::errno(&error)))
     };
     for (_, key, value) in differing {
-        match &given {
+        match &mode_result {
             Ok(()) => _ = changes.insert(key.into(), value.clone()),
             Err(_) => report.push(format!("Failed to change {key} to {value}")),
         }
     }
-    report.splice(0..0, given.err());
+    report.splice(0..0, mode_result.err());
     if !mode.is_nil() && !is_link {
         let digits = format!("{:0>4}", mode.to_string().trim_start_matches("0o"));
         if digits != mode_text(&before) {
-            let given = bits(&digits).map(|bits| user_files::set_mode(&file, bits, links));
-            if test || matches!(given, Some(Ok(()))) {
+            let result = bits(&digits).map(|bits| user_files::set_mode(&file, bits, links));
+            if test || matches!(result, Some(Ok(()))) {
                 if !test {
                     had.insert("cmode".into(), digits.clone().into());
                 }

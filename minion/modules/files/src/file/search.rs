@@ -82,11 +82,11 @@ pub fn grep(
     }
     words.extend(["-e".into(), pattern, "--".into()]);
     let path = expand(&path);
-    let found = brine_text::glob::paths(Path::new(""), &path.to_string_lossy());
-    if found.is_empty() {
+    let paths = brine_text::glob::paths(Path::new(""), &path.to_string_lossy());
+    if paths.is_empty() {
         words.push(path.display().to_string());
     }
-    words.extend(found.iter().map(|path| path.display().to_string()));
+    words.extend(paths.iter().map(|path| path.display().to_string()));
     let output = run(context, &words, &[])?;
     // Without a match the status is 1, which is reported as the job's retcode, as in a shell.
     context.set_retcode(output.retcode);
@@ -137,8 +137,8 @@ pub fn get_diff(
             let failed = |error| CallError::Execution(format!("Failed to read {name}: {}", super::reason(&error)));
             return std::fs::read(expand(name)).map_err(failed);
         }
-        let found = brine_context::files::content(context, name, &saltenv).ok().flatten();
-        found.ok_or_else(|| CallError::Execution("Failed to cache one or more files".into()))
+        let content = brine_context::files::content(context, name, &saltenv).ok().flatten();
+        content.ok_or_else(|| CallError::Execution("Failed to cache one or more files".into()))
     };
     let (old, new) = (content(&file1)?, content(&file2)?);
     if old == new {

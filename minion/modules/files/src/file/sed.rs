@@ -123,8 +123,8 @@ fn behind(regex: &Regex, text: &str) -> Result<String, RegexError> {
     let mut matches = regex.captures_iter(text);
     let Some(first) = matches.next().transpose()? else { return Ok(String::new()) };
     let (mut out, mut at) = (String::new(), first.get(0).map_or(0, |whole| whole.end()));
-    for found in matches {
-        let Some(whole) = found?.get(0) else { continue };
+    for captures in matches {
+        let Some(whole) = captures?.get(0) else { continue };
         out.push_str(text.get(at..whole.start()).unwrap_or_default());
         at = whole.end();
     }

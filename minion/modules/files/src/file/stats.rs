@@ -27,12 +27,12 @@ pub fn stats(
     follow_symlinks: bool,
 ) -> CallResult {
     let file = expand(&path);
-    let found = if follow_symlinks {
+    let metadata = if follow_symlinks {
         std::fs::metadata(&file).or_else(|_| std::fs::symlink_metadata(&file))
     } else {
         std::fs::symlink_metadata(&file)
     };
-    let status = found.map_err(|_| CallError::Execution(format!("Path not found: {path}")))?;
+    let status = metadata.map_err(|_| CallError::Execution(format!("Path not found: {path}")))?;
     let mut stats = map! {
         "inode" => status.ino(),
         "uid" => status.uid(),
@@ -97,19 +97,19 @@ pub fn statvfs(
     if !file.is_absolute() {
         return Err(super::invalid("statvfs", "File path must be absolute."));
     }
-    let found =
+    let filesystem =
         nix::sys::statvfs::statvfs(&file).map_err(|_| CallError::Execution(format!("Could not statvfs '{path}'")))?;
     Ok(map! {
-        "f_bavail" => found.blocks_available(),
-        "f_bfree" => found.blocks_free(),
-        "f_blocks" => found.blocks(),
-        "f_bsize" => found.block_size(),
-        "f_favail" => found.files_available(),
-        "f_ffree" => found.files_free(),
-        "f_files" => found.files(),
-        "f_flag" => found.flags().bits(),
-        "f_frsize" => found.fragment_size(),
-        "f_namemax" => found.name_max(),
+        "f_bavail" => filesystem.blocks_available(),
+        "f_bfree" => filesystem.blocks_free(),
+        "f_blocks" => filesystem.blocks(),
+        "f_bsize" => filesystem.block_size(),
+        "f_favail" => filesystem.files_available(),
+        "f_ffree" => filesystem.files_free(),
+        "f_files" => filesystem.files(),
+        "f_flag" => filesystem.flags().bits(),
+        "f_frsize" => filesystem.fragment_size(),
+        "f_namemax" => filesystem.name_max(),
     }
     .into())
 }

@@ -137,7 +137,7 @@ fn find_matches_all_criteria() {
         }
         to_json(&context.call("file.find", args).unwrap()).replace(&start, "F")
     };
-    for (criteria, print, found) in [
+    for (criteria, print, expected) in [
         ("name=*.sh", "name", r#"["a.sh", "c.sh"]"#),
         ("name=a?.sh", "name", r#"["a.sh"]"#),
         ("iname=*.sh maxdepth=1", "name", r#"["B.SH", "a.sh"]"#),
@@ -167,7 +167,7 @@ fn find_matches_all_criteria() {
         ("mindepth=1", "name", r#"["B.SH", "to-none", "to-sub"]"#),
     ] {
         let report = find(criteria, print).replace(", 420,", ", MODE,").replace(", 384,", ", MODE,");
-        assert_eq!(report, found, "{criteria} {print}");
+        assert_eq!(report, expected, "{criteria} {print}");
     }
 }
 
@@ -189,9 +189,9 @@ fn find_reports_output_of_commands() {
     ] {
         let mut args = Args::keyword(map! {"name" => name, "exec" => command});
         args.positional.push(root.as_str().into());
-        let found = context.call("file.find", args).unwrap();
+        let matches = context.call("file.find", args).unwrap();
         let texts: Vec<String> =
-            found.as_list().unwrap().iter().map(|text| text.to_string().replace(&root, "F")).collect();
+            matches.as_list().unwrap().iter().map(|text| text.to_string().replace(&root, "F")).collect();
         assert_eq!(texts, [reported], "{command}");
     }
 }

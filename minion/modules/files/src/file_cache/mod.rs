@@ -131,12 +131,12 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
     let mut etag_path = path.as_os_str().to_owned();
     etag_path.push(".etag");
     let etag_path = PathBuf::from(etag_path);
-    let known = || std::fs::read_to_string(&etag_path).ok().filter(|_| remote.use_etag && path.exists());
-    let known = known().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
+    let stored_etag = || std::fs::read_to_string(&etag_path).ok().filter(|_| remote.use_etag && path.exists());
+    let etag = stored_etag().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
     make_room(path)?;
     let failed = |error| format!("writing {} failed: {error}", path.display());
     let mut draft = Entry::resolve(path, Links::Keep).and_then(Draft::create).map_err(failed)?;
-    let fetched = web::fetch_into(&context.web(), url, remote.trust_anyone, known.as_deref(), &mut draft.file)?;
+    let fetched = web::fetch_into(&context.web(), url, remote.trust_anyone, etag.as_deref(), &mut draft.file)?;
     let Fetched::Whole { etag } = fetched else { return Ok(()) };
     draft.finish(Attributes::mode(0o600), Flush::Later).map_err(failed)?;
     match etag.filter(|_| remote.use_etag) {

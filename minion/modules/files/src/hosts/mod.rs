@@ -39,8 +39,8 @@ pub fn get_ip(
     host: String,
 ) -> CallResult {
     let hosts = Hosts::read(context)?;
-    let found = hosts.addresses.iter().find(|(_, entry)| entry.aliases.contains(&host));
-    Ok(found.map(|(address, _)| address.as_str()).unwrap_or_default().into())
+    let entry = hosts.addresses.iter().find(|(_, entry)| entry.aliases.contains(&host));
+    Ok(entry.map(|(address, _)| address.as_str()).unwrap_or_default().into())
 }
 
 /// Return the host names of an address.

@@ -72,9 +72,9 @@ pub fn absent(
         } else if context.test {
             comments.push(format!("Host {name} ({address}) needs to be removed"));
         } else {
-            let done = call(context, "hosts.rm_host", address, &name)?;
-            result = Some(done);
-            if done {
+            let is_removed = call(context, "hosts.rm_host", address, &name)?;
+            result = Some(is_removed);
+            if is_removed {
                 changes = map! {"host" => &name};
                 comments.push(format!("Removed host {name} ({address})"));
             } else {
@@ -104,7 +104,7 @@ pub fn only(
 ) -> CallResult {
     let old = Hosts::read(&context.call)?.aliases(&name).join(" ");
     let new = hostnames.iter().map(|name| name.trim()).collect::<Vec<_>>().join(" ");
-    let done = if old == new {
+    let outcome = if old == new {
         StateReturn::ok(&name, format!("IP address {name} already set to \"{new}\""))
     } else if context.test {
         StateReturn::predicted(&name, format!("Would change {name} from \"{old}\" to \"{new}\""))
@@ -114,7 +114,7 @@ pub fn only(
     } else {
         StateReturn::failed(&name, format!("hosts.set_host failed to change {name} from \"{old}\" to \"{new}\""))
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 fn call(context: &StateContext, function: &str, address: &str, with: &str) -> Result<bool, CallError> {
@@ -178,8 +178,8 @@ impl Plan {
         for (addresses, function, key, with) in steps {
             let mut changed = Map::new();
             for address in addresses {
-                let done = context.test || call(context, function, address, with)?;
-                comments.push(match (key, context.test, done) {
+                let has_succeeded = context.test || call(context, function, address, with)?;
+                comments.push(match (key, context.test, has_succeeded) {
                     ("added", true, _) => format!("Host {name} ({address}) would be added"),
                     ("added", _, true) => format!("Added host {name} ({address})"),
                     ("added", _, false) => format!("Failed to add host {name} ({address})"),
@@ -190,8 +190,8 @@ impl Plan {
                     (_, _, true) => format!("Set comment for host {address} ({comment})"),
                     (_, _, false) => format!("Failed to add comment for host {address} ({comment})"),
                 });
-                failed |= !done;
-                if done {
+                failed |= !has_succeeded;
+                if has_succeeded {
                     changed.insert(address.into(), list![with]);
                 }
             }
@@ -200,10 +200,10 @@ impl Plan {
             }
         }
         let result = if would { None } else { Some(!failed) };
-        let mut done = StateReturn { result, changes, ..StateReturn::ok(name, comments.join("\n")) };
+        let mut outcome = StateReturn { result, changes, ..StateReturn::ok(name, comments.join("\n")) };
         if !self.warnings.is_empty() {
-            done.more.insert("warnings".into(), Value::from(self.warnings));
+            outcome.more.insert("warnings".into(), Value::from(self.warnings));
         }
-        Ok(done)
+        Ok(outcome)
     }
 }

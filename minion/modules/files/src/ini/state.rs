@@ -42,7 +42,7 @@ pub fn options_present(
     no_spaces: bool,
 ) -> CallResult {
     let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
-    let done = match (context.test, sections.unwrap_or_default()) {
+    let outcome = match (context.test, sections.unwrap_or_default()) {
         (true, sections) => predict(&file, &name, &sections, strict)?,
         (false, sections) => {
             let strict = strict && !sections.is_empty();
@@ -54,7 +54,7 @@ pub fn options_present(
             report(&name, changes)
         }
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Ensure that options are absent: lists of options by section, or options above all sections by name.
@@ -140,14 +140,14 @@ pub struct SectionsArgs {
 #[function]
 pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
     let (name, file) = (&*args.name, args.format.file(&args.name)?);
-    let wanted = sections_of(&args.sections)?;
+    let names = sections_of(&args.sections)?;
     if !context.test {
-        let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
+        let empty = names.into_iter().map(|section| (section.into(), Value::map())).collect();
         return Ok(report(name, file.edit(|ini, form| ini.set(&empty, form))?).into());
     }
     let ini = file.read()?;
     let mut plan = Plan::default();
-    for section in wanted {
+    for section in names {
         let have = ini.sections.contains_key(&section);
         let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
         plan.add_line(!have, &line);
@@ -204,9 +204,10 @@ fn keys_of(value: &Value) -> Option<Vec<String>> {
 fn sections_of(value: &Value) -> Result<Vec<String>, CallError> {
     let nested = value.as_list().into_iter().flatten().find(|item| matches!(item, Value::Map(_) | Value::List(_)));
     if let Some(item) = nested {
-        let found = item.type_name();
-        let message =
-            format!("sections is invalid: expected names, got {found} in the list; ini.options_present sets options");
+        let type_name = item.type_name();
+        let message = format!(
+            "sections is invalid: expected names, got {type_name} in the list; ini.options_present sets options"
+        );
         return Err(CallError::Execution(message));
     }
     Ok(keys_of(value).unwrap_or_default())
@@ -223,16 +224,16 @@ fn merge(changes: &mut Map, more: Map) {
 }
 
 /// Removes options that are not desired, and returns the changes.
-fn remove_others(ini: &mut crate::ini::Ini, wanted: &Map) -> Map {
+fn remove_others(ini: &mut crate::ini::Ini, desired: &Map) -> Map {
     let gone = |before: Value| -> Value { map! {"before" => before, "after" => Value::Nil}.into() };
     let mut changes = Map::new();
-    for (name, value) in others(&ini.top, |name| wanted.get(name).is_some_and(|body| body.as_map().is_none())) {
+    for (name, value) in others(&ini.top, |name| desired.get(name).is_some_and(|body| body.as_map().is_none())) {
         ini.top.remove(&name);
         changes.insert(name.into(), gone(value.into()));
     }
     let mut sections = Vec::new();
     for (name, section) in &mut ini.sections {
-        let Some(Value::Map(options)) = wanted.get(name.as_str()) else {
+        let Some(Value::Map(options)) = desired.get(name.as_str()) else {
             sections.push((name.clone(), section.describe()));
             continue;
         };
@@ -289,10 +290,10 @@ impl Plan {
     }
 }
 
-fn predict(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<StateReturn, CallError> {
+fn predict(file: &File, name: &str, desired: &Map, strict: bool) -> Result<StateReturn, CallError> {
     let ini = file.read()?;
     let mut plan = Plan::default();
-    let (sections, options): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, body)| body.as_map().is_some());
+    let (sections, options): (Vec<_>, Vec<_>) = desired.iter().partition(|(_, body)| body.as_map().is_some());
     let set = |plan: &mut Plan, have: Option<&str>, option: &Value, value: &Value, within: &str| {
         let same = have == Some(value.to_string().as_str());
         plan.add_line(!same, &format!("{} key {option}{within}", if same { "Unchanged" } else { "Changed" }));
@@ -300,12 +301,12 @@ fn predict(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<StateR
     for (option, value) in options {
         set(&mut plan, ini.top.get(&option.to_string()), option, value, "");
     }
-    if strict && !wanted.is_empty() {
-        for (option, _) in others(&ini.top, |name| wanted.get(name).is_some_and(|body| body.as_map().is_none())) {
+    if strict && !desired.is_empty() {
+        for (option, _) in others(&ini.top, |name| desired.get(name).is_some_and(|body| body.as_map().is_none())) {
             plan.add_line(true, &format!("Removed key {option}"));
         }
         for section in ini.sections.keys() {
-            if wanted.get(section.as_str()).is_none_or(|body| body.as_map().is_none()) {
+            if desired.get(section.as_str()).is_none_or(|body| body.as_map().is_none()) {
                 plan.add_line(true, &format!("Removed section {section}"));
             }
         }
@@ -342,8 +343,8 @@ mod tests {
         let call = |test| {
             let context = testing::state_context(test, &[]);
             let args = Args::keyword(map! {"name" => &path, "sections" => list!["one", "two"]});
-            let done = context.call.minion.states.call(&context, "ini.sections_present", args).unwrap();
-            ["result", "comment", "changes"].map(|key| done.get(key).cloned().unwrap())
+            let outcome = context.call.minion.states.call(&context, "ini.sections_present", args).unwrap();
+            ["result", "comment", "changes"].map(|key| outcome.get(key).cloned().unwrap())
         };
         let new: Value = map! {"two" => map! {"before" => Value::Nil, "after" => map! {}}}.into();
         let would = "Section unchanged one.\nCreated new section two.\n";

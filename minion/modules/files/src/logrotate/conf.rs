@@ -131,8 +131,8 @@ impl Conf {
     pub fn file_of(&self, own: &str, key: &str) -> String {
         let Some(directory) = self.included().filter(|_| self.block(key).is_none()) else { return own.to_owned() };
         let has = |(_, conf): &(String, Conf)| conf.block(key).is_some() || conf.commands.contains_key(key);
-        let found = included(directory).into_iter().find(has);
-        found.map_or_else(|| own.to_owned(), |(name, _)| path_of(directory, &name))
+        let file = included(directory).into_iter().find(has);
+        file.map_or_else(|| own.to_owned(), |(name, _)| path_of(directory, &name))
     }
 }
 
@@ -211,10 +211,10 @@ fn render(name: &str, value: &Value) -> String {
 /// set.
 pub fn get(conf: &Conf, key: &str, command: Option<&str>) -> Value {
     let all = conf.describe();
-    let found = all.get(key);
+    let value = all.get(key);
     match command.filter(|command| !command.is_empty()) {
-        None => found.cloned().unwrap_or(false.into()),
-        Some(command) => found.and_then(|block| block.get(command)).cloned().unwrap_or(false.into()),
+        None => value.cloned().unwrap_or(false.into()),
+        Some(command) => value.and_then(|block| block.get(command)).cloned().unwrap_or(false.into()),
     }
 }
 

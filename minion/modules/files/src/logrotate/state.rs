@@ -64,12 +64,12 @@ pub fn set(
     } else {
         args.insert("setting".into(), new.clone());
     }
-    let done = if context.call.call("logrotate.set", Args::keyword(args))?.is_truthy() {
+    let outcome = if context.call.call("logrotate.set", Args::keyword(args))?.is_truthy() {
         StateReturn::ok(&name, format!("Set {what} value: {new}"))
     } else {
         StateReturn::failed(&name, format!("Unable to set {what} value: {new}"))
     };
-    Ok(done.with_changes(changes).into())
+    Ok(outcome.with_changes(changes).into())
 }
 
 /// Converts a string of digits to an integer.

@@ -65,13 +65,13 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
         let option = context.call("config.option", Args::positional([format!("rsync.{name}").into()]));
         option.ok().filter(Value::is_truthy)
     };
-    let text = |given: &str, name: &str| match given {
+    let text = |argument: &str, name: &str| match argument {
         "" => option(name).map(|value| value.to_string()).unwrap_or_default(),
-        given => given.to_owned(),
+        argument => argument.to_owned(),
     };
-    let flag = |given: bool, name: &str| given || option(name).is_some();
-    let named = |given: &Option<String>, name: &str| {
-        given.clone().filter(|given| !given.is_empty()).or_else(|| option(name).map(|value| value.to_string()))
+    let flag = |argument: bool, name: &str| argument || option(name).is_some();
+    let named = |argument: &Option<String>, name: &str| {
+        argument.clone().filter(|text| !text.is_empty()).or_else(|| option(name).map(|value| value.to_string()))
     };
     let (mut src, dst) = (text(&args.src, "src"), text(&args.dst, "dst"));
     if src.is_empty() || dst.is_empty() {
@@ -82,8 +82,8 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
         src.clone_from(path);
     }
     let mut words = vec!["rsync".to_owned(), "-avz".to_owned()];
-    for (given, name) in [(args.delete, "delete"), (args.force, "force"), (args.update, "update")] {
-        words.extend(flag(given, name).then(|| format!("--{name}")));
+    for (is_set, name) in [(args.delete, "delete"), (args.force, "force"), (args.update, "update")] {
+        words.extend(flag(is_set, name).then(|| format!("--{name}")));
     }
     words.extend(named(&args.rsh, "rsh").map(|shell| format!("--rsh={shell}")));
     if let Some(file) = named(&args.passwordfile, "passwordfile") {

@@ -158,13 +158,14 @@ impl Document {
         let by_namespace = name.strip_prefix('{').and_then(|rest| rest.split_once('}'));
         if let Some((namespace, local)) = by_namespace {
             // Attributes are never in the default namespace.
-            let known = self.namespaces(index).find(|(prefix, uri)| !prefix.is_empty() && *uri == namespace);
-            let (prefix, _) = known.ok_or_else(|| XmlError::Namespace(namespace.to_owned()))?;
+            let binding = self.namespaces(index).find(|(prefix, uri)| !prefix.is_empty() && *uri == namespace);
+            let (prefix, _) = binding.ok_or_else(|| XmlError::Namespace(namespace.to_owned()))?;
             return Ok((name.to_owned(), format!("{prefix}:{}", checked(local)?)));
         }
         let Some((prefix, local)) = name.split_once(':') else { return Ok((checked(name)?.into(), name.into())) };
-        let known = self.namespaces(index).find(|(known, _)| *known == checked(prefix).unwrap_or_default());
-        let (_, namespace) = known.filter(|_| !prefix.is_empty()).ok_or_else(|| XmlError::Prefix(prefix.to_owned()))?;
+        let binding = self.namespaces(index).find(|(candidate, _)| *candidate == checked(prefix).unwrap_or_default());
+        let (_, namespace) =
+            binding.filter(|_| !prefix.is_empty()).ok_or_else(|| XmlError::Prefix(prefix.to_owned()))?;
         Ok((format!("{{{namespace}}}{}", checked(local)?), name.to_owned()))
     }
 
@@ -386,7 +387,7 @@ impl<'s> Parser<'s> {
         if prefix.is_empty() && !is_element {
             return Ok(name.to_owned());
         }
-        let namespace = match self.scope.iter().rev().find(|(known, _)| known == prefix) {
+        let namespace = match self.scope.iter().rev().find(|(candidate, _)| candidate == prefix) {
             Some((_, namespace)) => namespace,
             None if prefix == "xml" => XML_NAMESPACE,
             None if prefix.is_empty() => "",

@@ -98,11 +98,11 @@ fn find(context: &Context, file: &str, element: &str) -> Result<Option<(Document
     let bytes = files::read(file).map_err(CallError::execution)?;
     let invalid = |error: XmlError| CallError::Execution(format!("reading {file} failed: {error}"));
     let document = Document::parse(bytes).map_err(invalid)?;
-    let found = path.find(&document);
-    if found.is_none() {
+    let position = path.find(&document);
+    if position.is_none() {
         tracing::error!(jid = context.job.jid, file, "Unable to find element matching {element}");
     }
-    Ok(found.map(|index| (document, index)))
+    Ok(position.map(|index| (document, index)))
 }
 
 fn edit(

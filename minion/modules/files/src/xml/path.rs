@@ -40,9 +40,9 @@ impl Tag {
         let parts = name.strip_prefix('{').and_then(|rest| rest.split_once('}'));
         match self {
             Tag::Any => true,
-            Tag::Name(wanted) => wanted == name,
-            Tag::Local(wanted) => parts.map_or(name, |(_, local)| local) == wanted,
-            Tag::In(wanted) => parts.map_or("", |(namespace, _)| namespace) == wanted,
+            Tag::Name(expected) => expected == name,
+            Tag::Local(expected) => parts.map_or(name, |(_, local)| local) == expected,
+            Tag::In(expected) => parts.map_or("", |(namespace, _)| namespace) == expected,
         }
     }
 }
@@ -122,28 +122,28 @@ impl Path {
 
     /// Returns the first matching element in the order of the document.
     pub fn find(&self, document: &Document) -> Option<usize> {
-        let mut found = vec![0];
+        let mut nodes = vec![0];
         for step in &self.0 {
-            found = step.select(document, found);
+            nodes = step.select(document, nodes);
         }
-        found.first().copied()
+        nodes.first().copied()
     }
 }
 
 impl Step {
     /// Applies the step to all elements found so far.
-    fn select(&self, document: &Document, found: Vec<usize>) -> Vec<usize> {
+    fn select(&self, document: &Document, nodes: Vec<usize>) -> Vec<usize> {
         let element = |index: usize| document.element(index);
         let children = |index: usize, tag: &Tag| -> Vec<usize> {
             element(index).children.iter().copied().filter(|child| tag.matches(&element(*child).name)).collect()
         };
-        let keep = |test: &dyn Fn(usize) -> bool| found.iter().copied().filter(|index| test(*index)).collect();
+        let keep = |test: &dyn Fn(usize) -> bool| nodes.iter().copied().filter(|index| test(*index)).collect();
         match self {
-            Step::Itself => found,
-            Step::Child(tag) => found.into_iter().flat_map(|index| children(index, tag)).collect(),
+            Step::Itself => nodes,
+            Step::Child(tag) => nodes.into_iter().flat_map(|index| children(index, tag)).collect(),
             Step::Descendant(tag) => {
                 let (mut seen, mut all) = (HashSet::new(), Vec::new());
-                for index in found {
+                for index in nodes {
                     // All below an element that was reached before are known.
                     if seen.contains(&index) {
                         continue;
@@ -155,29 +155,29 @@ impl Step {
             }
             Step::Parent => {
                 let mut seen = HashSet::new();
-                found
+                nodes
                     .into_iter()
                     .filter_map(|index| element(index).parent)
                     .filter(|index| seen.insert(*index))
                     .collect()
             }
-            Step::Attribute(name, wanted) => keep(&|index| {
+            Step::Attribute(name, condition) => keep(&|index| {
                 let value = document.attributes(index).find(|(key, _)| key == name).map(|(_, value)| value);
-                value.is_some_and(|value| wanted.as_ref().is_none_or(|(equal, text)| (value == text) == *equal))
+                value.is_some_and(|value| condition.as_ref().is_none_or(|(equal, text)| (value == text) == *equal))
             }),
             Step::Has(tag) => keep(&|index| !children(index, tag).is_empty()),
             Step::Text(None, equal, text) => keep(&|index| (document.inner_text(index) == text) == *equal),
             Step::Text(Some(tag), equal, text) => keep(&|index| {
                 children(index, tag).into_iter().any(|child| (document.inner_text(child) == text) == *equal)
             }),
-            Step::First(place) => at_place(document, found, |all| all.get(*place).copied()),
-            Step::Last(place) => at_place(document, found, |all| all.iter().rev().nth(*place).copied()),
+            Step::First(place) => at_place(document, nodes, |all| all.get(*place).copied()),
+            Step::Last(place) => at_place(document, nodes, |all| all.iter().rev().nth(*place).copied()),
         }
     }
 }
 
 /// Keeps the elements with this place among the children of the same name.
-fn at_place(document: &Document, found: Vec<usize>, place: impl Fn(&[usize]) -> Option<usize>) -> Vec<usize> {
+fn at_place(document: &Document, nodes: Vec<usize>, place: impl Fn(&[usize]) -> Option<usize>) -> Vec<usize> {
     let mut siblings: HashMap<usize, HashMap<&str, Vec<usize>>> = HashMap::new();
     let mut is_at_place = |index: usize| {
         let element = document.element(index);
@@ -191,7 +191,7 @@ fn at_place(document: &Document, found: Vec<usize>, place: impl Fn(&[usize]) -> 
         });
         names.get(&*element.name).and_then(|all| place(all)) == Some(index)
     };
-    found.into_iter().filter(|index| is_at_place(*index)).collect()
+    nodes.into_iter().filter(|index| is_at_place(*index)).collect()
 }
 
 #[derive(Debug, PartialEq)]

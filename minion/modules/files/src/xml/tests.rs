@@ -17,7 +17,7 @@ const FILE: &str = "<?xml version='1.0' encoding='UTF-8'?>
 #[test]
 fn elements_are_found() {
     let document = Document::parse(FILE.into()).unwrap();
-    for (path, found) in [
+    for (path, expected) in [
         ("item", Some(Some("one & <b>"))),
         ("./item", Some(Some("one & <b>"))),
         ("/item", Some(Some("one & <b>"))),
@@ -52,7 +52,7 @@ fn elements_are_found() {
         ("root", None),
     ] {
         let index = Path::parse(path).unwrap().find(&document);
-        assert_eq!(index.map(|index| document.text(index)), found, "{path}");
+        assert_eq!(index.map(|index| document.text(index)), expected, "{path}");
     }
 }
 
@@ -142,8 +142,8 @@ fn invalid_documents_are_rejected() {
     assert!(Document::parse(b"<a>\xff</a>".into()).is_err());
     let deep = "<a>".repeat(100_000) + "x" + &"</a>".repeat(100_000);
     let document = Document::parse(deep.into_bytes()).unwrap();
-    let found = Path::parse(".//a//a//a[.='x']").unwrap().find(&document);
-    assert_eq!(found, Some(3));
+    let index = Path::parse(".//a//a//a[.='x']").unwrap().find(&document);
+    assert_eq!(index, Some(3));
 }
 
 #[test]

@@ -102,8 +102,8 @@ pub fn auto(
     /// Name of the group of alternatives, such as `editor`.
     name: String,
 ) -> CallResult {
-    let shown = module::shown(&context.call, &name)?;
-    if shown.lines().next().is_some_and(|line| line.ends_with(" auto mode")) {
+    let status = module::shown(&context.call, &name)?;
+    if status.lines().next().is_some_and(|line| line.ends_with(" auto mode")) {
         return Ok(StateReturn::ok(&name, format!("{name} already in auto mode")).into());
     }
     if context.test {

@@ -37,8 +37,8 @@ fn alternatives_are_added_and_removed() {
         keyword.extend(arguments);
         let context = testing::state_context(test, &[]);
         let states = &context.call.minion.states;
-        let done = states.call(&context, &format!("alternatives.{function}"), Args::keyword(keyword)).unwrap();
-        let field = |field: &str| done.get(field).cloned().unwrap_or_default();
+        let outcome = states.call(&context, &format!("alternatives.{function}"), Args::keyword(keyword)).unwrap();
+        let field = |field: &str| outcome.get(field).cloned().unwrap_or_default();
         report += &format!("{function}: {} {} {}\n", field("result"), field("comment"), field("changes"));
     }
     let report = report.replace(&directory.path().display().to_string(), "/folder").replace(&name, "editor");

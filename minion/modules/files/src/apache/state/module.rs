@@ -64,11 +64,11 @@ impl Parts {
     /// Enables or disables an item.
     pub(crate) fn set(&self, context: &StateContext, name: &str, enable: bool) -> Result<Value, CallError> {
         let Parts { word, short } = self;
-        let (verb, done, prefix) =
+        let (verb, participle, prefix) =
             if enable { ("enable", "enabled", "a2en") } else { ("disable", "disabled", "a2dis") };
         let call = |function: String| context.call.call(&function, Args::positional([name.into()]));
         if call(format!("apache.check_{short}_enabled"))?.is_truthy() == enable {
-            return Ok(StateReturn::ok(name, format!("{name} already {done}.")).into());
+            return Ok(StateReturn::ok(name, format!("{name} already {participle}.")).into());
         }
         let changes = if enable {
             map! {"old" => Value::Nil, "new" => name}
@@ -76,7 +76,7 @@ impl Parts {
             map! {"old" => name, "new" => Value::Nil}
         };
         if context.test {
-            let message = format!("Apache {word} {name} is set to be {done}.");
+            let message = format!("Apache {word} {name} is set to be {participle}.");
             return Ok(StateReturn::predicted(name, message).with_changes(changes).into());
         }
         let status = match call(format!("apache.{prefix}{short}")) {
@@ -84,7 +84,7 @@ impl Parts {
             Err(CallError::Execution(error)) => Some(error),
             Err(error) => return Err(error),
         };
-        if status.as_ref().is_some_and(|status| status.ends_with(done)) {
+        if status.as_ref().is_some_and(|status| status.ends_with(participle)) {
             return Ok(StateReturn::ok(name, "").with_changes(changes).into());
         }
         let why = status.map(|status| format!(" ({status})")).unwrap_or_default();
@@ -104,8 +104,8 @@ mod tests {
             let report = |fun: &str, test: bool| {
                 let context = testing::state_context(test, &[]);
                 let args = Args::keyword(map! {"name" => "brine-golden-never"});
-                let done = context.call.minion.states.call(&context, &format!("{state}.{fun}"), args).unwrap();
-                format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap())
+                let outcome = context.call.minion.states.call(&context, &format!("{state}.{fun}"), args).unwrap();
+                format!("{}: {}", outcome.get("result").unwrap(), outcome.get("comment").unwrap())
             };
             assert_eq!(report("disabled", false), "True: brine-golden-never already disabled.");
             let would = format!("None: Apache {word} brine-golden-never is set to be enabled.");

@@ -59,14 +59,14 @@ pub fn zip(
     }
     let render = |text: String| rendered(context, template.as_deref(), text);
     let zip_file = render(zip_file)?;
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for source in names(&sources) {
         let source = PathBuf::from(render(source)?);
         if source.is_relative() && cwd.is_none() {
             return Err(CallError::Execution("Relative paths require the 'cwd' parameter".into()));
         }
         let source = cwd.as_ref().map_or_else(|| source.clone(), |cwd| cwd.join(&source));
-        found.extend(expand(&source.to_string_lossy().into_owned().into()));
+        paths.extend(expand(&source.to_string_lossy().into_owned().into()));
     }
     let base = cwd.unwrap_or_else(|| "/".into());
     let failed = |error: io::Error| CallError::Execution(format!("Exception encountered creating zipfile: {error}"));
@@ -77,7 +77,7 @@ pub fn zip(
         itself: fs::canonicalize(&zip_file).map_err(failed)?,
         archived: Vec::new(),
     };
-    for source in found {
+    for source in paths {
         archive.add(Path::new(&source), DEPTH).map_err(failed)?;
     }
     archive.writer.finish().map_err(|error| failed(error.into()))?;
@@ -160,8 +160,8 @@ pub fn unrar(context: &Context, #[args] args: UnrarArgs) -> CallResult {
     let original = working_directory(None, args.runas.as_deref()).join(&rarfile);
     let copy = PrivateCopy::for_input(context, &original, args.runas.as_deref())?;
     let path = copy.as_ref().map_or(original.as_path(), PrivateCopy::path);
-    let found = contents(context, &rarfile, path, Format::Rar, None, None)?;
-    found.check_all(context.config(), args.special_files).map_err(CallError::execution)?;
+    let contents = contents(context, &rarfile, path, Format::Rar, None, None)?;
+    contents.check_all(context.config(), args.special_files).map_err(CallError::execution)?;
     let program = rar_program(context, &["unrar", "rar"]);
     let mut words = [program, "x", "-idp"].map(str::to_owned).to_vec();
     for exclude in names(&args.excludes) {
@@ -169,8 +169,8 @@ pub fn unrar(context: &Context, #[args] args: UnrarArgs) -> CallResult {
     }
     words.extend(["--".to_owned(), PrivateCopy::path_or(copy.as_ref(), rarfile), dest]);
     let output = limits::run(context, &words, &map! {"runas" => args.runas})?.stdout;
-    let shown = PrivateCopy::shown_or(copy.as_ref(), output);
-    Ok(trimmed(output_lines(&shown), &args.trim_output).into())
+    let text = PrivateCopy::shown_or(copy.as_ref(), output);
+    Ok(trimmed(output_lines(&text), &args.trim_output).into())
 }
 
 /// A ZIP archive that is being written.

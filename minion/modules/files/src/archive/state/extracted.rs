@@ -111,7 +111,7 @@ pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallRes
         warnings.push("The 'source_hash_update' argument is ignored when 'source_hash' is not also specified.");
     }
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let wanted = Extracted {
+    let desired = Extracted {
         source: args.source,
         verify: args.signed.added_to(source::Verify {
             skip: args.skip_verify,
@@ -138,11 +138,11 @@ pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallRes
         keep,
         special: args.special_files,
     };
-    let mut done = wanted.state(context, &args.name).unwrap_or_else(|failed| *failed);
+    let mut outcome = desired.state(context, &args.name).unwrap_or_else(|failed| *failed);
     if !warnings.is_empty() {
-        done.more.insert("warnings".into(), warnings.into_iter().collect::<Value>());
+        outcome.more.insert("warnings".into(), warnings.into_iter().collect::<Value>());
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Describes the further arguments of `archive.extracted`.

@@ -24,7 +24,7 @@ pub(super) struct Inspection {
 impl Extracted {
     /// Compares the target directory with the content of the archive.
     pub(super) fn inspect(&self, directory: &str, contents: &Contents) -> Result<Inspection, String> {
-        let mut found = Inspection { needed: self.overwrite, ..Inspection::default() };
+        let mut inspection = Inspection { needed: self.overwrite, ..Inspection::default() };
         let kinds: [(&[String], TypeCheck); 3] = [
             (&contents.dirs, |have| have.is_dir()),
             (&contents.files, |have| !have.is_symlink() && !have.is_dir()),
@@ -34,16 +34,16 @@ impl Extracted {
             for path in paths {
                 match fs::symlink_metadata(member_path(directory, path)) {
                     Ok(have) if has_type(&have) => {}
-                    Ok(_) => found.wrong_kind.push(path.clone()),
+                    Ok(_) => inspection.wrong_kind.push(path.clone()),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                        (found.needed, found.missing) = (true, true);
+                        (inspection.needed, inspection.missing) = (true, true);
                     }
                     Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
                     Err(error) => return Err(error.to_string()),
                 }
             }
         }
-        Ok(found)
+        Ok(inspection)
     }
 
     /// Removes the paths of another type than in the archive, if `force` is set.
@@ -52,16 +52,16 @@ impl Extracted {
         context: &StateContext,
         name: &str,
         directory: &str,
-        found: &mut Inspection,
-        done: &mut StateReturn,
+        inspection: &mut Inspection,
+        outcome: &mut StateReturn,
     ) -> Result<(), Early> {
-        let list: Vec<String> = found.wrong_kind.iter().map(|path| format!("- {path}")).collect();
+        let list: Vec<String> = inspection.wrong_kind.iter().map(|path| format!("- {path}")).collect();
         let list = format!("\n\n{}", list.join("\n"));
         let message = format!(
             "The below paths (relative to {directory}) exist, but are the incorrect type (file instead of directory, \
              symlink instead of file, etc.)."
         );
-        done.comment.clone_from(&message);
+        outcome.comment.clone_from(&message);
         if context.test && self.clean {
             return Err(Box::new(StateReturn::predicted(
                 name,
@@ -92,9 +92,10 @@ impl Extracted {
                 ),
             )));
         }
-        let paths = found.wrong_kind.iter().map(|path| (member_path(directory, path), format!("{directory}{path}")));
-        let errors = remove_all(paths, done);
-        found.needed = true;
+        let paths =
+            inspection.wrong_kind.iter().map(|path| (member_path(directory, path), format!("{directory}{path}")));
+        let errors = remove_all(paths, outcome);
+        inspection.needed = true;
         if errors.is_empty() {
             return Ok(());
         }
@@ -102,17 +103,22 @@ impl Extracted {
             "One or more paths existed by were the incorrect type (i.e. file instead of directory or vice-versa), but \
              could not be removed. The following errors were observed:\n{errors}"
         );
-        Err(Box::new(StateReturn::failed(name, comment).with_changes(done.changes.clone())))
+        Err(Box::new(StateReturn::failed(name, comment).with_changes(outcome.changes.clone())))
     }
 
     /// Applies `clean` and `clean_parent`.
-    pub(super) fn make_room(&self, directory: &str, contents: &Contents, done: &mut StateReturn) -> Result<(), Early> {
-        let name = done.name.clone();
+    pub(super) fn make_room(
+        &self,
+        directory: &str,
+        contents: &Contents,
+        outcome: &mut StateReturn,
+    ) -> Result<(), Early> {
+        let name = outcome.name.clone();
         if self.clean_parent {
             match user_files::remove_dir_all(directory) {
                 Ok(()) => {
                     let message = format!("Directory {directory} was removed prior to the extraction");
-                    done.changes.entry("removed".into()).or_insert_with(|| message.into());
+                    outcome.changes.entry("removed".into()).or_insert_with(|| message.into());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -127,12 +133,14 @@ impl Extracted {
         }
         if self.clean {
             let top = [contents.top_level_dirs(), contents.top_level_files()].concat();
-            let errors =
-                remove_all(top.iter().map(|path| (member_path(directory, path), format!("{directory}{path}"))), done);
+            let errors = remove_all(
+                top.iter().map(|path| (member_path(directory, path), format!("{directory}{path}"))),
+                outcome,
+            );
             if !errors.is_empty() {
                 let comment =
                     format!("One or more paths could not be cleaned. The following errors were observed:\n{errors}");
-                return Err(Box::new(StateReturn::failed(&name, comment).with_changes(done.changes.clone())));
+                return Err(Box::new(StateReturn::failed(&name, comment).with_changes(outcome.changes.clone())));
             }
         }
         Ok(())
@@ -146,18 +154,18 @@ pub(super) fn member_path(directory: &str, path: &str) -> PathBuf {
 }
 
 /// Removes paths and records them in the changes. Returns the errors, one per line.
-fn remove_all(paths: impl Iterator<Item = (PathBuf, String)>, done: &mut StateReturn) -> String {
+fn remove_all(paths: impl Iterator<Item = (PathBuf, String)>, outcome: &mut StateReturn) -> String {
     let (mut errors, mut removed) = (String::new(), BTreeSet::new());
     let mut report: Vec<Value> = Vec::new();
-    for (path, shown) in paths {
+    for (path, name) in paths {
         match user_files::remove_dir_all(&path) {
-            Ok(()) if removed.insert(shown.clone()) => report.push(shown.into()),
+            Ok(()) if removed.insert(name.clone()) => report.push(name.into()),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => errors += &format!("\n- {error}"),
             _ => {}
         }
     }
     if !report.is_empty() {
-        match done.changes.entry("removed".into()).or_insert_with(|| Value::List(Vec::new())) {
+        match outcome.changes.entry("removed".into()).or_insert_with(|| Value::List(Vec::new())) {
             Value::List(list) => list.extend(report),
             other => *other = report.into(),
         }

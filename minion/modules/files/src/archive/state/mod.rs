@@ -76,7 +76,7 @@ impl Extracted {
         if let Some(path) = local.as_ref().filter(|path| !path.is_file()) {
             return Err(failed(format!("Source file '{}' does not exist", path.display())));
         }
-        let shown = local.as_ref().map_or_else(|| redacted(&source), |path| path.display().to_string());
+        let archive_name = local.as_ref().map_or_else(|| redacted(&source), |path| path.display().to_string());
         let format = self.format(&source).map_err(failed)?;
         let (by_unzip, mut warnings) = self.program(format).map_err(failed)?;
         let trim = match &self.trim {
@@ -97,23 +97,23 @@ impl Extracted {
             && hash.hex == before
         {
             let comment = format!(
-                "Archive {shown} existing source sum is the same as the expected one and skip_files_list_verify \
+                "Archive {archive_name} existing source sum is the same as the expected one and skip_files_list_verify \
                  argument was set to True. Extraction is not needed"
             );
-            let done =
+            let outcome =
                 if context.test { StateReturn::predicted(name, comment) } else { StateReturn::ok(name, comment) };
-            return Ok(done);
+            return Ok(outcome);
         }
         if local.is_none() {
             if context.test {
                 let comment = format!(
-                    "Archive {shown} would be cached (if necessary) and checked to discover if extraction is needed"
+                    "Archive {archive_name} would be cached (if necessary) and checked to discover if extraction is needed"
                 );
                 return Ok(StateReturn::predicted(name, comment));
             }
-            let kept = cached::state(context, &source, &verify);
-            if kept.result != Some(true) {
-                return Ok(kept);
+            let cache_outcome = cached::state(context, &source, &verify);
+            if cache_outcome.result != Some(true) {
+                return Ok(cache_outcome);
             }
         }
         // What is checked is what is extracted: others may exchange a file of the host meanwhile.
@@ -142,7 +142,7 @@ impl Extracted {
         }
         if format == Format::Zip && !self.password.is_truthy() && needs_password(checked).unwrap_or(false) {
             return Err(failed(format!(
-                "Archive {shown} is password-protected, but no password was specified. Please set the 'password' argument."
+                "Archive {archive_name} is password-protected, but no password was specified. Please set the 'password' argument."
             )));
         }
         let contents = self.contents(context, checked, &archive, format).map_err(failed)?;
@@ -157,38 +157,38 @@ impl Extracted {
         if self.clean && self.clean_parent {
             return Err(failed("Only one of 'clean' and 'clean_parent' can be set to True".into()));
         }
-        let mut done = StateReturn::failed(name, "");
-        let mut found = self.inspect(&directory, &contents).map_err(failed)?;
-        if !found.wrong_kind.is_empty() {
-            self.remove_obstacle(context, name, &directory, &mut found, &mut done)?;
+        let mut outcome = StateReturn::failed(name, "");
+        let mut inspection = self.inspect(&directory, &contents).map_err(failed)?;
+        if !inspection.wrong_kind.is_empty() {
+            self.remove_obstacle(context, name, &directory, &mut inspection, &mut outcome)?;
         }
         let mut updated = false;
-        if !found.needed
+        if !inspection.needed
             && self.hash_update
             && before.as_ref().is_some_and(|before| sha256_of(checked).as_ref() != Some(before))
         {
-            (found.needed, updated) = (true, true);
+            (inspection.needed, updated) = (true, true);
         }
-        let why = match (updated, found.missing) {
+        let why = match (updated, inspection.missing) {
             (true, _) => ", due to source_hash update",
             (false, true) => ", due to absence of one or more files/dirs",
             (false, false) => "",
         };
         let mut unpacked = Vec::new();
         let mut made = false;
-        if found.needed {
+        if inspection.needed {
             if let (Some(_), Some(hash), false) = (&local, &hash, self.verify.skip)
                 && !fs::read(checked).is_ok_and(|content| hash.matches(&content))
             {
-                return Err(failed(format!("{shown} does not match the desired source_hash {}", hash.hex)));
+                return Err(failed(format!("{archive_name} does not match the desired source_hash {}", hash.hex)));
             }
             if context.test {
                 let clean = if self.clean { ", after cleaning destination path(s)" } else { "" };
-                done.result = None;
-                done.comment = format!("Archive {shown} would be extracted to {directory}{clean}{why}");
-                return Ok(done);
+                outcome.result = None;
+                outcome.comment = format!("Archive {archive_name} would be extracted to {directory}{clean}{why}");
+                return Ok(outcome);
             }
-            self.make_room(&directory, &contents, &mut done)?;
+            self.make_room(&directory, &contents, &mut outcome)?;
             if !Path::new(&directory).is_dir() {
                 let args = map! {"name" => directory.as_str(), "user" => self.user.clone(), "makedirs" => true};
                 _ = context.call_state("file.directory", Args::keyword(args));
@@ -205,8 +205,8 @@ impl Extracted {
             ) {
                 Ok(Ok(files)) => files,
                 Ok(Err(output)) => {
-                    done.changes = output;
-                    return Ok(done);
+                    outcome.changes = output;
+                    return Ok(outcome);
                 }
                 Err(CallError::Execution(error)) => return Err(failed(error)),
                 Err(error) => return Err(failed(error.to_string())),
@@ -216,11 +216,19 @@ impl Extracted {
         if self.user.is_some() || self.group.is_some() {
             enforced = self.enforce(context, &directory, &contents, &owner);
             if enforced.changed {
-                done.changes.insert("updated ownership".into(), true.into());
+                outcome.changes.insert("updated ownership".into(), true.into());
             }
         }
-        self.report(context, &shown, &directory, why, found.needed.then_some((made, unpacked)), &trim, &mut done);
-        enforced.report(self.if_missing.is_some(), &mut done);
+        self.report(
+            context,
+            &archive_name,
+            &directory,
+            why,
+            inspection.needed.then_some((made, unpacked)),
+            &trim,
+            &mut outcome,
+        );
+        enforced.report(self.if_missing.is_some(), &mut outcome);
         if local.is_none()
             && !self.keep
             && let Err(error) = user_files::remove_file(&archive)
@@ -228,9 +236,9 @@ impl Extracted {
             warnings.push(format!("{}: {error}", archive.display()));
         }
         if !warnings.is_empty() {
-            done.more.insert("warnings".into(), warnings.into());
+            outcome.more.insert("warnings".into(), warnings.into());
         }
-        Ok(done)
+        Ok(outcome)
     }
 
     /// Validates the arguments.
@@ -345,31 +353,33 @@ impl Extracted {
     fn report(
         &self,
         context: &StateContext,
-        shown: &str,
+        archive_name: &str,
         directory: &str,
         why: &str,
         unpacked: Option<(bool, Vec<String>)>,
         trim: &Value,
-        done: &mut StateReturn,
+        outcome: &mut StateReturn,
     ) {
         match unpacked {
-            Some((_, files)) if files.is_empty() => done.comment = format!("No files were extracted from {shown}"),
+            Some((_, files)) if files.is_empty() => {
+                outcome.comment = format!("No files were extracted from {archive_name}")
+            }
             Some((made, files)) => {
                 if made {
-                    done.changes.insert("directories_created".into(), brine_value::list![directory]);
+                    outcome.changes.insert("directories_created".into(), brine_value::list![directory]);
                 }
-                done.changes.insert("extracted_files".into(), files.into());
+                outcome.changes.insert("extracted_files".into(), files.into());
                 let trimmed = format!(". Output was trimmed to {trim} number of lines");
                 let trimmed = if trim.is_truthy() { trimmed } else { String::new() };
-                done.comment = format!("{shown} extracted to {directory}{why}{trimmed}");
-                done.result = Some(true);
+                outcome.comment = format!("{archive_name} extracted to {directory}{why}{trimmed}");
+                outcome.result = Some(true);
             }
             None => {
-                done.comment = "All files in archive are already present".into();
-                done.result = Some(true);
-                if context.test && done.changes.contains_key("updated ownership") {
-                    done.result = None;
-                    done.comment += ". Ownership would be updated on one or more files/directories.";
+                outcome.comment = "All files in archive are already present".into();
+                outcome.result = Some(true);
+                if context.test && outcome.changes.contains_key("updated ownership") {
+                    outcome.result = None;
+                    outcome.comment += ". Ownership would be updated on one or more files/directories.";
                 }
             }
         }

@@ -66,19 +66,19 @@ impl Extracted {
                 "name" => path.as_str(), "user" => self.user.clone(), "group" => self.group.clone(),
                 "recurse" => recurse.clone(),
             };
-            let done = context.call_state("file.directory", Args::keyword(args)).unwrap_or_default();
-            enforced.changed |= done.get("changes").is_some_and(Value::is_truthy);
-            if !done.get("result").is_some_and(Value::is_truthy) {
+            let outcome = context.call_state("file.directory", Args::keyword(args)).unwrap_or_default();
+            enforced.changed |= outcome.get("changes").is_some_and(Value::is_truthy);
+            if !outcome.get("result").is_some_and(Value::is_truthy) {
                 enforced.failed.push(path);
             }
         }
         for file in files {
             let path = Path::new(directory).join(&file);
-            let shown = path.display().to_string();
+            let pathname = path.display().to_string();
             if fs::symlink_metadata(&path).is_err() {
                 if !context.test {
-                    enforced.missing.push(shown.clone());
-                    enforced.failed.push(shown);
+                    enforced.missing.push(pathname.clone());
+                    enforced.failed.push(pathname);
                 }
             } else if context.test {
                 enforced.changed |= owner.link_differs(&path);
@@ -94,20 +94,20 @@ impl Extracted {
 }
 
 impl Enforced {
-    pub fn report(self, has_if_missing: bool, done: &mut StateReturn) {
+    pub fn report(self, has_if_missing: bool, outcome: &mut StateReturn) {
         let list = |paths: &[String]| format!("\n- {}", paths.join("\n- "));
         if !self.missing.is_empty() {
             if !has_if_missing {
-                done.result = Some(false);
+                outcome.result = Some(false);
             }
-            done.comment += &format!(
+            outcome.comment += &format!(
                 "\n\nWhile trying to enforce user/group ownership, the following paths were missing:\n{}",
                 list(&self.missing)
             );
         }
         if !self.failed.is_empty() {
-            done.result = Some(false);
-            done.comment += &format!(
+            outcome.result = Some(false);
+            outcome.comment += &format!(
                 "\n\nWhile trying to enforce user/group ownership, Salt was unable to change ownership on the \
                  following paths:\n{}",
                 list(&self.failed)

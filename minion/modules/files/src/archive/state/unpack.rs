@@ -19,26 +19,26 @@ impl Extracted {
         digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     }
 
-    /// Lists the archive at `path` and checks its limits; errors have the name `shown`.
+    /// Lists the archive at `path` and checks its limits; errors have the name `display_path`.
     pub(super) fn contents(
         &self,
         context: &StateContext,
         path: &Path,
-        shown: &Path,
+        display_path: &Path,
         format: Format,
     ) -> Result<Contents, String> {
-        let (name, options) = (shown.display().to_string(), self.list_options.as_deref());
-        let found = archive::contents(&context.call, &name, path, format, options, self.strip(format));
-        let found = match found {
-            Ok(found) => found,
+        let (name, options) = (display_path.display().to_string(), self.list_options.as_deref());
+        let result = archive::contents(&context.call, &name, path, format, options, self.strip(format));
+        let contents = match result {
+            Ok(contents) => contents,
             Err(CallError::Execution(error)) => {
                 return Err(self.cannot_list(error.replace(&path.display().to_string(), &name), format));
             }
             Err(error) => return Err(error.to_string()),
         };
         // Set-uid and set-gid bits are cleared.
-        found.check_limits(context.call.config(), self.special).map_err(|error| error.to_string())?;
-        Ok(found)
+        contents.check_limits(context.call.config(), self.special).map_err(|error| error.to_string())?;
+        Ok(contents)
     }
 
     /// Returns the error with Salt's advice on arguments that make the listing unnecessary.

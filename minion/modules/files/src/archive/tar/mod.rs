@@ -119,16 +119,16 @@ impl Run<'_> {
         let cwd = self.cwd.as_deref().map(Path::new);
         let copy = PrivateCopy::for_input(self.context, &self.directory().join(archive), self.runas.as_deref())?;
         let path = PrivateCopy::path_or(copy.as_ref(), archive.to_owned());
-        let shown = |text: String| PrivateCopy::shown_or(copy.as_ref(), text);
+        let for_display = |text: String| PrivateCopy::shown_or(copy.as_ref(), text);
         let words = command_line(&self.words(listing, &path, &TAR_LISTING.map(str::to_owned)));
         let listed = Listing { cwd: cwd.map(Path::to_owned), runas: self.runas.clone() }.run(self.context, words)?;
         if listed.retcode != 0 {
             // Nothing is extracted that was not checked. The errors are those of the extraction.
             self.context.set_retcode(listed.retcode);
-            return Ok(shown(listed.stderr));
+            return Ok(for_display(listed.stderr));
         }
         tar_listing(&listed.stdout).check_all(self.context.config(), special_files).map_err(CallError::execution)?;
-        self.tar(options, &path, &[]).map(shown)
+        self.tar(options, &path, &[]).map(for_display)
     }
 
     /// Writes the archive.

@@ -76,34 +76,34 @@ fn operation(letter: char) -> Option<Operation> {
 
 impl Options {
     pub fn parse(words: &[String]) -> Self {
-        let mut found = Options { operation: None, archive: Archive::Default, listing: Vec::new() };
+        let mut options = Options { operation: None, archive: Archive::Default, listing: Vec::new() };
         // The options whose values follow.
         let mut expected: VecDeque<char> = VecDeque::new();
         for (number, word) in words.iter().enumerate() {
             if let Some(letter) = expected.pop_front() {
                 if letter == 'f' {
-                    found.archive = Archive::Option;
+                    options.archive = Archive::Option;
                 }
-                found.listing.push(word.clone());
+                options.listing.push(word.clone());
             } else if let Some(long) = word.strip_prefix("--") {
-                let listed = found.long(long, &mut expected);
-                found.listing.push(if listed { "--list".into() } else { word.clone() });
+                let listed = options.long(long, &mut expected);
+                options.listing.push(if listed { "--list".into() } else { word.clone() });
             } else if let Some(letters) = word.strip_prefix('-') {
-                let letters = found.letters(letters, false, &mut expected);
-                found.listing.push(format!("-{letters}"));
+                let letters = options.letters(letters, false, &mut expected);
+                options.listing.push(format!("-{letters}"));
             } else if number == 0 {
-                let letters = found.letters(word, true, &mut expected);
-                found.listing.push(letters);
+                let letters = options.letters(word, true, &mut expected);
+                options.listing.push(letters);
             } else {
-                found.listing.push(word.clone());
+                options.listing.push(word.clone());
             }
         }
-        if expected.front() == Some(&'f') && found.archive == Archive::Default {
-            found.archive = Archive::Operand;
+        if expected.front() == Some(&'f') && options.archive == Archive::Default {
+            options.archive = Archive::Operand;
         } else if expected.contains(&'f') {
-            found.archive = Archive::Option;
+            options.archive = Archive::Option;
         }
-        found
+        options
     }
 
     /// Reads a long option, which may be abbreviated, and returns whether it is `--extract`.
@@ -187,9 +187,9 @@ mod tests {
             ("--exclude x -cf", Some(CREATE), Archive::Operand, "--exclude x -cf"),
         ] {
             let words: Vec<String> = options.split(' ').map(str::to_owned).collect();
-            let found = Options::parse(&words);
-            assert_eq!((found.operation, found.archive), (operation, archive), "{options}");
-            assert_eq!(found.listing.join(" "), listing, "{options}");
+            let actual = Options::parse(&words);
+            assert_eq!((actual.operation, actual.archive), (operation, archive), "{options}");
+            assert_eq!(actual.listing.join(" "), listing, "{options}");
         }
     }
 }

@@ -74,13 +74,13 @@ struct Mounted(Vec<PathBuf>);
 impl Mounted {
     fn all(context: &Context, root: &Path, binds: &[String]) -> Result<Self, CallError> {
         let mut mounted = Mounted(Vec::new());
-        let mut wanted: Vec<(PathBuf, Vec<String>)> =
+        let mut mounts: Vec<(PathBuf, Vec<String>)> =
             MOUNTS.iter().map(|(name, kind)| (root.join(name), ["-t", kind, kind].map(str::to_owned).into())).collect();
         for bind in binds {
             let path = root.join(argument(bind)?.trim_start_matches('/'));
-            wanted.push((path, vec!["--bind".to_owned(), bind.clone()]));
+            mounts.push((path, vec!["--bind".to_owned(), bind.clone()]));
         }
-        for (path, how) in wanted {
+        for (path, how) in mounts {
             let mut words = vec!["mount".to_owned()];
             words.extend(how);
             words.push(argument(&path.to_string_lossy())?);
@@ -112,12 +112,12 @@ impl Mounted {
 fn end_processes(root: &Path) {
     let Ok(root) = root.canonicalize() else { return };
     for attempt in 0..2 * ATTEMPTS {
-        let found = processes_in(&root);
-        if found.is_empty() {
+        let pids = processes_in(&root);
+        if pids.is_empty() {
             return;
         }
         let signal = if attempt < ATTEMPTS { Signal::SIGTERM } else { Signal::SIGKILL };
-        for pid in found {
+        for pid in pids {
             _ = kill(pid, signal);
         }
         std::thread::sleep(PAUSE);

@@ -218,11 +218,11 @@ pub fn call(
     kws: Map,
     #[keywords(further_call)] _kwargs: Map,
 ) -> CallResult {
-    let given = Args { positional: args.as_list().unwrap_or_default().to_vec(), keyword: kws };
+    let call_args = Args { positional: args.as_list().unwrap_or_default().to_vec(), keyword: kws };
     if context.test && func.as_map().is_some() {
         return Ok(StateReturn::predicted(&name, "The function would be called").into());
     }
-    let Some(called) = context.call.minion.custom.call_leased(context, &func, given) else {
+    let Some(called) = context.call.minion.custom.call_leased(context, &func, call_args) else {
         let comment = format!(
             "func is invalid: expected a function of a file in Python, such as #!pydsl, got {}; call an execution function \
              with module.run",
@@ -336,11 +336,11 @@ fn predict(
     let test_name = named(stateful).or_else(|| stateful.as_list().into_iter().flatten().find_map(named));
     let Some(test_name) = test_name else { return Ok(StateReturn::predicted(name, "").into()) };
     let output = cmd::execute(&context.call, &test_name, &CommandArgs::read(kwargs)?);
-    let mut done = run_result(name, comment, kwargs, output)?;
-    if done.result == Some(true) && !done.changes.is_empty() {
-        done.result = None;
+    let mut outcome = run_result(name, comment, kwargs, output)?;
+    if outcome.result == Some(true) && !outcome.changes.is_empty() {
+        outcome.result = None;
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Returns the result of a command that ran or could not be started.
@@ -358,16 +358,16 @@ fn run_result(
     let changes = map! {
         "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout.as_str(), "stderr" => output.stderr,
     };
-    let mut done = StateReturn::ok(name, comment).with_changes(changes);
-    done.result = Some(output.retcode == 0);
+    let mut outcome = StateReturn::ok(name, comment).with_changes(changes);
+    outcome.result = Some(output.retcode == 0);
     if kwargs.get("stateful").is_some_and(Value::is_truthy) {
-        return Ok(stateful(done, &output.stdout));
+        return Ok(stateful(outcome, &output.stdout));
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Parses the report of a stateful command: the last line of its output, JSON or pairs such as `changed=yes`.
-fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
+fn stateful(mut outcome: StateReturn, stdout: &str) -> StateReturn {
     let last = stdout.lines().last().unwrap_or_default().trim();
     let words = || {
         let words = brine_host::process::split(last)?;
@@ -379,26 +379,26 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
         (words(), false)
     };
     let Some(mut report) = report.filter(|report| !report.is_empty()) else {
-        done.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
-        done.result = Some(false);
-        return done;
+        outcome.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
+        outcome.result = Some(false);
+        return outcome;
     };
     let changed = report
         .get("changed")
         .is_some_and(|word| matches!(word.to_string().to_lowercase().as_str(), "true" | "yes" | "1"));
-    done.comment = report.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
+    outcome.comment = report.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
     if changed {
         // Changes reported by the command come first, as in Salt.
-        let mut changes = std::mem::take(&mut done.changes);
+        let mut changes = std::mem::take(&mut outcome.changes);
         if let Some(stdout) = changes.get_mut("stdout") {
             *stdout = without_last_line(&stdout.to_string(), is_json).into();
         }
         report.extend(changes);
-        done.changes = report;
+        outcome.changes = report;
     } else {
-        done.changes = Map::new();
+        outcome.changes = Map::new();
     }
-    done
+    outcome
 }
 
 /// Returns the output of a stateful command without its report line. If pairs are the only line, Salt only cuts off the

@@ -6,11 +6,11 @@ use crate::testing;
 fn results(states: &[(&str, Map)], test: bool) -> String {
     let context = testing::state_context(test, &[("s.sh", "echo script $*; exit 3\n")]);
     let report = states.iter().map(|(fun, args)| {
-        let done = context.call.minion.states.call(&context, fun, Args::keyword(args.clone())).unwrap();
-        let mut changes = done.get("changes").and_then(Value::as_map).cloned().unwrap();
+        let outcome = context.call.minion.states.call(&context, fun, Args::keyword(args.clone())).unwrap();
+        let mut changes = outcome.get("changes").and_then(Value::as_map).cloned().unwrap();
         changes.shift_remove("pid");
         let changes = brine_value::json::to_json(&changes.into());
-        format!("{}: {} | {changes}", done.get("result").unwrap(), done.get("comment").unwrap())
+        format!("{}: {} | {changes}", outcome.get("result").unwrap(), outcome.get("comment").unwrap())
     });
     report.collect::<Vec<_>>().join("\n")
 }

@@ -61,8 +61,8 @@ pub fn shell_info(
         return Ok(failed("Timed out."));
     }
     let regex = Regex::new(pattern).map_err(CallError::execution)?;
-    let found = regex.captures(&output.stdout).map_err(CallError::execution)?;
-    let Some(raw) = found.and_then(|found| Some(found.get(1)?.as_str().to_owned())) else {
+    let captures = regex.captures(&output.stdout).map_err(CallError::execution)?;
+    let Some(raw) = captures.and_then(|captures| Some(captures.get(1)?.as_str().to_owned())) else {
         let error = format!("The version regex pattern for shell {shell}, could not find the version string");
         return Ok(map! {"installed" => Value::Nil, "path" => path, "error" => error, "stdout" => output.stdout}.into());
     };

@@ -80,11 +80,11 @@ pub fn push_dir(
     };
     let files = files_below(&root).map_err(|error| file::error_at(&path, &error))?;
     let mut sent = false;
-    for found in files.iter().filter(|found| is_selected(found)) {
-        let below = found.strip_prefix(&root).unwrap_or(found);
+    for file in files.iter().filter(|file| is_selected(file)) {
+        let below = file.strip_prefix(&root).unwrap_or(file);
         let upload = upload_path.as_ref().filter(|upload| !upload.is_empty());
         let upload = upload.map(|upload| format!("/{}/{}", upload.trim_matches('/'), below.display()));
-        let real = fs::canonicalize(found).ok();
+        let real = fs::canonicalize(file).ok();
         sent = match real {
             Some(real) => send(context, &real, upload.as_deref(), false)?,
             None => false,
@@ -116,30 +116,30 @@ fn send(context: &Context, path: &Path, upload_path: Option<&str>, remove_source
     if !path.is_file() {
         return Ok(false);
     }
-    let shown = path.display().to_string();
-    let at = |error: &io::Error| file::error_at(&shown, error);
+    let pathname = path.display().to_string();
+    let at = |error: &io::Error| file::error_at(&pathname, error);
     // The file may have become a named pipe since it was checked; opening it must not block the job.
     let file =
         OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(|error| at(&error))?;
     let metadata = file.metadata().map_err(|error| at(&error))?;
-    if !metadata.is_file() || !transfer(context, file, &components(name), metadata.len(), &shown)? {
+    if !metadata.is_file() || !transfer(context, file, &components(name), metadata.len(), &pathname)? {
         return Ok(false);
     }
     if remove_source && let Err(error) = user_files::remove_file(path) {
-        tracing::error!(path = shown, %error, "removing a file that was sent to the master failed");
+        tracing::error!(path = pathname, %error, "removing a file that was sent to the master failed");
         return Ok(false);
     }
     Ok(true)
 }
 
-fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown: &str) -> Result<bool, CallError> {
+fn transfer(context: &Context, mut file: File, name: &[String], size: u64, pathname: &str) -> Result<bool, CallError> {
     let mut loc = 0;
     loop {
         if context.job.cancel.is_cancelled() {
-            return Err(CallError::Execution(format!("sending {shown} failed: the job was ended")));
+            return Err(CallError::Execution(format!("sending {pathname} failed: the job was ended")));
         }
         let mut piece = Vec::new();
-        file.by_ref().take(BUFFER_SIZE).read_to_end(&mut piece).map_err(|error| file::error_at(shown, &error))?;
+        file.by_ref().take(BUFFER_SIZE).read_to_end(&mut piece).map_err(|error| file::error_at(pathname, &error))?;
         // An empty file is sent as one empty chunk.
         if piece.is_empty() && loc > 0 {
             return Ok(true);
@@ -149,7 +149,7 @@ fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown
         let load = map! {"cmd" => "_file_recv", "path" => name.to_vec(), "size" => size, "loc" => loc, "data" => piece};
         if !context.minion.upstream.ask(load).map_err(CallError::execution)?.is_truthy() {
             tracing::error!(
-                path = shown,
+                path = pathname,
                 "sending a file failed: the master refuses it: set file_recv there, and a file_recv_max_size above its size"
             );
             return Ok(false);
@@ -176,7 +176,7 @@ fn components(path: &str) -> Vec<String> {
 
 /// Returns all files below a directory, sorted in each directory; links to directories are not followed.
 fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut directories, mut found) = (vec![root.to_owned()], Vec::new());
+    let (mut directories, mut paths) = (vec![root.to_owned()], Vec::new());
     while let Some(directory) = directories.pop() {
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
@@ -194,9 +194,9 @@ fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
             }
         }
         files.sort();
-        found.append(&mut files);
+        paths.append(&mut files);
     }
-    Ok(found)
+    Ok(paths)
 }
 
 #[cfg(test)]

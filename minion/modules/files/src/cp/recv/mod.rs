@@ -121,7 +121,7 @@ fn write_chunk(dest: &Path, content: &[u8], append: bool, mode: Option<u32>) -> 
             user_files::create_dir_all(dest.parent().unwrap_or(dest))?;
             write()
         }
-        done => done,
+        result => result,
     }
 }
 

@@ -134,11 +134,11 @@ pub(crate) fn commented(text: &str, pattern: &str, sign: &str, comment: bool, ke
     let (bare, end) = unanchored(pattern);
     let prefix = if comment { String::new() } else { format!(r"{}\s*", regex::escape(sign)) };
     let regex = compile(&format!("^{prefix}(?:{bare}){end}"), &0.into())?;
-    let mut done = Commented { text: String::with_capacity(text.len()), lines: Vec::new() };
+    let mut result = Commented { text: String::with_capacity(text.len()), lines: Vec::new() };
     for line in text.split_inclusive('\n') {
         let is_kept = keep && comment && line.trim_start().starts_with(sign);
         if is_kept || !regex.is_match(line.trim_end_matches(['\r', '\n'])).unwrap_or(false) {
-            done.text.push_str(line);
+            result.text.push_str(line);
             continue;
         }
         let changed = if comment {
@@ -146,10 +146,10 @@ pub(crate) fn commented(text: &str, pattern: &str, sign: &str, comment: bool, ke
         } else {
             line.trim_start_matches(|letter| sign.contains(letter)).to_owned()
         };
-        done.text.push_str(&changed);
-        done.lines.push((line.to_owned(), changed));
+        result.text.push_str(&changed);
+        result.lines.push((line.to_owned(), changed));
     }
-    Ok(done)
+    Ok(result)
 }
 
 /// Returns a regular expression without its anchors, and the anchor of its end.
@@ -166,19 +166,19 @@ pub(crate) struct Replaced {
 }
 
 /// Replaces matches; if there are none, adds the content where that is requested.
-pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, String> {
-    let regex = compile_for_bytes(&wanted.pattern, &wanted.flags)?;
-    let repl = template(&regex, &wanted.repl)?;
-    let failed = |error| format!("The pattern '{}' cannot be used: {error}", wanted.pattern);
+pub(crate) fn replaced(before: &str, replacement: &Replacing) -> Result<Replaced, String> {
+    let regex = compile_for_bytes(&replacement.pattern, &replacement.flags)?;
+    let repl = template(&regex, &replacement.repl)?;
+    let failed = |error| format!("The pattern '{}' cannot be used: {error}", replacement.pattern);
     if regex.is_match(before).map_err(failed)? {
-        let text = regex.replace(before, &repl, wanted.count).map_err(failed)?;
+        let text = regex.replace(before, &repl, replacement.count).map_err(failed)?;
         return Ok(Replaced { text, added: None });
     }
-    let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
+    let content = replacement.not_found_content.as_deref().unwrap_or(&replacement.repl);
     // Content that an earlier run added may not match the pattern; it must not be added again.
     let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
     let content = format!("{content}\n");
-    let text = match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
+    let text = match (there, replacement.append_if_not_found, replacement.prepend_if_not_found) {
         (false, true, _) if before.is_empty() || before.ends_with('\n') => format!("{before}{content}"),
         (false, true, _) => format!("{before}\n{content}"),
         (false, _, true) => format!("{content}{before}"),
@@ -207,7 +207,7 @@ pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static s
         block.insert_before_match.is_some(),
         block.insert_after_match.is_some(),
     ];
-    if places.iter().filter(|wanted| **wanted).count() > 1 {
+    if places.iter().filter(|is_set| **is_set).count() > 1 {
         return Err("Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and \
                     insert_after_match is permitted");
     }

@@ -31,8 +31,8 @@ fn expressions_and_replacements_are_pythons() {
         ("x=1\n", "(x)=1", r"\x41", 8.into(), None),
         ("y=1\n", "(x)=1", r"\x41", 8.into(), None),
     ] {
-        let done = replaced(text, &replacing(pattern, repl, flags)).ok().map(|done| done.text);
-        assert_eq!(done.as_deref(), after, "{text:?} {pattern} {repl}");
+        let actual = replaced(text, &replacing(pattern, repl, flags)).ok().map(|result| result.text);
+        assert_eq!(actual.as_deref(), after, "{text:?} {pattern} {repl}");
     }
 }
 

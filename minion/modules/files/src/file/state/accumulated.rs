@@ -31,7 +31,7 @@ static ACTIVE_RUNS: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::defaul
 pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
     let targets = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key));
     let targets: Vec<&Value> =
-        targets.flat_map(|given| given.as_list().unwrap_or(std::slice::from_ref(given))).collect();
+        targets.flat_map(|target| target.as_list().unwrap_or(std::slice::from_ref(target))).collect();
     // As in Salt, an id that contains the word is accepted without the name of the module.
     if !targets
         .iter()
@@ -119,8 +119,8 @@ mod tests {
             (data.clone(), "Accumulator acc for file /f was charged by text"),
             (list!["a"], ""),
         ] {
-            let done = state(&context, "acc", "/f", &text);
-            assert_eq!((done.result, done.comment.as_str()), (Some(true), comment));
+            let outcome = state(&context, "acc", "/f", &text);
+            assert_eq!((outcome.result, outcome.comment.as_str()), (Some(true), comment));
         }
         assert_eq!(accumulated_texts(&context, "/f"), map! {"acc" => list!["a", "b", data]});
         assert_eq!(accumulated_texts(&context, "/g"), map! {});

@@ -59,19 +59,19 @@ impl Attributes {
         }
         if user.is_truthy() {
             let name = user.to_string();
-            let found = match name.parse() {
+            let uid = match name.parse() {
                 Ok(number) => Some(Uid::from_raw(number)),
                 Err(_) => User::from_name(&name).ok().flatten().map(|user| user.uid),
             };
-            attributes.user = Some((user.clone(), found));
+            attributes.user = Some((user.clone(), uid));
         }
         if group.is_truthy() {
             let name = group.to_string();
-            let found = match name.parse() {
+            let gid = match name.parse() {
                 Ok(number) => Some(Gid::from_raw(number)),
                 Err(_) => Group::from_name(&name).ok().flatten().map(|group| group.gid),
             };
-            attributes.group = Some((group.clone(), found));
+            attributes.group = Some((group.clone(), gid));
         }
         Ok(attributes)
     }

@@ -79,32 +79,33 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         );
         return StateReturn::failed(name, comment);
     }
-    let wanted = match verify.hash.as_deref().map(|hash| source::hash_of(context, hash, name, verify)).transpose() {
-        Ok(wanted) => wanted,
-        Err(error) => return StateReturn::failed(name, error),
-    };
+    let expected_hash =
+        match verify.hash.as_deref().map(|hash| source::hash_of(context, hash, name, verify)).transpose() {
+            Ok(hash) => hash,
+            Err(error) => return StateReturn::failed(name, error),
+        };
     let local = name.strip_prefix("file://").unwrap_or(name);
     let Some(path) = cache_path(context, name) else {
         return StateReturn::failed(name, format!("{name} does not name a file below its root"));
     };
-    let kept = std::fs::read(&path).ok();
+    let cached_content = std::fs::read(&path).ok();
     if context.test {
-        return predict(name, kept.as_deref(), wanted.as_ref());
+        return predict(name, cached_content.as_deref(), expected_hash.as_ref());
     }
-    let wanted = wanted.filter(|_| !verify.skip);
+    let expected_hash = expected_hash.filter(|_| !verify.skip);
     if !local.contains("://") {
-        return check_local_file(name, local, wanted.as_ref());
+        return check_local_file(name, local, expected_hash.as_ref());
     }
     let report = path.display().to_string();
     // A current copy is not fetched again.
-    let content = match (&kept, &wanted) {
-        (Some(kept), Some(hash)) if hash.matches(kept) => Ok(kept.clone()),
+    let content = match (&cached_content, &expected_hash) {
+        (Some(content), Some(hash)) if hash.matches(content) => Ok(content.clone()),
         // The hash is compared below, where the message can name the cached path.
         _ => source::read(
             context,
             &report,
             name,
-            &Verify { hash: None, skip: verify.skip || wanted.is_some(), ..verify.clone() },
+            &Verify { hash: None, skip: verify.skip || expected_hash.is_some(), ..verify.clone() },
         ),
     };
     let content = match content {
@@ -116,9 +117,9 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
             return StateReturn::failed(name, comment);
         }
     };
-    let sum = |bytes: &[u8]| wanted.as_ref().map_or_else(|| Hash::sha256(bytes), |wanted| wanted.digest_of(bytes));
-    let (old, new) = (kept.as_deref().map(sum), sum(&content));
-    let done = match &wanted {
+    let sum = |bytes: &[u8]| expected_hash.as_ref().map_or_else(|| Hash::sha256(bytes), |hash| hash.digest_of(bytes));
+    let (old, new) = (cached_content.as_deref().map(sum), sum(&content));
+    let outcome = match &expected_hash {
         Some(Hash { hex, .. }) if *hex == new => {
             StateReturn::ok(name, format!("File is already cached to {report} with hash {new}"))
         }
@@ -129,10 +130,12 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         None => StateReturn::ok(name, format!("File is cached to {report}")),
     };
     if old.as_ref() == Some(&new) {
-        return done;
+        return outcome;
     }
     match file_cache::store(&path, &content) {
-        Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
+        Ok(()) => {
+            outcome.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}})
+        }
         Err(error) => StateReturn::failed(name, format!("Failed to cache {}: {error}", redacted(name))),
     }
 }
@@ -154,32 +157,32 @@ pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> Stat
     }
 }
 
-fn predict(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn {
-    let comment = match (kept, wanted) {
+fn predict(name: &str, cached_content: Option<&[u8]>, expected_hash: Option<&Hash>) -> StateReturn {
+    let comment = match (cached_content, expected_hash) {
         (None, _) => format!("File will be cached: {name}"),
         (Some(_), None) => format!("No hash found. File will be cached: {name}"),
-        (Some(kept), Some(wanted)) if wanted.matches(kept) => format!("File already cached: {name}"),
+        (Some(content), Some(hash)) if hash.matches(content) => format!("File already cached: {name}"),
         (Some(_), Some(_)) => format!("Hashes don't match.\nFile will be cached: {name}"),
     };
     StateReturn::predicted(name, comment)
 }
 
 /// Checks a local file, which is used where it is.
-fn check_local_file(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
+fn check_local_file(name: &str, path: &str, expected_hash: Option<&Hash>) -> StateReturn {
     let path = Path::new(path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let report = path.display();
     let Ok(content) = std::fs::read(&path) else {
         return StateReturn::failed(name, format!("File {report} is not present on the minion"));
     };
-    match wanted {
+    match expected_hash {
         None => StateReturn::ok(name, format!("File {report} is present on the minion")),
-        Some(wanted) if wanted.matches(&content) => {
-            StateReturn::ok(name, format!("File {report} is present on the minion and has hash {}", wanted.hex))
+        Some(hash) if hash.matches(&content) => {
+            StateReturn::ok(name, format!("File {report} is present on the minion and has hash {}", hash.hex))
         }
-        Some(wanted) => {
-            let has = wanted.digest_of(&content);
-            let differs = format!("but the hash ({has}) does not match the specified hash ({})", wanted.hex);
+        Some(hash) => {
+            let has = hash.digest_of(&content);
+            let differs = format!("but the hash ({has}) does not match the specified hash ({})", hash.hex);
             StateReturn::failed(name, format!("File {report} is present on the minion, {differs}"))
         }
     }

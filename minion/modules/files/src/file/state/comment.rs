@@ -27,7 +27,7 @@ pub(super) fn comment(
     let (bare, end) = unanchored(regex);
     let sign = regex::escape(char);
     // As in Salt, indented lines and comments are found, too; only lines that begin with a match are changed.
-    let (pending, already, done) = if commenting {
+    let (pending, already, expected) = if commenting {
         (format!(r"^(?!\s*{sign})\s*(?:{bare}){end}"), format!("{sign}(?:{bare}){end}"), format!("{sign}(?:{bare})"))
     } else {
         let plain = format!("^[ \t]*(?:{bare}){end}");
@@ -55,11 +55,11 @@ pub(super) fn comment(
             .with_changes(map! {name => "updated"});
     }
     let after = match commented(&before, regex, char, commenting, true) {
-        Ok(done) => done.text,
+        Ok(result) => result.text,
         Err(error) => return StateReturn::failed(name, error),
     };
     let (verb, past) = if commenting { ("Commented", "commented") } else { ("Uncommented", "uncommented") };
-    if !is_in(&done, &after).unwrap_or(false) {
+    if !is_in(&expected, &after).unwrap_or(false) {
         return StateReturn::failed(name, format!("Expected {past} lines not found"));
     }
     let message = format!("{verb} lines successfully");

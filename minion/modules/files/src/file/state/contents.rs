@@ -113,8 +113,8 @@ impl Contents {
     }
 
     fn inline_count(&self) -> usize {
-        let given = [&self.contents, &self.contents_pillar, &self.contents_grains];
-        given.iter().filter(|value| !value.is_nil()).count()
+        let sources = [&self.contents, &self.contents_pillar, &self.contents_grains];
+        sources.iter().filter(|value| !value.is_nil()).count()
     }
 
     /// Returns the desired content, or `None` if the state sets none.
@@ -139,8 +139,8 @@ impl Contents {
             let data = Value::Map((*map).clone());
             let delimiter = argument("contents_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
             let one = |key: &Value| {
-                let found = traverse(&data, &key.to_string(), &delimiter).cloned();
-                found.ok_or_else(|| format!("{kind} {key} does not exist"))
+                let value = traverse(&data, &key.to_string(), &delimiter).cloned();
+                value.ok_or_else(|| format!("{kind} {key} does not exist"))
             };
             match key.as_list() {
                 None => one(key),
@@ -181,7 +181,7 @@ impl Contents {
                         strings, and is not binary data. SLS is likely malformed."
                 .into());
         }
-        let mut found = self.source.clone();
+        let mut origin = self.source.clone();
         let content = match text {
             Some(text) if argument("encoding").is_some() => {
                 let encoding = argument("encoding").map(ToString::to_string).unwrap_or_default();
@@ -200,13 +200,13 @@ impl Contents {
             Some(text) => Some(self.inline(&text)),
             None if self.source.is_truthy() => {
                 let (source, content) = self.first_source(context, name)?;
-                found = source.into();
+                origin = source.into();
                 Some(content)
             }
             None => None,
         };
         match (self.engine(), content) {
-            (Some(engine), Some(content)) => self.rendered(context, engine, name, &content, &found).map(Some),
+            (Some(engine), Some(content)) => self.rendered(context, engine, name, &content, &origin).map(Some),
             (_, content) => Ok(content),
         }
     }
@@ -326,8 +326,8 @@ impl Contents {
         for (key, value) in &self.more {
             variables.entry(key.clone()).or_insert_with(|| value.clone());
         }
-        let given = context.chunk.get("context").cloned().unwrap_or_default();
-        for more in [&self.defaults, &given].into_iter().filter_map(Value::as_map) {
+        let template_context = context.chunk.get("context").cloned().unwrap_or_default();
+        for more in [&self.defaults, &template_context].into_iter().filter_map(Value::as_map) {
             variables.extend(more.clone());
         }
         let label = source.as_str().unwrap_or(name);

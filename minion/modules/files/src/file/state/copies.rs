@@ -69,10 +69,11 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
         return Ok(copy(name).in_order(COPY_RESULT_KEYS));
     }
     let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
-    let done = copy(&inside);
+    let outcome = copy(&inside);
     // The comment names the directory, not the copy in it, as in Salt.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
-    Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_RESULT_KEYS))
+    Ok(StateReturn { comment: outcome.comment.replace(&from, &to), name: args.name, ..outcome }
+        .in_order(COPY_RESULT_KEYS))
 }
 
 /// Move a file to another path, if the source still exists.
@@ -99,14 +100,14 @@ pub fn rename(
     #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
     let moved = operations::destination(&name, &source);
-    let done = operations::rename(context, &moved, &source, force, makedirs);
-    Ok(named(done, &moved, name).into())
+    let outcome = operations::rename(context, &moved, &source, force, makedirs);
+    Ok(named(outcome, &moved, name).into())
 }
 
 /// Returns the result with the name of the state instead of the path of the file, as in Salt.
-fn named(done: StateReturn, path: &str, name: String) -> StateReturn {
-    let comment = done.comment.replace(&format!("\"{path}\""), &format!("\"{name}\""));
+fn named(outcome: StateReturn, path: &str, name: String) -> StateReturn {
+    let comment = outcome.comment.replace(&format!("\"{path}\""), &format!("\"{name}\""));
     let key = |key: Value| if key.as_str() == Some(path) { name.as_str().into() } else { key };
-    let changes = done.changes.into_iter().map(|(path, change)| (key(path), change)).collect();
-    StateReturn { comment, changes, name, ..done }
+    let changes = outcome.changes.into_iter().map(|(path, change)| (key(path), change)).collect();
+    StateReturn { comment, changes, name, ..outcome }
 }

@@ -18,8 +18,8 @@ pub(super) fn state(
     contents_pillar: Option<String>,
     checksum: &str,
 ) -> Result<StateReturn, String> {
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let text = match (given(encoded_data), given(contents_pillar)) {
+    let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let text = match (non_empty(encoded_data), non_empty(contents_pillar)) {
         (None, None) => return Err("Specify either the 'encoded_data' or 'contents_pillar' argument.".into()),
         (Some(_), Some(_)) => return Err("Specify only one 'encoded_data' or 'contents_pillar' argument.".into()),
         (Some(text), None) => text,
@@ -41,8 +41,8 @@ pub(super) fn state(
     }
     let changes = map! {"old" => old.clone().map(Value::from), "new" => new};
     if context.test {
-        let done = StateReturn::predicted(name, "File is set to be updated.");
-        return Ok(if old.is_some() { done.with_changes(changes) } else { done });
+        let outcome = StateReturn::predicted(name, "File is set to be updated.");
+        return Ok(if old.is_some() { outcome.with_changes(changes) } else { outcome });
     }
     files::rewrite(name, &content, 0o644).map_err(|error| error.to_string())?;
     Ok(StateReturn::ok(name, "File was updated.").with_changes(changes))

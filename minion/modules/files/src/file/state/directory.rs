@@ -97,15 +97,15 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
         return Ok(StateReturn::failed(name, format!("Specified location {name} exists and is a symlink")).into());
     }
     if args.recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
-        let known = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
-        return Ok(StateReturn::failed(name, format!("Types for \"recurse\" limited to {known}.")).into());
+        let keywords = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
+        return Ok(StateReturn::failed(name, format!("Types for \"recurse\" limited to {keywords}.")).into());
     }
     let own_mode = if args.dir_mode.is_truthy() { &args.dir_mode } else { &args.mode };
-    let inside = |wanted: &str| args.recurse.iter().any(|word| word == wanted);
+    let inside = |keyword: &str| args.recurse.iter().any(|word| word == keyword);
     let nothing = Value::Nil;
     // As in Salt, files get the mode of directories unless they have their own.
     let file_mode = if args.file_mode.is_truthy() { &args.file_mode } else { own_mode };
-    let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
+    let only = |keyword: &str, value: &Value| if inside(keyword) { value.clone() } else { nothing.clone() };
     let (user_inside, group_inside) = (only("user", &args.owner.user), only("group", &args.owner.group));
     let read = || {
         Ok(DesiredDirectory {
@@ -128,8 +128,8 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
             backup: args.backupname.clone(),
         })
     };
-    let done: Result<_, String> = read();
-    Ok(done.map_or_else(|error| StateReturn::failed(name, error), |wanted| state(context, name, &wanted)).into())
+    let result: Result<_, String> = read();
+    Ok(result.map_or_else(|error| StateReturn::failed(name, error), |desired| state(context, name, &desired)).into())
 }
 
 /// The desired directory.
@@ -163,11 +163,11 @@ pub(super) struct Recurse {
     pub silent: bool,
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> StateReturn {
-    StateReturn { name: name.to_owned(), ..managed(context, name, wanted) }
+pub(super) fn state(context: &StateContext, name: &str, desired: &DesiredDirectory) -> StateReturn {
+    StateReturn { name: name.to_owned(), ..managed(context, name, desired) }
 }
 
-fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> StateReturn {
+fn managed(context: &StateContext, name: &str, desired: &DesiredDirectory) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
@@ -175,32 +175,32 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     let name = if trimmed.is_empty() { "/" } else { trimmed };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
-    let is_directory = path.is_dir() && !wanted.replaces_link;
-    if status.is_some() && !is_directory && !wanted.force && wanted.backup.is_none() {
+    let is_directory = path.is_dir() && !desired.replaces_link;
+    if status.is_some() && !is_directory && !desired.force && desired.backup.is_none() {
         return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
     }
-    if !is_directory && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
+    if !is_directory && !desired.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
         let changes = map! {name => map! {"directory" => "new"}};
         return StateReturn::failed(name, format!("No directory to create {name} in")).with_changes(changes);
     }
     if context.test {
-        return predict(context, name, path, wanted, is_directory);
+        return predict(context, name, path, desired, is_directory);
     }
-    let is_silent = wanted.recurse.as_ref().is_some_and(|recurse| recurse.silent);
+    let is_silent = desired.recurse.as_ref().is_some_and(|recurse| recurse.silent);
     let mut changes = Map::new();
     if !is_directory {
         let path_was_file = !is_link_to_no_file(path);
-        if let Some(backup) = wanted.backup.as_deref().filter(|_| status.is_some())
-            && let Err(error) = back_up(name, backup, wanted.force)
+        if let Some(backup) = desired.backup.as_deref().filter(|_| status.is_some())
+            && let Err(error) = back_up(name, backup, desired.force)
         {
             return StateReturn::failed(name, error);
         }
         let made = (|| {
-            if status.is_some() && wanted.backup.is_none() {
+            if status.is_some() && desired.backup.is_none() {
                 user_files::remove_file(path)?;
             }
-            if wanted.makedirs {
-                user_files::create_dir_all_with(path, wanted.attributes.to_write()).map(|_| ())
+            if desired.makedirs {
+                user_files::create_dir_all_with(path, desired.attributes.to_write()).map(|_| ())
             } else {
                 user_files::create_dir(path, 0o777)
             }
@@ -208,13 +208,13 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
         if let Err(error) = made {
             return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
         }
-        if status.is_some() && wanted.backup.is_none() {
+        if status.is_some() && desired.backup.is_none() {
             let kind = if path_was_file { "File" } else { "Symlink" };
             changes.insert("forced".into(), format!("{kind} was forcibly replaced").into());
         }
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
-    match apply(path, wanted) {
+    match apply(path, desired) {
         // For a new directory, only its creation is reported.
         Ok(_) if !is_directory => {}
         Ok((own, inside)) if is_silent => {
@@ -227,7 +227,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
         }
         Ok((own, inside)) => {
             let inside: Vec<_> = inside.into_iter().collect();
-            if wanted.children_only {
+            if desired.children_only {
                 // It is reported together with the attributes that were changed last.
                 let all = inside.iter().filter_map(|(_, changed)| changed.as_map()).flat_map(Clone::clone);
                 let last: Map = all.collect();
@@ -248,10 +248,10 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
         }
         Err(error) => return StateReturn::failed(name, error).with_changes(changes),
     }
-    if wanted.clean {
+    if desired.clean {
         let report =
-            clean(context, path, &wanted.exclude, false).map(|paths| removal_changes(path, &wanted.exclude, paths));
-        match report.and_then(|report| Ok((report, clean(context, path, &wanted.exclude, true)?))) {
+            clean(context, path, &desired.exclude, false).map(|paths| removal_changes(path, &desired.exclude, paths));
+        match report.and_then(|report| Ok((report, clean(context, path, &desired.exclude, true)?))) {
             Ok((report, removed)) if !removed.is_empty() => {
                 if !is_silent {
                     changes.extend(report);
@@ -266,7 +266,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     if changes.is_empty() {
         return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
     }
-    let comment = match (is_directory, wanted.children_only) {
+    let comment = match (is_directory, desired.children_only) {
         (true, true) => format!("Directory {name}/* updated"),
         (true, false) => format!("Directory {name} updated"),
         (false, _) => String::new(),
@@ -279,32 +279,33 @@ fn predict(
     context: &StateContext,
     name: &str,
     path: &Path,
-    wanted: &DesiredDirectory,
+    desired: &DesiredDirectory,
     is_directory: bool,
 ) -> StateReturn {
     let mut changes = Map::new();
     if is_directory {
-        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences_of(path, wanted.follow) };
+        let own =
+            if desired.children_only { Map::new() } else { desired.attributes.differences_of(path, desired.follow) };
         if !own.is_empty() {
             changes.insert(name.into(), own.into());
         }
-        for (entry, attributes) in inside(path, wanted) {
-            let differs = attributes.differences_of(&entry, wanted.follow);
+        for (entry, attributes) in inside(path, desired) {
+            let differs = attributes.differences_of(&entry, desired.follow);
             if !differs.is_empty() {
                 changes.insert(entry.display().to_string().into(), differs.into());
             }
         }
-        if wanted.clean {
-            match clean(context, path, &wanted.exclude, false) {
-                Ok(removed) => changes.extend(removal_changes(path, &wanted.exclude, removed)),
+        if desired.clean {
+            match clean(context, path, &desired.exclude, false) {
+                Ok(removed) => changes.extend(removal_changes(path, &desired.exclude, removed)),
                 Err(error) => return StateReturn::failed(name, error),
             }
         }
     } else {
         let in_place = std::fs::symlink_metadata(path).is_ok();
-        if let Some(backup) = wanted.backup.as_deref().filter(|_| in_place) {
+        if let Some(backup) = desired.backup.as_deref().filter(|_| in_place) {
             if std::fs::symlink_metadata(backup).is_ok() {
-                if !wanted.force {
+                if !desired.force {
                     return StateReturn::failed(name, backup_exists(backup));
                 }
                 changes
@@ -353,57 +354,57 @@ fn backup_exists(backup: &str) -> String {
 }
 
 /// Sets modes and owners, and returns the changes of the directory and of its content.
-fn apply(path: &Path, wanted: &DesiredDirectory) -> Result<(Map, Map), String> {
+fn apply(path: &Path, desired: &DesiredDirectory) -> Result<(Map, Map), String> {
     let mut changes = Vec::new();
     // From the inside out: whoever gets a directory cannot change what is still to be done in it.
-    for (entry, attributes) in inside(path, wanted).into_iter().rev() {
-        let changed = attributes.apply_to(&entry, wanted.follow)?;
+    for (entry, attributes) in inside(path, desired).into_iter().rev() {
+        let changed = attributes.apply_to(&entry, desired.follow)?;
         if !changed.is_empty() {
             changes.push((Value::from(entry.display().to_string()), changed.into()));
         }
     }
-    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
+    let own = if desired.children_only { Map::new() } else { desired.attributes.apply_to(path, desired.follow)? };
     Ok((own, changes.into_iter().rev().collect()))
 }
 
 /// Returns the paths below the directory that `recurse` selects, with their desired attributes. Symbolic links are not
 /// followed: their targets may be anywhere.
-fn inside<'f>(path: &Path, wanted: &'f DesiredDirectory) -> Vec<(PathBuf, &'f Attributes)> {
-    let mut found = Vec::new();
-    let Some(recurse) = &wanted.recurse else { return found };
+fn inside<'f>(path: &Path, desired: &'f DesiredDirectory) -> Vec<(PathBuf, &'f Attributes)> {
+    let mut targets = Vec::new();
+    let Some(recurse) = &desired.recurse else { return targets };
     let mut open = vec![(path.to_owned(), 0)];
     while let Some((directory, depth)) = open.pop() {
         if depth >= recurse.max_depth {
             continue;
         }
         for (entry, status) in entries(&directory) {
-            if wanted.follow && !entry.exists() {
+            if desired.follow && !entry.exists() {
                 continue;
             }
             let leads_to_directory = status.is_symlink() && entry.is_dir();
             if status.is_dir() || leads_to_directory {
                 if recurse.directories {
-                    found.push((entry.clone(), &wanted.directories));
+                    targets.push((entry.clone(), &desired.directories));
                 }
                 if !leads_to_directory {
                     open.push((entry, depth + 1));
                 }
             } else if recurse.files {
-                found.push((entry, &wanted.files));
+                targets.push((entry, &desired.files));
             }
         }
     }
-    found.retain(|(_, attributes)| !attributes.is_empty());
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found
+    targets.retain(|(_, attributes)| !attributes.is_empty());
+    targets.sort_by(|a, b| a.0.cmp(&b.0));
+    targets
 }
 
 /// Returns the entries of a directory, sorted.
 fn entries(directory: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect();
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found
+    let mut children: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect();
+    children.sort_by(|a, b| a.0.cmp(&b.0));
+    children
 }
 
 /// Removes the content of a directory except paths kept by a pattern or managed by a state that this one requires.
@@ -415,15 +416,15 @@ pub(super) fn clean(
     remove: bool,
 ) -> Result<Vec<String>, String> {
     let required = context.required.iter().filter(|(module, _)| module == "file");
-    let kept: Vec<PathBuf> = required.map(|(_, name)| PathBuf::from(name)).collect();
-    clean_except(path, &kept, exclude, remove)
+    let protected: Vec<PathBuf> = required.map(|(_, name)| PathBuf::from(name)).collect();
+    clean_except(path, &protected, exclude, remove)
 }
 
 /// Removes content as [`clean`] does, except the paths to keep, with their parent directories and everything below
 /// them.
 pub(super) fn clean_except(
     path: &Path,
-    kept: &[PathBuf],
+    protected: &[PathBuf],
     exclude: &[Pattern],
     remove: bool,
 ) -> Result<Vec<String>, String> {
@@ -431,9 +432,11 @@ pub(super) fn clean_except(
     while let Some(directory) = open.pop() {
         for (entry, status) in entries(&directory) {
             let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
-            let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
+            let leads_to_kept = protected.iter().any(|required| required.starts_with(&entry));
             // A state of the directory itself does not protect its content.
-            let is_kept = kept.iter().any(|kept| kept != path && entry.starts_with(kept) && kept.starts_with(path));
+            let is_kept = protected
+                .iter()
+                .any(|required| required != path && entry.starts_with(required) && required.starts_with(path));
             if is_kept {
                 continue;
             }

@@ -182,11 +182,11 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
         encoding: Encoding::Utf8,
         keeps_links: true,
     };
-    let hidden = |mut done: StateReturn| {
-        if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
+    let hidden = |mut outcome: StateReturn| {
+        if let Some(diff) = outcome.changes.get_mut("diff").filter(|_| !show_changes) {
             *diff = "<show_changes=False>".into();
         }
-        done
+        outcome
     };
     let added: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     if end == End::First {
@@ -195,11 +195,11 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
     }
     let separator = if before.is_empty() || before.ends_with('\n') || lines.is_empty() { "" } else { "\n" };
     let after = format!("{before}{separator}{added}");
-    let mut done = finish(context, name, &before, &after, &messages(&format!("Appended {} lines", lines.len())));
-    if !done.changes.is_empty() {
-        done.changes = map! {"diff" => append_diff(&before, &after)};
+    let mut outcome = finish(context, name, &before, &after, &messages(&format!("Appended {} lines", lines.len())));
+    if !outcome.changes.is_empty() {
+        outcome.changes = map! {"diff" => append_diff(&before, &after)};
     }
-    hidden(done)
+    hidden(outcome)
 }
 
 /// Returns the diff of an append. Salt compares lines without their ends here: its diff headers have two ends, and a
@@ -226,8 +226,8 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
     let have: Vec<String> = text.lines().map(squeeze).collect();
     let mut missing = Vec::new();
     for chunk in chunks {
-        let wanted: Vec<String> = chunk.lines().map(squeeze).collect();
-        if wanted.is_empty() || have.windows(wanted.len()).any(|lines| lines == wanted) {
+        let chunk_lines: Vec<String> = chunk.lines().map(squeeze).collect();
+        if chunk_lines.is_empty() || have.windows(chunk_lines.len()).any(|lines| lines == chunk_lines) {
             continue;
         }
         missing.extend(chunk.lines());
@@ -236,9 +236,9 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
 }
 
 /// Applies `file.replace`.
-pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> StateReturn {
+pub(super) fn replace(context: &StateContext, name: &str, replacement: &Replace) -> StateReturn {
     let unchanged = "No changes needed to be made";
-    let text = match wanted.encoding.as_deref().map(Encoding::parse).transpose() {
+    let text = match replacement.encoding.as_deref().map(Encoding::parse).transpose() {
         Ok(None) => read(name).map(|text| (text, Encoding::Utf8)),
         Ok(Some(encoding)) => {
             let text =
@@ -249,10 +249,12 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> S
     };
     let (before, encoding) = match text {
         Ok(text) => text,
-        Err(_) if wanted.ignore_if_missing && !Path::new(name).exists() => return StateReturn::ok(name, unchanged),
+        Err(_) if replacement.ignore_if_missing && !Path::new(name).exists() => {
+            return StateReturn::ok(name, unchanged);
+        }
         Err(error) => return StateReturn::failed(name, error),
     };
-    let replaced = match edit::replaced(&before, &wanted.replacing) {
+    let replaced = match edit::replaced(&before, &replacement.replacing) {
         Ok(replaced) => replaced,
         Err(error) => return StateReturn::failed(name, error),
     };
@@ -260,18 +262,18 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> S
         changed: "Changes were made",
         pending: "Changes would have been made",
         unchanged,
-        backup: &wanted.backup,
-        show_changes: wanted.show_changes,
+        backup: &replacement.backup,
+        show_changes: replacement.show_changes,
         encoding,
         keeps_links: true,
     };
-    let mut done = finish(context, name, &before, &replaced.text, &messages);
+    let mut outcome = finish(context, name, &before, &replaced.text, &messages);
     if let (Some(content), Some(diff)) =
-        (&replaced.added, done.changes.get_mut("diff").filter(|diff| diff.as_str().is_some()))
+        (&replaced.added, outcome.changes.get_mut("diff").filter(|diff| diff.as_str().is_some()))
     {
         *diff = edit::with_whole(&before, &replaced.text, content).into();
     }
-    done
+    outcome
 }
 
 /// Applies `file.blockreplace`.

@@ -187,14 +187,14 @@ pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult 
     _ = args.bufsize;
     let content = &args.not_found.not_found_content;
     let content = content.is_truthy().then(|| content.to_string());
-    let wanted = edit::Replace {
+    let replacement = edit::Replace {
         replacing: args.search.replacing(args.backslash_literal, &args.not_found, content),
         backup: args.not_found.backup,
         show_changes: args.report.show_changes,
         ignore_if_missing: args.report.ignore_if_missing,
         encoding: args.encoding.filter(|name| !name.is_empty()),
     };
-    Ok(edit::replace(context, &args.name, &wanted).into())
+    Ok(edit::replace(context, &args.name, &replacement).into())
 }
 
 /// The arguments of `file.line`.
@@ -254,7 +254,7 @@ pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
     let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
     let attributes = Attributes::from_state(context, &args.file_mode, &args.owner.user, &args.owner.group);
     let backup = args.backup.is_truthy();
-    let wanted = line::Desired {
+    let desired = line::Desired {
         line: Line {
             content: args.content,
             matching,
@@ -270,7 +270,7 @@ pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
         create: args.create,
         attributes,
     };
-    Ok(line::line(context, &args.name, &wanted).into())
+    Ok(line::line(context, &args.name, &desired).into())
 }
 
 /// The arguments of `file.keyvalue`.
@@ -340,7 +340,7 @@ pub struct KeyvalueArgs {
 ///         - append_if_not_found: True
 #[function]
 pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResult {
-    let wanted = keyvalue::Desired {
+    let desired = keyvalue::Desired {
         key: args.key,
         value: args.value,
         key_values: args.key_values,
@@ -357,7 +357,7 @@ pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResul
         create_if_missing: args.create_if_missing,
         prune: args.prune,
     };
-    Ok(keyvalue::state(context, &args.name, &wanted).into())
+    Ok(keyvalue::state(context, &args.name, &desired).into())
 }
 
 /// Comment out the lines that match a regular expression.

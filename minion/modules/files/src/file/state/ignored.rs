@@ -23,14 +23,14 @@ impl Ignored {
     }
 
     /// Hides the changes from other states if all of them are ignored.
-    pub fn hide(&self, done: &mut StateReturn) {
-        if !self.is_enabled || done.result == Some(false) || done.changes.is_empty() {
+    pub fn hide(&self, outcome: &mut StateReturn) {
+        if !self.is_enabled || outcome.result == Some(false) || outcome.changes.is_empty() {
             return;
         }
         let is_significant =
-            done.changes.get("diff").and_then(Value::as_str).is_some_and(|diff| self.is_significant(diff));
+            outcome.changes.get("diff").and_then(Value::as_str).is_some_and(|diff| self.is_significant(diff));
         if !is_significant {
-            done.more.insert("skip_req".into(), true.into());
+            outcome.more.insert("skip_req".into(), true.into());
         }
     }
 

@@ -30,39 +30,39 @@ pub(super) struct Desired {
     pub prune: bool,
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
+pub(super) fn state(context: &StateContext, name: &str, desired: &Desired) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
-    let pairs: Map = match (&wanted.key, &wanted.key_values) {
-        (Some(_), Value::Map(_)) if !wanted.value.is_nil() => {
+    let pairs: Map = match (&desired.key, &desired.key_values) {
+        (Some(_), Value::Map(_)) if !desired.value.is_nil() => {
             return StateReturn::failed(name, "file.keyvalue can not combine key_values with key and value");
         }
-        (Some(key), _) if !wanted.value.is_nil() => map! {key.as_str() => wanted.value.clone()},
+        (Some(key), _) if !desired.value.is_nil() => map! {key.as_str() => desired.value.clone()},
         (_, Value::Map(pairs)) if !pairs.is_empty() => pairs.clone(),
-        (_, given) => {
-            let problem = if given.is_truthy() { "not a dictionary" } else { "empty" };
+        (_, other) => {
+            let problem = if other.is_truthy() { "not a dictionary" } else { "empty" };
             let comment = format!("file.keyvalue key and value not supplied and key_values is {problem}");
             return StateReturn::failed(name, comment);
         }
     };
     let path = Path::new(name);
-    let is_new = wanted.create_if_missing && !path.exists();
+    let is_new = desired.create_if_missing && !path.exists();
     let text = match user_files::read_to_string(path) {
         Ok(text) => text,
         Err(_) if is_new => String::new(),
         Err(_) => {
             let mut missing = StateReturn::failed(name, format!("unable to open {name}"));
-            missing.result = Some(wanted.ignore_if_missing);
+            missing.result = Some(desired.ignore_if_missing);
             return missing;
         }
     };
-    let edit = edited(&text, &pairs, wanted, is_new);
+    let edit = edited(&text, &pairs, desired, is_new);
     if edit.diff.is_empty() {
         return StateReturn::ok(name, "");
     }
     let report = edit.diff.concat();
-    let changes = if wanted.show_changes {
+    let changes = if desired.show_changes {
         map! {"diff" => report}
     } else {
         Map::new()
@@ -70,7 +70,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     if context.test {
         let mut comment =
             format!("File {name} is set to be changed ({} lines modified, {} deleted)", edit.changed, edit.deleted);
-        if wanted.show_changes {
+        if desired.show_changes {
             let lines = edit.diff.join("\r\t\t");
             comment = format!("{comment}\nPredicted diff:\n\r\t\t{lines}");
         }
@@ -97,32 +97,32 @@ struct Edit {
 }
 
 /// Sets the values in a text. The keys of a new file are all appended.
-fn edited(text: &str, pairs: &Map, wanted: &Desired, is_new: bool) -> Edit {
+fn edited(text: &str, pairs: &Map, desired: &Desired, is_new: bool) -> Edit {
     let same = |a: &str, b: &str, ignore_case: bool| if ignore_case { a.eq_ignore_ascii_case(b) } else { a == b };
     let mut edit = Edit { text: String::new(), diff: Vec::new(), changed: 0, deleted: 0 };
-    let (mut left, mut pruned) = (vec![wanted.count; pairs.len()], Vec::new());
+    let (mut left, mut pruned) = (vec![desired.count; pairs.len()], Vec::new());
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end_matches(['\r', '\n']);
-        let plain = uncommented(bare, wanted.uncomment.as_deref());
-        if wanted.prune && !pairs.keys().any(|key| starts(plain, &key.to_string(), wanted.key_ignore_case)) {
+        let plain = uncommented(bare, desired.uncomment.as_deref());
+        if desired.prune && !pairs.keys().any(|key| starts(plain, &key.to_string(), desired.key_ignore_case)) {
             pruned.push(format!("- {bare}\n"));
             continue;
         }
-        let found = plain.split_once(wanted.separator.as_str()).and_then(|(have_key, have)| {
-            let is_key = |key: &Value| same(have_key.trim_end(), key.to_string().trim(), wanted.key_ignore_case);
+        let pair = plain.split_once(desired.separator.as_str()).and_then(|(have_key, have)| {
+            let is_key = |key: &Value| same(have_key.trim_end(), key.to_string().trim(), desired.key_ignore_case);
             let index = pairs.keys().position(is_key)?;
             Some((index, pairs.get_index(index)?.1, have_key, have))
         });
-        let Some((index, value, have_key, have)) = found else {
+        let Some((index, value, have_key, have)) = pair else {
             edit.text.push_str(line);
             continue;
         };
-        let is_set = same(have.trim(), value.to_string().trim(), wanted.value_ignore_case);
+        let is_set = same(have.trim(), value.to_string().trim(), desired.value_ignore_case);
         let is_comment = plain.len() < bare.len();
         let changes = if is_comment { left[index] > 0 } else { !is_set || left[index] == 0 };
         let is_removed = left[index] == 0;
         left[index] -= i64::from(left[index] > 0);
-        if !changes || wanted.search_only {
+        if !changes || desired.search_only {
             edit.text.push_str(line);
             continue;
         }
@@ -133,16 +133,17 @@ fn edited(text: &str, pairs: &Map, wanted: &Desired, is_new: bool) -> Edit {
         }
         // Blanks before the separator are kept, and then those behind it.
         let gap = if have_key.ends_with([' ', '\t']) { &have[..have.len() - have.trim_start().len()] } else { "" };
-        let new = format!("{have_key}{}{gap}{value}", wanted.separator);
+        let new = format!("{have_key}{}{gap}{value}", desired.separator);
         edit.diff.push(format!("+ {new}{}\n", type_note(value)));
         edit.text.push_str(&new);
         edit.text.push_str(&line[bare.len()..]);
     }
     let missing = pairs.iter().zip(&left).filter(|(_, left)| **left > 0);
-    let missing: Vec<String> = missing.map(|((key, value), _)| format!("{key}{}{value}\n", wanted.separator)).collect();
-    if missing.is_empty() || wanted.search_only {
+    let missing: Vec<String> =
+        missing.map(|((key, value), _)| format!("{key}{}{value}\n", desired.separator)).collect();
+    if missing.is_empty() || desired.search_only {
         // There is nothing to add.
-    } else if wanted.append_if_not_found || is_new {
+    } else if desired.append_if_not_found || is_new {
         edit.diff.push("- <EOF>\n".into());
         edit.diff.extend(missing.iter().map(|line| format!("+ {line}")));
         edit.diff.push("+ <EOF>\n".into());
@@ -151,7 +152,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Desired, is_new: bool) -> Edit {
         }
         edit.text.push_str(&missing.concat());
         edit.changed += missing.len();
-    } else if wanted.prepend_if_not_found {
+    } else if desired.prepend_if_not_found {
         // The last key comes first, as in Salt.
         let lines: Vec<String> = missing.into_iter().rev().collect();
         edit.diff.splice(0..0, std::iter::once("  <SOF>\n".into()).chain(lines.iter().map(|line| format!("+ {line}"))));

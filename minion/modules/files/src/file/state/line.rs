@@ -25,12 +25,12 @@ pub(super) struct Desired {
     pub attributes: Result<Attributes, String>,
 }
 
-pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
+pub(super) fn line(context: &StateContext, name: &str, desired: &Desired) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let path = Path::new(name);
-    if wanted.create
+    if desired.create
         && !context.test
         && !path.exists()
         && let Err(error) = user_files::create(path)
@@ -40,17 +40,17 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     // Changes of the mode or owner are not reported.
     if !context.test
         && path.is_file()
-        && let Err(error) = wanted.attributes.clone().and_then(|attributes| attributes.apply(path))
+        && let Err(error) = desired.attributes.clone().and_then(|attributes| attributes.apply(path))
     {
         tracing::error!(name, error, "setting the mode or owner of a file failed");
     }
     if !path.is_file() {
         return StateReturn::failed(name, format!("{name}: file not found"));
     }
-    let Some(mode) = wanted.mode.as_deref() else {
+    let Some(mode) = desired.mode.as_deref() else {
         return StateReturn::failed(name, "Mode was not defined. How to process the file?");
     };
-    if mode != "delete" && wanted.line.content.is_none() {
+    if mode != "delete" && desired.line.content.is_none() {
         return StateReturn::failed(name, "Content can only be empty if mode is ['delete']");
     }
     let text = match user_files::read(path)
@@ -60,21 +60,21 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
         Ok(text) => text,
         Err(error) => return StateReturn::failed(name, format!("Unable to read {name}: {error}")),
     };
-    let changed = match edited(&text, mode, &wanted.line) {
+    let changed = match edited(&text, mode, &desired.line) {
         Ok(changed) => changed,
         // With `quiet`, only the comment changes: the state still fails.
-        Err(_) if wanted.quiet => return StateReturn::failed(name, "No changes needed to be made"),
+        Err(_) if desired.quiet => return StateReturn::failed(name, "No changes needed to be made"),
         Err(error) => return StateReturn::failed(name, error),
     };
     if changed == text {
         return StateReturn::ok(name, "No changes needed to be made");
     }
-    let diff = if wanted.show_changes { unified(&text, &changed).into() } else { brine_value::Value::from(true) };
+    let diff = if desired.show_changes { unified(&text, &changed).into() } else { brine_value::Value::from(true) };
     let changes = map! {"diff" => diff};
     if context.test {
         return StateReturn::predicted(name, "Changes would be made").with_changes(changes);
     }
-    if wanted.backup
+    if desired.backup
         && let Err(error) = user_files::real(path).map_err(CallError::execution).and_then(|file| keep_dated(&file))
     {
         return StateReturn::failed(name, error.message());

@@ -204,18 +204,18 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         follow_symlinks: args.follow_symlinks,
     };
     let ignored = ignored::Ignored::new(args.ignore_ordering, args.ignore_whitespace, &args.ignore_comment_characters);
-    let mut done = state(context, &args.name, &contents, attributes, &how);
-    ignored.hide(&mut done);
+    let mut outcome = state(context, &args.name, &contents, attributes, &how);
+    ignored.hide(&mut outcome);
     if has_file_mode {
         let warning = "The 'file_mode' argument will be ignored.  Please use 'mode' instead to set file permissions.";
-        done.more.insert("warnings".into(), list![warning]);
+        outcome.more.insert("warnings".into(), list![warning]);
     }
     if args.selinux.is_truthy() && Path::new(&args.name).exists() {
         // As Salt on a host without SELinux.
-        done.result = Some(false);
-        done.comment = "Failed to get selinux attributes".into();
+        outcome.result = Some(false);
+        outcome.comment = "Failed to get selinux attributes".into();
     }
-    Ok(done.in_order(["changes", "comment", "name", "result"]))
+    Ok(outcome.in_order(["changes", "comment", "name", "result"]))
 }
 
 /// The bytes that decide whether a diff of a file is shown.
@@ -256,8 +256,8 @@ pub(super) struct CheckCommand {
 impl ManagedOptions {
     /// Returns the pending change of `attrs`.
     fn flags(&self, context: &StateContext, path: &Path) -> Result<Option<Change>, String> {
-        let Some(wanted) = &self.attrs else { return Ok(None) };
-        flags::change(&context.call, path, wanted).map_err(CallError::message)
+        let Some(attrs) = &self.attrs else { return Ok(None) };
+        flags::change(&context.call, path, attrs).map_err(CallError::message)
     }
 }
 
@@ -276,16 +276,16 @@ pub(super) fn state(
         Ok(attributes) => attributes,
         Err(error) => return StateReturn::failed(name, error),
     };
-    let found = std::fs::metadata(path).ok();
-    if found.as_ref().is_some_and(Metadata::is_dir) {
+    let metadata = std::fs::metadata(path).ok();
+    if metadata.as_ref().is_some_and(Metadata::is_dir) {
         return StateReturn::failed(name, format!("Specified target {name} is a directory"));
     }
-    let exists = found.is_some();
+    let exists = metadata.is_some();
     if !exists && !how.create {
         return StateReturn::ok(name, format!("File {name} is not present and is not set for creation"));
     }
-    let wanted = match contents.get(context, name) {
-        Ok(wanted) => wanted.filter(|_| how.replace || !exists),
+    let new_content = match contents.get(context, name) {
+        Ok(content) => content.filter(|_| how.replace || !exists),
         // In test mode, Salt checks the source first, and reports its error without the usual prefix.
         Err(error)
             if context.test
@@ -297,19 +297,19 @@ pub(super) fn state(
         }
         Err(error) => return StateReturn::failed(name, error),
     };
-    let has_no_content = wanted.is_none();
+    let has_no_content = new_content.is_none();
     // Contents that are null keep those of the file.
-    let is_compared = wanted.is_some() || contents.is_inline() && how.replace;
+    let is_compared = new_content.is_some() || contents.is_inline() && how.replace;
     let have = if exists && is_compared { user_files::read(path).ok() } else { None };
-    let Some(wanted) = wanted.or_else(|| if exists { have.clone() } else { Some(Vec::new()) }) else {
+    let Some(new_content) = new_content.or_else(|| if exists { have.clone() } else { Some(Vec::new()) }) else {
         return only_attributes(context, name, path, &attributes, how);
     };
-    let mut changes = if have.as_deref() == Some(&wanted[..]) {
+    let mut changes = if have.as_deref() == Some(&new_content[..]) {
         Map::new()
     } else {
-        difference(have.as_deref().or(how.new_file_diff.then_some(b"")), &wanted, how.show_changes)
+        difference(have.as_deref().or(how.new_file_diff.then_some(b"")), &new_content, how.show_changes)
     };
-    if let Some(status) = &found {
+    if let Some(status) = &metadata {
         changes.extend(attributes.differences_from(status));
     } else {
         changes.extend(attributes.on_new_file(contents.source.is_truthy()));
@@ -334,22 +334,23 @@ pub(super) fn state(
             map! {"newfile" => name}
         };
         // A plan holds for this content only, also where no diff shows it.
-        if have.as_deref() != Some(&wanted[..]) && context.call.is_planning() {
-            changes.insert("sha256".into(), brine_digest::hex(brine_digest::Digest::Sha256.of(&wanted)).into());
+        if have.as_deref() != Some(&new_content[..]) && context.call.is_planning() {
+            changes.insert("sha256".into(), brine_digest::hex(brine_digest::Digest::Sha256.of(&new_content)).into());
         }
         return StateReturn::predicted(name, comment).with_changes(changes);
     }
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} is in the correct state"));
     }
-    if let Some(command) = how.check_cmd.as_ref().filter(|_| have.as_deref() != Some(&wanted[..])) {
-        match is_draft_accepted(context, command, &wanted) {
+    if let Some(command) = how.check_cmd.as_ref().filter(|_| have.as_deref() != Some(&new_content[..])) {
+        match is_draft_accepted(context, command, &new_content) {
             Ok(true) => {}
             Ok(false) => {
                 let mut failed = StateReturn::failed(name, "check_cmd execution failed");
                 failed.more.insert("skip_watch".into(), true.into());
                 if command.reports_lines {
-                    failed.changes = difference(Some(have.as_deref().unwrap_or_default()), &wanted, how.show_changes);
+                    failed.changes =
+                        difference(Some(have.as_deref().unwrap_or_default()), &new_content, how.show_changes);
                 }
                 return failed;
             }
@@ -362,7 +363,7 @@ pub(super) fn state(
     {
         return StateReturn::failed(name, error);
     }
-    let written = write(path, &wanted, have.as_deref(), &attributes, how).and_then(|()| {
+    let written = write(path, &new_content, have.as_deref(), &attributes, how).and_then(|()| {
         let Some(change) = how.flags(context, path)? else { return Ok(()) };
         changes.insert("attrs".into(), change.to_map().into());
         change.make(&context.call, path).map_err(CallError::message)
@@ -430,14 +431,14 @@ fn only_attributes(
 
 fn write(
     path: &Path,
-    wanted: &[u8],
+    content: &[u8],
     have: Option<&[u8]>,
     attributes: &Attributes,
     how: &ManagedOptions,
 ) -> Result<(), String> {
     // A link that is not followed becomes a file: its target belongs to somebody else.
     let is_link = !how.follow_symlinks && path.is_symlink();
-    if have != Some(wanted) || is_link && !attributes.differences(path).is_empty() {
+    if have != Some(content) || is_link && !attributes.differences(path).is_empty() {
         let directory = directory_of(path);
         if !directory.is_dir() {
             if !how.makedirs {
@@ -453,7 +454,7 @@ fn write(
         let target_mode = is_link.then(|| std::fs::metadata(path).ok()).flatten().map(|target| target.mode() & 0o7777);
         let mode = target_mode.unwrap_or(0o666 & !how.umask);
         Entry::resolve(path, links)
-            .and_then(|entry| user_files::write_with(entry, wanted, attributes.to_write(), mode, Flush::Later))
+            .and_then(|entry| user_files::write_with(entry, content, attributes.to_write(), mode, Flush::Later))
             .map_err(|error| format!("Unable to manage file: writing {} failed: {error}", path.display()))?;
     }
     attributes.apply_to(path, how.follow_symlinks).map(|_| ())
@@ -465,7 +466,7 @@ pub(super) fn umask(context: &StateContext) -> u32 {
 }
 
 /// Returns the change of the content, as `{diff}`; without `show`, a placeholder instead of the diff.
-pub fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
+pub fn difference(have: Option<&[u8]>, new_content: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
     if !show {
         return map! {"diff" => "<show_changes=False>"};
@@ -475,9 +476,9 @@ pub fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
         let is_text = !bytes.contains(&0) && !is_binary(&bytes[..bytes.len().min(TEXT_START)]);
         is_text.then(|| decode_any(bytes))
     };
-    match (text(have), text(wanted)) {
-        (Some(have), Some(wanted)) => {
-            map! {"diff" => crate::file::diff::unified(&have, &wanted)}
+    match (text(have), text(new_content)) {
+        (Some(have), Some(new_content)) => {
+            map! {"diff" => crate::file::diff::unified(&have, &new_content)}
         }
         (None, Some(_)) => map! {"diff" => "Replace binary file with text file"},
         (Some(_), None) => map! {"diff" => "Replace text file with binary file"},

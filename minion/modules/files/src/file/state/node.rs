@@ -60,9 +60,9 @@ impl Node {
             }
         }
         let attributes = super::Attributes::from_state(context, &self.mode, &self.user, &self.group);
-        let changes = attributes.and_then(|wanted| {
+        let changes = attributes.and_then(|attributes| {
             let path = std::path::Path::new(name);
-            if context.test { Ok(wanted.differences(path)) } else { wanted.apply(path) }
+            if context.test { Ok(attributes.differences(path)) } else { attributes.apply(path) }
         });
         Ok(match changes {
             Err(error) => StateReturn::failed(name, error),

@@ -205,14 +205,16 @@ pub(super) fn hardlink(
     if !Path::new(target).is_absolute() {
         return StateReturn::failed(name, format!("Specified target {target} is not an absolute path"));
     }
-    let Ok(wanted) = std::fs::metadata(target) else {
+    let Ok(target_metadata) = std::fs::metadata(target) else {
         return StateReturn::failed(name, format!("Target {target} for hard link does not exist"));
     };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
     // A file with several names is a hard link.
     let is_link = status.as_ref().is_some_and(|status| status.is_file() && status.nlink() > 1);
-    let present = status.as_ref().is_some_and(|status| status.dev() == wanted.dev() && status.ino() == wanted.ino());
+    let present = status
+        .as_ref()
+        .is_some_and(|status| status.dev() == target_metadata.dev() && status.ino() == target_metadata.ino());
     if context.test {
         return if present {
             StateReturn::ok(name, format!("The hard link {name} is presently targetting {target}"))
@@ -263,8 +265,8 @@ pub(super) fn hardlink(
         return StateReturn::failed(name, format!("Unable to create new hard link {name} -> {target}: {error}"));
     }
     changes.insert("new".into(), name.into());
-    let done = if is_link { "Set target of" } else { "Created new" };
-    StateReturn::ok(name, format!("{done} hard link {name} -> {target}")).with_changes(changes)
+    let action = if is_link { "Set target of" } else { "Created new" };
+    StateReturn::ok(name, format!("{action} hard link {name} -> {target}")).with_changes(changes)
 }
 
 /// Sets the access and modification times of a file, in seconds, by default now, and creates it if it is missing.
@@ -280,19 +282,19 @@ pub(super) fn touch(
     let path = Path::new(name);
     let exists = path.exists();
     if context.test {
-        let has = |wanted: Option<i64>, have: i64| wanted.is_none_or(|wanted| have == wanted);
+        let has = |desired_time: Option<i64>, have: i64| desired_time.is_none_or(|time| have == time);
         let has_times =
             path.symlink_metadata().is_ok_and(|file| has(accessed, file.atime()) && has(modified, file.mtime()));
         if exists && !has_times {
             let comment = format!("Times set to be updated on file {name}");
             return StateReturn::predicted(name, comment).with_changes(map! {"touched" => name});
         }
-        let done = if exists {
+        let outcome = if exists {
             StateReturn::ok(name, format!("File {name} exists and has the correct times"))
         } else {
             StateReturn::predicted(name, format!("File {name} is set to be created"))
         };
-        return done.with_changes(map! {"new" => name});
+        return outcome.with_changes(map! {"new" => name});
     }
     if let Err(error) = parent_for(path, ParentDirectories::new(makedirs, &Value::Nil), |_| {
         format!("Directory not present to touch file {name}")
@@ -466,7 +468,7 @@ pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bo
                 copy_tree(from, path).map_err(failed)?;
                 user_files::remove_dir_all(from).map_err(failed)
             }
-            done => done.map_err(failed),
+            result => result.map_err(failed),
         }
     });
     match moved {

@@ -66,17 +66,17 @@ pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
         verify: args.expected.verify(),
         ..contents::Contents::inline_text(String::new())
     };
-    let done =
+    let result =
         check(&args.name, &Desired { options: args.options, strip: args.strip, reject_file: args.reject_file.clone() })
             .and_then(|how| {
                 let patch = contents.get(&context, &args.name)?.unwrap_or_default();
                 state(&context, &args.name, &patch, how, args.reject_file.as_deref())
             });
-    let mut done = done.unwrap_or_else(|error| StateReturn::failed(&args.name, error));
+    let mut outcome = result.unwrap_or_else(|error| StateReturn::failed(&args.name, error));
     if !warnings.is_empty() {
-        done.more.insert("warnings".into(), warnings.into());
+        outcome.more.insert("warnings".into(), warnings.into());
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Options of a patch.
@@ -90,7 +90,7 @@ pub(super) struct Desired {
 const REFUSED: [&str; 6] = ["-N", "--forward", "-r", "--reject-file", "-o", "--output"];
 
 /// Validates the options before the patch is fetched, and returns those of `patch` and the strip count.
-pub(super) fn check(name: &str, wanted: &Desired) -> Result<(Vec<String>, Option<i64>), String> {
+pub(super) fn check(name: &str, desired: &Desired) -> Result<(Vec<String>, Option<i64>), String> {
     if which("patch").is_none() {
         return Err("patch executable not found on minion".into());
     }
@@ -100,7 +100,7 @@ pub(super) fn check(name: &str, wanted: &Desired) -> Result<(Vec<String>, Option
         path if !path.exists() => return Err(format!("{name} does not exist")),
         _ => {}
     }
-    if let Some(file) = &wanted.reject_file {
+    if let Some(file) = &desired.reject_file {
         let directory = Path::new(file).parent().unwrap_or(Path::new(""));
         if !directory.is_absolute() {
             return Err(format!("'{file}' is not an absolute path"));
@@ -111,11 +111,11 @@ pub(super) fn check(name: &str, wanted: &Desired) -> Result<(Vec<String>, Option
             ));
         }
     }
-    let words =
-        split(&wanted.options).ok_or_else(|| format!("options are invalid: unclosed quote in '{}'", wanted.options))?;
+    let words = split(&desired.options)
+        .ok_or_else(|| format!("options are invalid: unclosed quote in '{}'", desired.options))?;
     let invalid =
         |option| format!("Invalid format for '{option}' CLI option. Consider using the 'strip' option for this state.");
-    let (mut kept, mut refused, mut strip) = (Vec::new(), Vec::new(), wanted.strip);
+    let (mut options, mut refused, mut strip) = (Vec::new(), Vec::new(), desired.strip);
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         if REFUSED.iter().any(|option| word.starts_with(option)) {
@@ -127,13 +127,13 @@ pub(super) fn check(name: &str, wanted: &Desired) -> Result<(Vec<String>, Option
             let number = word.rsplit_once('=').map(|(_, number)| number.to_owned()).or_else(|| words.next());
             strip = Some(number.and_then(|number| number.parse().ok()).ok_or_else(|| invalid("-strip"))?);
         } else {
-            kept.push(word);
+            options.push(word);
         }
     }
     if !refused.is_empty() {
         return Err(format!("The following CLI options are not allowed: {}", refused.join(", ")));
     }
-    Ok((kept, strip))
+    Ok((options, strip))
 }
 
 /// Applies a patch, unless it is applied already.
@@ -170,14 +170,14 @@ pub(super) fn state(
     if context.test {
         return Ok(StateReturn::predicted(name, "The patch would be applied").with_changes(cmd::result_of_all(tried)));
     }
-    let done = patched(patch.path(), strip, false)?;
-    let applied = done.retcode == 0;
+    let output = patched(patch.path(), strip, false)?;
+    let applied = output.retcode == 0;
     let report = if applied {
         StateReturn::ok(name, "Patch successfully applied")
     } else {
         StateReturn::failed(name, "Failed to apply patch")
     };
-    Ok(report.with_changes(cmd::result_of_all(done)))
+    Ok(report.with_changes(cmd::result_of_all(output)))
 }
 
 fn would_not_apply(tried: Output, keeps_rejects: bool) -> String {

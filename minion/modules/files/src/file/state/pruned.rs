@@ -19,8 +19,8 @@ pub(super) fn state(
         return Ok(StateReturn::predicted(name, comment).with_changes(map! {"deleted" => name}).into());
     }
     let keyword: Map = map! {"recurse" => recurse, "verbose" => true, "older_than" => older_than.map(Value::from)};
-    let done = context.call.call("file.rmdir", Args { positional: vec![name.into()], keyword })?;
-    let mut report = done.as_map().cloned().unwrap_or_default();
+    let result = context.call.call("file.rmdir", Args { positional: vec![name.into()], keyword })?;
+    let mut report = result.as_map().cloned().unwrap_or_default();
     let result = report.shift_remove("result").is_some_and(|result| result.is_truthy());
     let deleted = report.get("deleted").and_then(Value::as_list).unwrap_or_default();
     let mut deleted: Vec<String> = deleted.iter().map(ToString::to_string).collect();
@@ -28,11 +28,11 @@ pub(super) fn state(
     if !result && (!ignore_errors || deleted.is_empty()) {
         return Ok(StateReturn::failed(name, format!("Failed to remove directory {name}")).with_changes(report).into());
     }
-    let done = match (recurse, deleted.is_empty()) {
+    let outcome = match (recurse, deleted.is_empty()) {
         (true, true) => StateReturn::ok(name, ""),
         (true, false) => StateReturn::ok(name, format!("Recursively removed empty directories under {name}"))
             .with_changes(map! {"deleted" => deleted}),
         (false, _) => StateReturn::ok(name, format!("Removed directory {name}")).with_changes(map! {"deleted" => name}),
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }

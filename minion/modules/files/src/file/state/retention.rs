@@ -134,9 +134,9 @@ pub(super) fn state(
     let changes = if deleted.is_empty() { Map::new() } else { changes };
     if context.test {
         let comment = format!("{} backups would have been removed from {name}.\n", deleted.len());
-        let done =
+        let outcome =
             if deleted.is_empty() { StateReturn::ok(name, comment) } else { StateReturn::predicted(name, comment) };
-        return Ok(done.with_changes(changes));
+        return Ok(outcome.with_changes(changes));
     }
     for file in &deleted {
         let path = directory.join(file);

@@ -75,7 +75,7 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
         Ok(patterns) => patterns,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    let wanted = Desired {
+    let desired = Desired {
         age: args.age,
         matches,
         exclude,
@@ -87,7 +87,7 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
         time: Time::named(&args.time_comparison),
         combination: Combination::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
     };
-    Ok(state(context, &args.name, &wanted).into())
+    Ok(state(context, &args.name, &desired).into())
 }
 
 /// Criteria for removal.
@@ -177,7 +177,7 @@ pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
         .collect()
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
+pub(super) fn state(context: &StateContext, name: &str, desired: &Desired) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
@@ -185,9 +185,9 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     if !path.is_dir() {
         return StateReturn::failed(name, format!("{name} does not exist or is not a directory."));
     }
-    let mut found = Vec::new();
-    wanted.collect(path, 0, brine_clock::now().date(), &mut found);
-    let report: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    let mut paths = Vec::new();
+    desired.collect(path, 0, brine_clock::now().date(), &mut paths);
+    let report: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     if report.is_empty() {
         return StateReturn::ok(name, format!("Nothing to remove from directory {name}"));
     }
@@ -196,9 +196,9 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
             .with_changes(map! {"removed" => report});
     }
     let mut removed = Vec::new();
-    for (path, report) in found.iter().zip(report) {
-        let done = user_files::remove_dir_all(path);
-        if let Err(error) = done {
+    for (path, report) in paths.iter().zip(report) {
+        let result = user_files::remove_dir_all(path);
+        if let Err(error) = result {
             return StateReturn::failed(name, format!("Failed to remove {report}: {error}"))
                 .with_changes(map! {"removed" => removed});
         }
@@ -213,17 +213,17 @@ const MAX_DEPTH: usize = 40;
 
 impl Desired {
     /// Collects the paths to remove from a directory, deepest first.
-    fn collect(&self, directory: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
+    fn collect(&self, directory: &Path, depth: usize, today: Date, paths: &mut Vec<PathBuf>) {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         entries.sort();
         for entry in entries {
             let Ok(status) = std::fs::symlink_metadata(&entry) else { continue };
             if status.is_dir() || self.followlinks && status.is_symlink() && entry.is_dir() && depth < MAX_DEPTH {
-                self.collect(&entry, depth + 1, today, found);
+                self.collect(&entry, depth + 1, today, paths);
             }
             if self.should_remove(&entry, &status, today) {
-                found.push(entry);
+                paths.push(entry);
             }
         }
     }
@@ -253,7 +253,7 @@ pub(super) fn bytes(text: &str) -> f64 {
         [letter, b'b'] => (Some(*letter), 1000.0),
         _ => return 0.0,
     };
-    let power = match letter.map(|letter| b"kmgtpezy".iter().position(|known| *known == letter)) {
+    let power = match letter.map(|letter| b"kmgtpezy".iter().position(|unit| *unit == letter)) {
         None => 0,
         Some(Some(index)) => index as i32 + 1,
         Some(None) => return 0.0,

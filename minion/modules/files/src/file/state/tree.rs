@@ -104,7 +104,7 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
         selection,
         max_depth: args.maxdepth.unwrap_or(usize::MAX),
     };
-    let wanted = Tree {
+    let tree = Tree {
         sources,
         clean: args.clean,
         user: args.owner.user,
@@ -119,7 +119,7 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
         force_links: args.force_symlinks,
         link_mode: args.sym_mode,
     };
-    Ok(state(context, &args.name, &wanted).into())
+    Ok(state(context, &args.name, &tree).into())
 }
 
 /// The desired tree.
@@ -141,7 +141,7 @@ pub(super) struct Tree {
     pub link_mode: Value,
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateReturn {
+pub(super) fn state(context: &StateContext, name: &str, tree: &Tree) -> StateReturn {
     if let Some(bad) = invalid_path(name) {
         return bad;
     }
@@ -149,14 +149,14 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     if root.exists() && !root.is_dir() {
         return StateReturn::failed(name, format!("The path {name} exists and is not a directory"));
     }
-    let plan = match Plan::new(context, &wanted.sources) {
+    let plan = match Plan::new(context, &tree.sources) {
         Ok(Some(plan)) => plan,
         Ok(None) => return StateReturn::failed(name, "Recurse failed: none of the specified sources were found"),
         Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
     };
     // By reported name: with empty directories, Salt reports the root once more as `root/.`.
     let mut directories: BTreeSet<String> = BTreeSet::new();
-    if wanted.sources.include_empty {
+    if tree.sources.include_empty {
         directories.insert(format!("{name}/."));
     }
     // Joining an empty path would append a slash.
@@ -168,7 +168,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     }
     let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false, foreseen: false };
     for target in &directories {
-        if wanted.clean && Path::new(target).symlink_metadata().is_ok() && !Path::new(target).is_dir() {
+        if tree.clean && Path::new(target).symlink_metadata().is_ok() && !Path::new(target).is_dir() {
             match all.remove_obstacle(context, name, target, "with a directory") {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -176,7 +176,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             }
         }
         let is_new_root = Path::new(target) == root && is_new && !context.test;
-        let attributes = match Attributes::from_state(context, &wanted.dir_mode, &wanted.user, &wanted.group) {
+        let attributes = match Attributes::from_state(context, &tree.dir_mode, &tree.user, &tree.group) {
             Ok(attributes) => attributes,
             Err(error) => return StateReturn::failed(name, error),
         };
@@ -194,16 +194,16 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             children_only: false,
             backup: None,
         };
-        let mut done = directory::state(context, target, &directory);
-        if is_new_root && done.result == Some(true) {
+        let mut outcome = directory::state(context, target, &directory);
+        if is_new_root && outcome.result == Some(true) {
             // The changes of its content suffice.
-            done.changes.clear();
+            outcome.changes.clear();
         }
-        all.add(target, done);
+        all.add(target, outcome);
     }
     for (path, source) in &plan.files {
         let target = root.join(path).display().to_string();
-        if wanted.clean && wanted.replace && Path::new(&target).is_dir() {
+        if tree.clean && tree.replace && Path::new(&target).is_dir() {
             match all.remove_obstacle(context, name, &target, "with a file") {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -217,22 +217,22 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             contents_grains: Value::Nil,
             newline: true,
             verbatim: false,
-            template: wanted.template.clone(),
-            defaults: wanted.defaults.clone(),
-            more: wanted.more.clone(),
+            template: tree.template.clone(),
+            defaults: tree.defaults.clone(),
+            more: tree.more.clone(),
             verify: super::source::Verify::default(),
         };
-        let attributes = Attributes::from_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
+        let attributes = Attributes::from_state(context, &tree.file_mode, &tree.user, &tree.group);
         let how = ManagedOptions {
             new_file_diff: false,
             follow_symlinks: true,
             attrs: None,
             makedirs: true,
-            dir_mode: wanted.dir_mode.clone(),
-            replace: wanted.replace,
+            dir_mode: tree.dir_mode.clone(),
+            replace: tree.replace,
             create: true,
             show_changes: true,
-            backup: wanted.backup,
+            backup: tree.backup,
             umask: managed::umask(context),
             check_cmd: None,
         };
@@ -240,23 +240,16 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     }
     for (path, leads_to) in &plan.links {
         let target = root.join(path).display().to_string();
-        let directories = ParentDirectories::new(true, &wanted.link_mode);
-        let done = operations::symlink(
-            context,
-            &target,
-            leads_to,
-            wanted.force_links,
-            directories,
-            &wanted.user,
-            &wanted.group,
-        );
-        all.add(&target, done);
+        let directories = ParentDirectories::new(true, &tree.link_mode);
+        let outcome =
+            operations::symlink(context, &target, leads_to, tree.force_links, directories, &tree.user, &tree.group);
+        all.add(&target, outcome);
     }
-    if wanted.clean && root.is_dir() {
-        let kept = plan.files.keys().chain(plan.links.keys()).chain(&plan.empty);
-        let mut kept: Vec<PathBuf> = kept.map(|path| root.join(path)).collect();
-        kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
-        match directory::clean_except(root, &kept, &wanted.sources.selection.exclude, !context.test) {
+    if tree.clean && root.is_dir() {
+        let paths = plan.files.keys().chain(plan.links.keys()).chain(&plan.empty);
+        let mut protected: Vec<PathBuf> = paths.map(|path| root.join(path)).collect();
+        protected.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
+        match directory::clean_except(root, &protected, &tree.sources.selection.exclude, !context.test) {
             Ok(removed) if !removed.is_empty() => {
                 if context.test {
                     all.comments.push(format!("#### removed ####\n{}", removed.join("\n")));
@@ -280,14 +273,14 @@ struct Results {
 }
 
 impl Results {
-    fn add(&mut self, target: &str, done: StateReturn) {
-        if done.result != Some(true) {
-            self.comments.push(format!("#### {target} ####\n{}", done.comment));
+    fn add(&mut self, target: &str, outcome: StateReturn) {
+        if outcome.result != Some(true) {
+            self.comments.push(format!("#### {target} ####\n{}", outcome.comment));
         }
-        self.failed |= done.result == Some(false);
-        self.foreseen |= done.result.is_none();
-        if !done.changes.is_empty() {
-            self.changes.insert(target.into(), done.changes.into());
+        self.failed |= outcome.result == Some(false);
+        self.foreseen |= outcome.result.is_none();
+        if !outcome.changes.is_empty() {
+            self.changes.insert(target.into(), outcome.changes.into());
         }
     }
 
@@ -310,7 +303,7 @@ impl Results {
 
     fn report(self, context: &StateContext, name: &str) -> StateReturn {
         let comment = self.comments.join("\n\n");
-        let done = if self.failed {
+        let outcome = if self.failed {
             StateReturn::failed(name, comment)
         } else if self.changes.is_empty() && !self.foreseen {
             return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
@@ -319,6 +312,6 @@ impl Results {
         } else {
             StateReturn::ok(name, format!("Recursively updated {name}"))
         };
-        done.with_changes(self.changes)
+        outcome.with_changes(self.changes)
     }
 }

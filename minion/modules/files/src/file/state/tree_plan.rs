@@ -40,9 +40,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Merges the existing sources, the first one on top. `None` if none exists.
-    pub fn new(context: &StateContext, wanted: &Sources) -> Result<Option<Self>, String> {
-        let single = [wanted.source.clone()];
-        let sources: Vec<String> = wanted.source.as_list().unwrap_or(&single).iter().map(ToString::to_string).collect();
+    pub fn new(context: &StateContext, options: &Sources) -> Result<Option<Self>, String> {
+        let single = [options.source.clone()];
+        let sources: Vec<String> =
+            options.source.as_list().unwrap_or(&single).iter().map(ToString::to_string).collect();
         if let Some(wrong) = sources.iter().find(|source| !source.starts_with("salt://")) {
             return Err(format!("Invalid source '{wrong}' (must be a salt:// URI)"));
         }
@@ -58,12 +59,12 @@ impl Plan {
             if !files.iter().any(inside) && !directories.iter().any(|path| path == root || inside(path)) {
                 continue;
             }
-            let layer = Layer { wanted, root, saltenv, files, directories };
+            let layer = Layer { options, root, saltenv, files, directories };
             let links =
-                if wanted.keep_links { client.links(saltenv).map_err(failed)? } else { brine_value::Map::new() };
+                if options.keep_links { client.links(saltenv).map_err(failed)? } else { brine_value::Map::new() };
             let links = links.iter().filter_map(|(path, target)| Some((path.as_str()?.to_owned(), target.to_string())));
             layer.insert_below(plan.get_or_insert_default(), links.collect());
-            if !wanted.merge {
+            if !options.merge {
                 break;
             }
         }
@@ -87,7 +88,7 @@ fn is_below(path: &str, root: &str) -> bool {
 
 /// One source, and the paths that the file server lists for its environment.
 struct Layer<'a> {
-    wanted: &'a Sources,
+    options: &'a Sources,
     root: &'a str,
     saltenv: &'a str,
     files: Vec<String>,
@@ -99,8 +100,8 @@ impl Layer<'_> {
     fn path_of(&self, path: &str) -> Option<PathBuf> {
         let below = relative_path(path.strip_prefix(self.root)?.trim_start_matches('/'))?;
         let is_wanted = is_below(path, self.root)
-            && below.components().count() <= self.wanted.max_depth.saturating_add(1)
-            && self.wanted.selection.selects(&below.to_string_lossy());
+            && below.components().count() <= self.options.max_depth.saturating_add(1)
+            && self.options.selection.selects(&below.to_string_lossy());
         is_wanted.then_some(below)
     }
 
@@ -112,7 +113,7 @@ impl Layer<'_> {
             plan.parents.extend(place.ancestors().skip(1).map(Path::to_owned));
             plan.files.insert(place, format!("salt://{path}?saltenv={}", self.saltenv));
         }
-        if !self.wanted.include_empty {
+        if !self.options.include_empty {
             self.drop_links_to_missing_directories(plan);
             return;
         }

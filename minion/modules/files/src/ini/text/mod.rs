@@ -113,7 +113,7 @@ impl Section {
         }
         let is_it = |(comment, line): (&String, &String)| {
             let option = form.option(line.trim_start_matches('#'));
-            comment.starts_with("#comment") && option.is_some_and(|(_, found, _)| found == name)
+            comment.starts_with("#comment") && option.is_some_and(|(_, key, _)| key == name)
         };
         let index = self.lines.iter().position(is_it);
         if let Some(index) = index {
@@ -156,9 +156,9 @@ impl Ini {
             match std::mem::replace(&mut name, next) {
                 None => ini.top = section,
                 Some(name) => {
-                    let known = ini.sections.entry(name).or_default();
+                    let target = ini.sections.entry(name).or_default();
                     for (name, value) in &section.lines {
-                        known.set(name, value, form);
+                        target.set(name, value, form);
                     }
                 }
             }
@@ -181,9 +181,9 @@ impl Ini {
     }
 
     /// Sets options, those above all sections by name, those in sections as mappings, and returns the changes.
-    pub fn set(&mut self, wanted: &Map, form: &Form) -> Map {
+    pub fn set(&mut self, desired: &Map, form: &Form) -> Map {
         let mut changes = Map::new();
-        for (name, value) in wanted {
+        for (name, value) in desired {
             let Value::Map(options) = value else {
                 let changed = self.top.set(&name.to_string(), &value.to_string(), form);
                 changes.extend(changed.map(|change| (name.clone(), change)));

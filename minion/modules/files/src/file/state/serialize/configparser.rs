@@ -45,7 +45,7 @@ pub(super) fn load(text: &str, defaults: &Map) -> Result<Map, String> {
     for (name, values) in parsed(text)? {
         if name == DEFAULT {
             for (name, value) in values {
-                common.retain(|(known, _)| *known != name);
+                common.retain(|(key, _)| *key != name);
                 common.push((name, value));
             }
         } else {
@@ -54,7 +54,7 @@ pub(super) fn load(text: &str, defaults: &Map) -> Result<Map, String> {
     }
     let mut data = Map::new();
     for (name, own) in sections {
-        let inherited = common.iter().filter(|(key, _)| own.iter().all(|(known, _)| known != key));
+        let inherited = common.iter().filter(|(key, _)| own.iter().all(|(own_key, _)| own_key != key));
         let all: Section = own.iter().chain(inherited).cloned().collect();
         let mut values = Map::new();
         for (key, value) in &all {
@@ -85,7 +85,7 @@ fn parsed(text: &str) -> Result<Vec<(String, Section)>, String> {
             value.push_str(content);
         } else if let Some(header) = content.strip_prefix('[').and_then(|rest| rest.rsplit_once(']')) {
             let name = header.0.to_owned();
-            if name != DEFAULT && sections.iter().any(|(known, _)| *known == name) {
+            if name != DEFAULT && sections.iter().any(|(existing, _)| *existing == name) {
                 return Err(format!("line {number}: section '{name}' already exists"));
             }
             sections.push((name, Section::new()));
@@ -99,7 +99,7 @@ fn parsed(text: &str) -> Result<Vec<(String, Section)>, String> {
                 .filter(|(name, _)| !name.trim().is_empty())
                 .ok_or_else(|| format!("line {number}: expected `name = value`, got '{content}'"))?;
             let name = name.trim().to_lowercase();
-            if values.iter().any(|(known, _)| *known == name) {
+            if values.iter().any(|(existing, _)| *existing == name) {
                 return Err(format!("line {number}: option '{name}' in section '{section}' already exists"));
             }
             values.push((name, value.trim().to_owned()));
@@ -134,7 +134,7 @@ fn replaced(value: &str, section: &Section, depth: usize) -> Result<String, Stri
         let name = name.to_lowercase();
         let (_, referenced) = section
             .iter()
-            .find(|(known, _)| *known == name)
+            .find(|(key, _)| *key == name)
             .ok_or_else(|| format!("the reference to '{name}' is invalid: there is no such option"))?;
         out.push_str(&replaced(referenced, section, depth - 1)?);
         rest = after;

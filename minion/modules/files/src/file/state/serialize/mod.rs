@@ -75,7 +75,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
     let name = &args.name;
     let format = args.serializer.or(args.formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
     let has_unused_options = args.deserializer_opts.is_truthy() && !args.merge_if_exists;
-    let wanted = Dataset {
+    let dataset = Dataset {
         dataset: args.dataset,
         pillar: args.dataset_pillar,
         format,
@@ -83,8 +83,8 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         deserializer_options: args.deserializer_opts,
         merge_if_exists: args.merge_if_exists,
     };
-    let (text, merged) = match text(context, name, wanted) {
-        Ok(done) => done,
+    let (text, merged) = match text(context, name, dataset) {
+        Ok(result) => result,
         Err(error) => return Ok(StateReturn::failed(name, error).into()),
     };
     if merged.as_ref().is_some_and(Map::is_empty) {
@@ -109,18 +109,18 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         umask: managed::umask(context),
         check_cmd: args.writing.check(args.drafts, true),
     };
-    let mut done = managed::state(context, name, &contents, args.permissions.attributes(context), &how);
-    if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
+    let mut outcome = managed::state(context, name, &contents, args.permissions.attributes(context), &how);
+    if let (Some(merged), Some(diff)) = (merged, outcome.changes.get_mut("diff")) {
         *diff = merged.into();
     }
-    if context.test && done.result.is_none() {
-        done.comment = format!("Dataset will be serialized and stored into {name}");
+    if context.test && outcome.result.is_none() {
+        outcome.comment = format!("Dataset will be serialized and stored into {name}");
     }
     if has_unused_options {
         let warning = "The 'deserializer_opts' option is ignored unless merge_if_exists is set to True.";
-        done.more.insert("warnings".into(), list![warning]);
+        outcome.more.insert("warnings".into(), list![warning]);
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Placeholder for a missing value in the reported changes of a merge.
@@ -139,31 +139,31 @@ pub(super) struct Dataset {
 }
 
 /// Returns the text, and for merged data the changes.
-pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Result<(Serialized, Option<Map>), String> {
-    let mut data = match wanted.pillar {
-        Some(_) if wanted.dataset.is_truthy() => {
+pub(super) fn text(context: &StateContext, name: &str, dataset: Dataset) -> Result<(Serialized, Option<Map>), String> {
+    let mut data = match dataset.pillar {
+        Some(_) if dataset.dataset.is_truthy() => {
             return Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into());
         }
         Some(key) => {
             let pillar = Value::Map((*context.call.pillar()).clone());
             traverse(&pillar, &key, ":").cloned().unwrap_or_default()
         }
-        None => wanted.dataset,
+        None => dataset.dataset,
     };
     if data.is_nil() {
         return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
     }
     let is_built_in =
-        matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack" | "toml");
+        matches!(dataset.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack" | "toml");
     let (mut merged, mut dates) = (None, Dates::default());
-    if wanted.merge_if_exists
+    if dataset.merge_if_exists
         && let Ok(Some(text)) = files::read_if_exists(name)
     {
         let failed = |error: String| format!("Failed to deserialize existing data: {error}");
         let own = &context.call.minion.custom;
-        let options = merged_options(&wanted.deserializer_options);
-        let own = own.deserialize(&context.call, &wanted.format, is_built_in, text.as_str().into(), options.clone());
-        let have = match wanted.format.as_str() {
+        let options = merged_options(&dataset.deserializer_options);
+        let own = own.deserialize(&context.call, &dataset.format, is_built_in, text.as_str().into(), options.clone());
+        let have = match dataset.format.as_str() {
             _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
             "yaml" => {
@@ -186,13 +186,14 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             data = all.into();
         }
     }
-    let options = merged_options(&wanted.options);
+    let options = merged_options(&dataset.options);
     let own = &context.call.minion.custom;
-    if let Some(serialized) = own.serialize(&context.call, &wanted.format, is_built_in, data.clone(), options.clone()) {
+    if let Some(serialized) = own.serialize(&context.call, &dataset.format, is_built_in, data.clone(), options.clone())
+    {
         return Ok((serialized.map_err(CallError::message)?, merged));
     }
-    let options = FormatOptions::new(&options, "serializer_opts", &wanted.format)?;
-    let text = match wanted.format.as_str() {
+    let options = FormatOptions::new(&options, "serializer_opts", &dataset.format)?;
+    let text = match dataset.format.as_str() {
         "yaml" => brine_yaml::dump_data(&data, &dates, options.yaml_style()?),
         "json" => {
             let data = if options.is("sort_keys", true) { json::sorted(&data) } else { data };

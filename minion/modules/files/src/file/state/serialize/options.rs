@@ -14,7 +14,7 @@ impl<'a> FormatOptions<'a> {
     /// # Errors
     /// An option that the format does not have: Salt hands it to a library of Python.
     pub fn new(options: &'a Map, argument: &'static str, format: &str) -> Result<Self, String> {
-        let known: &[&str] = match (format, argument) {
+        let names: &[&str] = match (format, argument) {
             ("json", "serializer_opts") => &["indent", "separators", "sort_keys"],
             ("yaml", "serializer_opts") => &[
                 "allow_unicode",
@@ -30,8 +30,8 @@ impl<'a> FormatOptions<'a> {
             // Whatever it is, it has another error than its options.
             _ => return Ok(FormatOptions { options, argument }),
         };
-        if let Some(unknown) = options.keys().find(|name| name.as_str().is_none_or(|name| !known.contains(&name))) {
-            let expected = if known.is_empty() { format!("no options for {format}") } else { known.join(", ") };
+        if let Some(unknown) = options.keys().find(|name| name.as_str().is_none_or(|name| !names.contains(&name))) {
+            let expected = if names.is_empty() { format!("no options for {format}") } else { names.join(", ") };
             return Err(format!("{argument} is invalid: expected {expected}, got {unknown}"));
         }
         if let Some(separators) = options.get("separators").filter(|value| **value != list![",", ": "]) {

@@ -162,9 +162,10 @@ pub(crate) enum Problem {
 pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
     if let Some(path) = source.strip_prefix("salt://") {
         let (path, saltenv) = in_environment(path, &context.saltenv);
-        let found =
+        let content =
             context.call.minion.files.read(path, saltenv).map_err(|error| Problem::Invalid(error.to_string()))?;
-        return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
+        return content
+            .ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
     }
     let is_remote = is_remote(source);
     if source.contains("://") && !is_remote && !source.starts_with("file://") {
@@ -173,7 +174,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
             web::redacted(source)
         )));
     }
-    let wanted = match &verify.hash {
+    let expected_hash = match &verify.hash {
         Some(hash) if !(is_remote && verify.skip) => {
             Some(hash_of(context, hash, source, verify).map_err(Problem::HashUnavailable)?)
         }
@@ -183,16 +184,16 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
         let path = source.strip_prefix("file://").unwrap_or(source);
         let missing = |_| Problem::Missing(format!("Local file source {source} does not exist"));
         let content = std::fs::read(path).map_err(missing)?;
-        return checked(name, content, wanted.as_ref());
+        return checked(name, content, expected_hash.as_ref());
     }
-    if wanted.is_none() && !verify.skip && !verify.use_etag {
+    if expected_hash.is_none() && !verify.skip && !verify.use_etag {
         return Err(Problem::Invalid(format!(
             "Unable to verify upstream hash of source file {}, please set source_hash or set skip_verify to True",
             web::redacted(source)
         )));
     }
     // A file with the expected hash is not fetched again.
-    if let Some(hash) = &wanted
+    if let Some(hash) = &expected_hash
         && let Ok(have) = std::fs::read(name)
         && hash.matches(&have)
     {
@@ -200,7 +201,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     }
     let content = fetched(context, source, verify)
         .map_err(|error| Problem::Invalid(format!("Failed to cache {}: {error}", web::redacted(source))))?;
-    checked(name, content, wanted.as_ref())
+    checked(name, content, expected_hash.as_ref())
 }
 
 /// Whether a source is on a web server.
@@ -229,8 +230,8 @@ pub(super) fn mode(context: &StateContext, source: &str) -> Result<Option<u32>, 
     Ok(std::fs::metadata(path).ok().map(|status| status.mode() & 0o7777))
 }
 
-fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8>, Problem> {
-    let Some(Hash { kind, hex }) = wanted else { return Ok(content) };
+fn checked(name: &str, content: Vec<u8>, expected_hash: Option<&Hash>) -> Result<Vec<u8>, Problem> {
+    let Some(Hash { kind, hex }) = expected_hash else { return Ok(content) };
     let actual = digest(&content, kind);
     if actual == *hex {
         return Ok(content);
@@ -324,16 +325,16 @@ pub(crate) fn check_signature(
     }
     let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
     let one = [signature.clone()];
-    let mut found = Vec::new();
+    let mut signatures = Vec::new();
     for location in signature.as_list().unwrap_or(&one) {
-        found.push(match read(context, "", &location.to_string(), &unchecked) {
+        signatures.push(match read(context, "", &location.to_string(), &unchecked) {
             Ok(bytes) => Value::Bytes(bytes),
             Err(_) if verify.signers.is_gpg() => return Err(format!("Detached signature file {location} not found")),
             // The signature itself, in Base64.
             Err(_) => location.clone(),
         });
     }
-    verify.signers.verify(&context.call, content, &found)
+    verify.signers.verify(&context.call, content, &signatures)
 }
 
 /// Finds the hash in the line for a file with one of these names, or else the first hash.

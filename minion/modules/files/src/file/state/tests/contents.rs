@@ -120,9 +120,9 @@ fn an_argument_of_another_state_is_a_warning() {
     let path = directory.path().join("f").display().to_string();
     let context = testing::state_context(false, &[]);
     let args = brine_function::Args::keyword(map! {"name" => &path, "contents" => "x", "file_mode" => "0600"});
-    let done = context.call.minion.states.call(&context, "file.managed", args).unwrap();
+    let outcome = context.call.minion.states.call(&context, "file.managed", args).unwrap();
     let warning = "The 'file_mode' argument will be ignored.  Please use 'mode' instead to set file permissions.";
-    assert_eq!(done.get("warnings"), Some(&list![warning]));
+    assert_eq!(outcome.get("warnings"), Some(&list![warning]));
 }
 
 #[test]
@@ -147,12 +147,12 @@ fn hard_links_give_new_directories_the_owner() {
 
 #[test]
 fn texts_in_latin_1_are_compared_by_line() {
-    for (have, wanted, diff) in [
+    for (have, new_content, diff) in [
         (&b"r\xe4k\n"[..], &b"x\n"[..], "--- \n+++ \n@@ -1 +1 @@\n-r\u{e4}k\n+x\n"),
         (b"x\n", b"\x89PNG\xff\xfe", "Replace text file with binary file"),
         (b"a\0", b"r\xe4k\n", "Replace binary file with text file"),
     ] {
-        assert_eq!(super::super::difference(Some(have), wanted, true), map! {"diff" => diff});
+        assert_eq!(super::super::difference(Some(have), new_content, true), map! {"diff" => diff});
     }
 }
 
@@ -171,8 +171,8 @@ fn copies_and_moves_go_into_a_directory_named_with_a_slash() {
         let name = at("new/").display().to_string();
         let mut all = map! {"name" => &name, "source" => at("t").display().to_string()};
         all.extend(args);
-        let (done, comment, changes) = run(fun, all, false);
-        assert_eq!(done, Some(result), "{fun}: {comment}");
+        let (actual, comment, changes) = run(fun, all, false);
+        assert_eq!(actual, Some(result), "{fun}: {comment}");
         assert!(at(there).is_file(), "{fun} {there}");
         assert!(!result || comment.ends_with(&format!("to \"{name}\"")), "{comment}");
         assert_eq!(changes.is_empty(), !result);
@@ -221,8 +221,8 @@ fn directories_replace_links_and_give_files_their_mode() {
         symlink("target", at("d")).unwrap();
         let mut all = map! {"name" => &name};
         all.extend(args.clone());
-        let (done, comment, _) = run("file.directory", all, false);
-        assert_eq!((done, !at("d").is_symlink()), (result, replaced), "{args:?}: {comment}");
+        let (actual, comment, _) = run("file.directory", all, false);
+        assert_eq!((actual, !at("d").is_symlink()), (result, replaced), "{args:?}: {comment}");
     }
     assert!(at("old").is_symlink());
     std::fs::write(at("target/f"), "").unwrap();
@@ -343,14 +343,14 @@ fn line_keeps_a_backup_beside_the_file() {
         };
         assert_eq!(run("file.line", args, false).0, Some(true), "{name:?}");
         let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
-        let kept: Vec<_> = names.filter(|kept| *kept != path && *kept != link).collect();
-        assert_eq!(kept.len(), expected, "{kept:?}");
-        for kept in kept {
-            let stamp = kept.display().to_string().replace(&format!("{}.", path.display()), "");
+        let backups: Vec<_> = names.filter(|file| *file != path && *file != link).collect();
+        assert_eq!(backups.len(), expected, "{backups:?}");
+        for backup in backups {
+            let stamp = backup.display().to_string().replace(&format!("{}.", path.display()), "");
             let form: String = stamp.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
             assert_eq!(form, "0000-00-00-00-00-00");
-            assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a\nb\n");
-            std::fs::remove_file(kept).unwrap();
+            assert_eq!(std::fs::read_to_string(&backup).unwrap(), "a\nb\n");
+            std::fs::remove_file(backup).unwrap();
         }
     }
 }

@@ -70,8 +70,8 @@ fn copies_follow_the_source_replace_the_destination_and_belong_to_the_minion() {
         for (target, link) in [("s", "to-s"), ("v", "to-v"), ("d", "to-d"), ("a", "d/sub/l")] {
             symlink(target, at(link)).unwrap();
         }
-        let done = run("file.copy", in_directory(&arguments, directory.path()), false);
-        assert_eq!((done.0, status(&at(path))), (Some(true), is.to_owned()), "{arguments:?} {path}: {}", done.1);
+        let outcome = run("file.copy", in_directory(&arguments, directory.path()), false);
+        assert_eq!((outcome.0, status(&at(path))), (Some(true), is.to_owned()), "{arguments:?} {path}: {}", outcome.1);
     }
 }
 
@@ -92,8 +92,8 @@ fn a_link_that_is_not_followed_never_changes_its_target() {
         all.extend(arguments.clone());
         let planned = run("file.managed", all.clone(), true);
         assert_eq!((planned.0, &planned.2), (changes.is_empty().then_some(true), &changes), "{arguments:?}");
-        let done = run("file.managed", all.clone(), false);
-        assert_eq!((done.0, done.2), (Some(true), changes), "{arguments:?}: {}", done.1);
+        let outcome = run("file.managed", all.clone(), false);
+        assert_eq!((outcome.0, outcome.2), (Some(true), changes), "{arguments:?}: {}", outcome.1);
         let is = status(&at("l"));
         assert!(is.starts_with(file), "{arguments:?}: {is}");
         assert_eq!(std::fs::read_to_string(at("t")).unwrap(), "x\n", "{arguments:?}");
@@ -119,9 +119,9 @@ fn a_slash_at_the_end_never_makes_a_file() {
         std::fs::write(directory.path().join("s"), "s").unwrap();
         let mut all = map! {"name" => "F/x/"};
         all.extend(arguments);
-        let done = run(function, in_directory(&all, directory.path()), false);
+        let outcome = run(function, in_directory(&all, directory.path()), false);
         let expected = comment.replace("F/", &format!("{}/", directory.path().display()));
-        assert_eq!((done.0, done.1, done.2), (Some(false), expected, Map::new()), "{function}");
+        assert_eq!((outcome.0, outcome.1, outcome.2), (Some(false), expected, Map::new()), "{function}");
         assert_eq!(status(&directory.path().join("x")), "absent", "{function}");
     }
 }

@@ -221,14 +221,14 @@ fn links_belong_to_the_user_of_the_minion_and_groups_to_the_user() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("l");
     let name = path.display().to_string();
-    for (given, owner) in [
+    for (extra, owner) in [
         (map! {}, "root:root"),
         (map! {"user" => "daemon"}, "daemon:daemon"),
         (map! {"group" => "bin"}, "root:bin"),
         (map! {"user" => "nobody", "group" => "bin"}, "nobody:bin"),
     ] {
         let mut arguments = map! {"name" => &name, "target" => "/x"};
-        arguments.extend(given);
+        arguments.extend(extra);
         brine_system::user_files::replace_symlink("/x", &path).unwrap();
         std::os::unix::fs::lchown(&path, Some(2), Some(3)).unwrap();
         let comment = format!(
