@@ -130,7 +130,7 @@ pub fn set_template(
 }
 
 fn parse(text: &str, with_empty: bool) -> Map {
-    let mut found = Map::new();
+    let mut answers_by_package = Map::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.splitn(4, ['\t', ' ']);
         let (Some(package), Some(question), Some(kind)) = (words.next(), words.next(), words.next()) else { continue };
@@ -138,12 +138,12 @@ fn parse(text: &str, with_empty: bool) -> Map {
         if value.is_empty() && !with_empty {
             continue;
         }
-        let answers = found.entry(package.into()).or_insert_with(|| list![]);
+        let answers = answers_by_package.entry(package.into()).or_insert_with(|| list![]);
         if let Value::List(answers) = answers {
             answers.push(list![question, kind, value]);
         }
     }
-    found
+    answers_by_package
 }
 
 /// Passes answers to `debconf-set-selections`. They may contain passwords, so only root can read the file.

@@ -31,37 +31,37 @@ pub fn set(
 ) -> CallResult {
     let current = context.call.call("debconf.show", Args::positional([name.as_str().into()]))?;
     let current = current.as_list().unwrap_or_default();
-    let mut done = StateReturn::ok(&name, "");
+    let mut outcome = StateReturn::ok(&name, "");
     for (question, answer) in &data {
         let kind = answer.get("type").map(ToString::to_string).unwrap_or_default();
         let value = match answer.get("value") {
             Some(value) if kind == "boolean" => if value.is_truthy() { "true" } else { "false" }.to_owned(),
             value => value.map(ToString::to_string).unwrap_or_default(),
         };
-        let shown = if kind == "password" { "(password hidden)" } else { &value };
+        let masked_value = if kind == "password" { "(password hidden)" } else { &value };
         if current.contains(&list![question.clone(), kind.as_str(), value.as_str()]) {
-            if done.comment.is_empty() {
-                done.comment = "Unchanged answers: ".into();
+            if outcome.comment.is_empty() {
+                outcome.comment = "Unchanged answers: ".into();
             }
-            done.comment = format!("{}{question} ", done.comment);
+            outcome.comment = format!("{}{question} ", outcome.comment);
         } else if context.test {
-            done.result = None;
-            done.changes.insert(question.clone(), format!("New value: {shown}").into());
+            outcome.result = None;
+            outcome.changes.insert(question.clone(), format!("New value: {masked_value}").into());
         } else {
             let args = [name.as_str().into(), question.clone(), kind.as_str().into(), value.as_str().into()];
             if context.call.call("debconf.set", Args::positional(args))?.is_truthy() {
-                done.changes.insert(question.clone(), shown.into());
+                outcome.changes.insert(question.clone(), masked_value.into());
             } else {
-                done.result = Some(false);
-                done.comment = "Some settings failed to be applied.".into();
-                done.changes.insert(question.clone(), "Failed to set!".into());
+                outcome.result = Some(false);
+                outcome.comment = "Some settings failed to be applied.".into();
+                outcome.changes.insert(question.clone(), "Failed to set!".into());
             }
         }
     }
-    if done.changes.is_empty() {
-        done.comment = "All specified answers are already set".into();
+    if outcome.changes.is_empty() {
+        outcome.comment = "All specified answers are already set".into();
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Ensure that questions have the answers of a file.
@@ -85,8 +85,8 @@ pub fn set_file(
     defaults: Value,
     #[keywords(further_set_file)] _kwargs: Map,
 ) -> CallResult {
-    let given = context.chunk.get("context").cloned().unwrap_or_default();
-    for (value, word) in [(&given, "Context"), (&defaults, "Defaults")] {
+    let template_context = context.chunk.get("context").cloned().unwrap_or_default();
+    for (value, word) in [(&template_context, "Context"), (&defaults, "Defaults")] {
         if !value.is_nil() && value.as_map().is_none() {
             return Ok(StateReturn::failed(&name, format!("{word} must be formed as a dict")).into());
         }
@@ -97,7 +97,7 @@ pub fn set_file(
     let mut args = map! {"path" => source, "saltenv" => &context.saltenv};
     let function = if template.is_some() { "debconf.set_template" } else { "debconf.set_file" };
     if let Some(template) = template {
-        args.extend(map! {"template" => template, "context" => given, "defaults" => defaults});
+        args.extend(map! {"template" => template, "context" => template_context, "defaults" => defaults});
     }
     Ok(if context.call.call(function, Args::keyword(args))?.is_truthy() {
         StateReturn::ok(&name, "Debconf selections were set.")

@@ -156,7 +156,7 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
     }
     if [args.octopus, args.independent, args.is_ancestor, args.fork_point.is_some()]
         .iter()
-        .filter(|given| **given)
+        .filter(|is_set| **is_set)
         .count()
         > 1
     {
@@ -173,7 +173,7 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
         (args.is_ancestor, "--is-ancestor"),
         (args.independent, "--independent"),
     ];
-    let kinds = kinds.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
+    let kinds = kinds.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned());
     let fork = args.fork_point.is_some().then(|| "--fork-point".to_owned());
     let command = command(&args.options.git_opts, &["merge-base"])?
         .words(options(&args.options.opts)?)
@@ -185,8 +185,8 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
     if args.is_ancestor {
         return Ok((git.output(&command.0, false)?.retcode == 0).into());
     }
-    let found: Vec<String> = git.stdout(&command.0)?.lines().map(str::to_owned).collect();
-    Ok(if all { found.into() } else { found.into_iter().next().into() })
+    let commits: Vec<String> = git.stdout(&command.0)?.lines().map(str::to_owned).collect();
+    Ok(if all { commits.into() } else { commits.into_iter().next().into() })
 }
 
 /// Rebase the current branch onto another one.

@@ -31,9 +31,9 @@ pub fn config_get(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &argument(&key)?])?;
-    let Some(found) = found else { return Ok(Value::Nil) };
-    let all: Vec<String> = found.lines().map(str::to_owned).collect();
+    let output = config(context, cwd.as_deref(), &kwargs, &["--get-all", &argument(&key)?])?;
+    let Some(output) = output else { return Ok(Value::Nil) };
+    let all: Vec<String> = output.lines().map(str::to_owned).collect();
     Ok(if flag(&kwargs, "all") { all.into() } else { all.last().cloned().unwrap_or_default().into() })
 }
 
@@ -61,9 +61,9 @@ pub fn config_get_regexp(context: &Context, #[args] args: PatternArgs) -> CallRe
     let key = argument(&args.key)?;
     let mut words = vec!["--get-regexp", &key];
     words.extend(args.value_regex.as_deref());
-    let found = config(context, args.cwd.as_deref(), &args.kwargs, &words)?.unwrap_or_default();
+    let output = config(context, args.cwd.as_deref(), &args.kwargs, &words)?.unwrap_or_default();
     let mut values: IndexMap<&str, Vec<String>> = IndexMap::new();
-    for (name, value) in found.lines().filter_map(|line| line.split_once(char::is_whitespace)) {
+    for (name, value) in output.lines().filter_map(|line| line.split_once(char::is_whitespace)) {
         values.entry(name).or_default().push(value.to_owned());
     }
     Ok(values.into_iter().map(|(name, values)| (name.into(), values.into())).collect::<Map>().into())

@@ -421,7 +421,7 @@ pub fn status(
     kwargs: Map,
 ) -> CallResult {
     let text = Git::new(context, Some(&cwd), &kwargs).plain(&["status", "-z", "--porcelain"])?;
-    let mut found: IndexMap<&str, Vec<String>> = IndexMap::new();
+    let mut files_by_state: IndexMap<&str, Vec<String>> = IndexMap::new();
     for (state, file) in text.split('\0').filter_map(|line| line.trim_start().split_once(char::is_whitespace)) {
         let state = match state {
             "M" => "modified",
@@ -430,9 +430,9 @@ pub fn status(
             "??" => "untracked",
             other => other,
         };
-        found.entry(state).or_default().push(file.trim_start().to_owned());
+        files_by_state.entry(state).or_default().push(file.trim_start().to_owned());
     }
-    Ok(found.into_iter().map(|(state, files)| (state.into(), files.into())).collect::<Map>().into())
+    Ok(files_by_state.into_iter().map(|(state, files)| (state.into(), files.into())).collect::<Map>().into())
 }
 
 /// Run a command on submodules.

@@ -138,7 +138,7 @@ pub fn remote_get(
             git.cwd.as_deref().unwrap_or(Path::new("")).display()
         ))
     };
-    git.remotes()?.shift_remove(&remote).map(|found| urls(found, redact_auth)).ok_or_else(missing)
+    git.remotes()?.shift_remove(&remote).map(|remote| urls(remote, redact_auth)).ok_or_else(missing)
 }
 
 /// Return the references of the repository at a URL.
@@ -165,7 +165,7 @@ pub fn remote_refs(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
+    let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(is_set, _)| *is_set);
     let mut words: Vec<String> = kinds.map(|(_, word)| word.to_owned()).collect();
     words.push(argument(&with_login(&url, https_user.as_deref(), https_pass.as_deref())?)?);
     let filter = kwargs.get("filter").filter(|name| name.is_truthy()).map(|name| argument(&name.to_string()));
@@ -232,8 +232,8 @@ pub fn remotes(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;
-    Ok(found.into_iter().map(|(name, remote)| (name.into(), urls(remote, redact_auth))).collect::<Map>().into())
+    let remotes = Git::new(context, Some(&cwd), &kwargs).remotes()?;
+    Ok(remotes.into_iter().map(|(name, remote)| (name.into(), urls(remote, redact_auth))).collect::<Map>().into())
 }
 
 fn texts(map: IndexMap<String, String>) -> Value {
@@ -241,6 +241,6 @@ fn texts(map: IndexMap<String, String>) -> Value {
 }
 
 fn urls(remote: Remote, redact: bool) -> Value {
-    let shown = |url: String| if redact { redacted(&url) } else { url };
-    remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
+    let for_display = |url: String| if redact { redacted(&url) } else { url };
+    remote.into_iter().map(|(action, url)| (action.into(), for_display(url).into())).collect::<Map>().into()
 }

@@ -143,14 +143,14 @@ impl<'c> Git<'c> {
         let mut keys = Vec::new();
         for name in &self.identity {
             if let Some(path) = name.strip_prefix("salt://") {
-                let found = self
+                let key_file = self
                     .context
                     .minion
                     .files
                     .read(path, &self.saltenv)
                     .map_err(|error| GitError::new(error.to_string()))?;
                 let missing = || GitError::new(format!("The following identity file(s) were not found: {name}"));
-                let scratch = Scratch::new(&found.ok_or_else(missing)?, self.user.as_deref());
+                let scratch = Scratch::new(&key_file.ok_or_else(missing)?, self.user.as_deref());
                 keys.push(Key::Copied(scratch.map_err(|error| GitError::new(error.to_string()))?));
             } else if Path::new(name).is_file() {
                 keys.push(Key::Existing(name.clone()));
@@ -204,8 +204,8 @@ impl<'c> Git<'c> {
 
     /// Returns the names of references of one type: `heads`, `remotes`, `tags`.
     pub fn names(&self, kind: &str) -> Result<Vec<String>, GitError> {
-        let found = self.plain(&["for-each-ref", "--format", "%(refname:short)", &format!("refs/{kind}/")])?;
-        Ok(found.lines().map(str::to_owned).collect())
+        let output = self.plain(&["for-each-ref", "--format", "%(refname:short)", &format!("refs/{kind}/")])?;
+        Ok(output.lines().map(str::to_owned).collect())
     }
 
     /// Returns the URLs of the remotes.

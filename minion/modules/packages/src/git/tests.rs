@@ -62,8 +62,8 @@ fn arguments_never_become_options() {
         ("git.cloned", map! {"name" => "https://h/r", "target" => "/tmp/x", "branch" => OPTION}),
     ] {
         let state = brine_testing::state_context(false, context.clone());
-        let done = context.minion.states.call(&state, function, Args::keyword(arguments)).unwrap();
-        let comment = done.get("comment").unwrap().to_string();
+        let outcome = context.minion.states.call(&state, function, Args::keyword(arguments)).unwrap();
+        let comment = outcome.get("comment").unwrap().to_string();
         assert!(comment.contains("is not a valid value for the"), "{function}: {comment}");
     }
 }

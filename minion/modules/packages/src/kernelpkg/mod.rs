@@ -193,11 +193,11 @@ fn installed(context: &Context) -> Result<Vec<String>, CallError> {
     let kind = kind(context)?;
     let packages = context.call("pkg.list_pkgs", Args::default())?;
     let names = packages.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
-    let mut found: Vec<String> = names
+    let mut releases: Vec<String> = names
         .filter_map(|name| name.strip_prefix(PREFIX).filter(|release| is_of(release, &kind)).map(str::to_owned))
         .collect();
-    found.sort_by(|a, b| order(a, b));
-    Ok(found)
+    releases.sort_by(|a, b| order(a, b));
+    Ok(releases)
 }
 
 /// Whether a kernel release has this flavour.

@@ -56,10 +56,10 @@ pub fn bin_pkg_info(
         value.map(|value| value.trim().to_owned())
     };
     let mut missing = Vec::new();
-    let mut found = Map::new();
+    let mut fields = Map::new();
     for (key, name) in [("name", "Package"), ("version", "Version"), ("arch", "Architecture")] {
         match field(name) {
-            Some(value) => _ = found.insert(key.into(), value.into()),
+            Some(value) => _ = fields.insert(key.into(), value.into()),
             None => missing.push(key),
         }
     }
@@ -67,12 +67,12 @@ pub fn bin_pkg_info(
         return Err(CallError::Execution(format!("Unable to get {} for {local}", missing.join(", "))));
     }
     let grain = |name: &str| context.grains().get(name).map(ToString::to_string).unwrap_or_default();
-    let (arch, own) = (found.get("arch").map(ToString::to_string).unwrap_or_default(), grain("osarch"));
+    let (arch, own) = (fields.get("arch").map(ToString::to_string).unwrap_or_default(), grain("osarch"));
     if grain("cpuarch") == "x86_64" && own == "amd64" && arch != "all" && arch != own {
-        let name = found.get("name").map(ToString::to_string).unwrap_or_default();
-        found.insert("name".into(), format!("{name}:{arch}").into());
+        let name = fields.get("name").map(ToString::to_string).unwrap_or_default();
+        fields.insert("name".into(), format!("{name}:{arch}").into());
     }
-    Ok(found.into())
+    Ok(fields.into())
 }
 
 /// Change the selection state of packages from `purge` to `install`, and return the changes.
@@ -198,8 +198,8 @@ pub fn file_list(
     refuse_root("lowpkg.file_list", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
         Err(message) => message.into(),
-        Ok(found) => {
-            let files: BTreeSet<String> = found.into_iter().flat_map(|(_, files)| files).collect();
+        Ok(packages) => {
+            let files: BTreeSet<String> = packages.into_iter().flat_map(|(_, files)| files).collect();
             map! {"errors" => Vec::<Value>::new(), "files" => files.into_iter().collect::<Value>()}.into()
         }
     })
@@ -224,9 +224,9 @@ pub fn file_dict(
     refuse_root("lowpkg.file_dict", &kwargs)?;
     Ok(match files(context, &strings(&packages))? {
         Err(message) => message.into(),
-        Ok(found) => {
-            let found: Map = found.into_iter().map(|(name, files)| (name.into(), files.into())).collect();
-            map! {"errors" => Vec::<Value>::new(), "packages" => found}.into()
+        Ok(packages) => {
+            let packages: Map = packages.into_iter().map(|(name, files)| (name.into(), files.into())).collect();
+            map! {"errors" => Vec::<Value>::new(), "packages" => packages}.into()
         }
     })
 }
@@ -263,13 +263,13 @@ fn files(context: &Context, names: &[String]) -> Result<Result<Files, String>, C
         Ok(packages) => packages,
         Err(message) => return Ok(Err(message)),
     };
-    let mut found = Vec::new();
+    let mut files_by_package = Vec::new();
     for package in packages {
         let output = run(context, &["dpkg".into(), "-L".into(), argument(&package)?], &[])?;
         let files = output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        found.push((package, files));
+        files_by_package.push((package, files));
     }
-    Ok(Ok(found))
+    Ok(Ok(files_by_package))
 }
 
 #[cfg(test)]

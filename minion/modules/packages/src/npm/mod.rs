@@ -51,23 +51,23 @@ pub struct InstallArgs {
 ///     salt '*' npm.install coffee-script
 ///     salt '*' npm.install coffee-script@1.0.1
 #[function]
-pub fn install(context: &Context, #[args] wanted: InstallArgs) -> CallResult {
+pub fn install(context: &Context, #[args] args: InstallArgs) -> CallResult {
     let mut words = vec!["install".to_owned(), "--json".to_owned()];
     // With `--silent`, newer releases of npm print no report either.
-    words.extend(wanted.silent.then(|| "--loglevel=error".to_owned()));
-    let dir = given(wanted.dir);
+    words.extend(args.silent.then(|| "--loglevel=error".to_owned()));
+    let dir = given(args.dir);
     words.extend(dir.is_none().then(|| "--global".to_owned()));
     let cwd = dir.map_or_else(std::env::temp_dir, PathBuf::from);
-    words.extend(given(wanted.registry).map(|registry| format!("--registry={registry}")));
-    words.extend(wanted.dry_run.then(|| "--dry-run".to_owned()));
-    let packages = match given(wanted.pkg) {
+    words.extend(given(args.registry).map(|registry| format!("--registry={registry}")));
+    words.extend(args.dry_run.then(|| "--dry-run".to_owned()));
+    let packages = match given(args.pkg) {
         Some(package) => vec![package],
-        None => wanted.pkgs,
+        None => args.pkgs,
     };
     for package in &packages {
         words.push(argument(package)?);
     }
-    let output = npm(context, &words, Some(cwd), wanted.runas, wanted.env)?;
+    let output = npm(context, &words, Some(cwd), args.runas, args.env)?;
     if output.retcode != 0 {
         return Err(CallError::Execution(failure(&output)));
     }

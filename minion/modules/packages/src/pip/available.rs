@@ -54,11 +54,11 @@ pub fn list_all_versions(
     let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
     let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
     let report = output.stdout.lines().chain(output.stderr.lines()).find_map(versions_in);
-    let mut found: Vec<&str> =
+    let mut versions: Vec<&str> =
         report.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
-    found.sort_by(|a, b| compare(a, b));
-    let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
-    Ok(if found.is_empty() { Value::Nil } else { found.into() })
+    versions.sort_by(|a, b| compare(a, b));
+    let versions: Vec<String> = versions.into_iter().map(str::to_owned).collect();
+    Ok(if versions.is_empty() { Value::Nil } else { versions.into() })
 }
 
 /// Returns the versions in a line of the output of pip: of `index versions`, or of a failed `install`.

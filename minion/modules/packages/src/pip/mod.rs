@@ -107,9 +107,9 @@ pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
     let PackageArgs { pkgs, requirements, bin_env, kwargs } = args;
     let mut words = vec!["uninstall".to_owned(), "-y".to_owned()];
     for file in names(&requirements) {
-        let found = requirement(context, &file, &kwargs)?;
+        let requirements_file = requirement(context, &file, &kwargs)?;
         let missing = || CallError::Execution(format!("pip requirements file '{file}' not found"));
-        words.extend(["--requirement".to_owned(), found.ok_or_else(missing)?]);
+        words.extend(["--requirement".to_owned(), requirements_file.ok_or_else(missing)?]);
     }
     for key in ["log", "proxy", "timeout"] {
         if let Some(value) = kwargs.get(key).filter(|value| value.is_truthy()) {
@@ -160,9 +160,9 @@ pub fn list_(
 ) -> CallResult {
     let prefix = prefix.map(|prefix| normalized(&prefix)).unwrap_or_default();
     let words = ["list", "--format=json", "--disable-pip-version-check"].map(str::to_owned);
-    let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
+    let entries = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
     let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
-    let named = found.iter().map(|entry| (normalized(&text(entry, "name")), text(entry, "version")));
+    let named = entries.iter().map(|entry| (normalized(&text(entry, "name")), text(entry, "version")));
     let named = named.filter(|(name, _)| name.starts_with(&prefix));
     Ok(named.map(|(name, version)| (name.into(), version.into())).collect::<Map>().into())
 }
@@ -204,13 +204,13 @@ pub fn list_upgrades(
     kwargs: Map,
 ) -> CallResult {
     let words = ["list", "--outdated", "--disable-pip-version-check", "--format=json"].map(str::to_owned);
-    let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
+    let entries = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
     let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
     let one = |entry: &Value| {
         let newest = format!("{} [{}]", text(entry, "latest_version"), text(entry, "latest_filetype"));
         (text(entry, "name").into(), newest.into())
     };
-    Ok(found.iter().map(one).collect::<Map>().into())
+    Ok(entries.iter().map(one).collect::<Map>().into())
 }
 
 /// Return whether a package is installed.
@@ -229,10 +229,10 @@ pub fn is_installed(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let found = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
-    Ok(found
+    let packages = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
+    Ok(packages
         .as_map()
-        .is_some_and(|found| found.keys().any(|name| name.to_string().eq_ignore_ascii_case(&pkgname)))
+        .is_some_and(|packages| packages.keys().any(|name| name.to_string().eq_ignore_ascii_case(&pkgname)))
         .into())
 }
 
@@ -280,9 +280,9 @@ pub fn upgrade(
         comment += &output.stderr;
     }
     let new = list_(context, None, bin_env, kwargs)?;
-    let versions = |found: &Value| found.as_map().cloned().unwrap_or_default();
+    let versions = |list: &Value| list.as_map().cloned().unwrap_or_default();
     let (old, new) = (versions(&old), versions(&new));
-    let of = |found: &Map, name: &Value| found.get(name).cloned().unwrap_or_else(|| "".into());
+    let of = |versions: &Map, name: &Value| versions.get(name).cloned().unwrap_or_else(|| "".into());
     let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
     let changes = names
         .filter(|name| of(&old, name) != of(&new, name))
@@ -328,9 +328,9 @@ pub fn program(bin_env: Option<&str>) -> Result<Vec<String>, CallError> {
     let path = Path::new(index);
     if path.is_dir() {
         let inside = ["python", "bin/python", "bin/python3"].map(|name| path.join(name));
-        let found = inside.iter().find_map(|python| find_program(&python.display().to_string()));
+        let python = inside.iter().find_map(|python| find_program(&python.display().to_string()));
         let missing = || CallError::Execution(format!("Could not find a pip binary in virtualenv {index}"));
-        return found.map(|python| module(python.display().to_string())).ok_or_else(missing);
+        return python.map(|python| module(python.display().to_string())).ok_or_else(missing);
     }
     if find_program(&path.display().to_string()).is_none() {
         return Err(CallError::Execution(format!("Access denied to {index}, could not find a pip binary")));
@@ -356,7 +356,7 @@ fn good(output: Output) -> Result<Output, CallError> {
 
 fn json(output: &Output) -> Result<Vec<Value>, CallError> {
     match from_json(&output.stdout) {
-        Ok(Value::List(found)) => Ok(found),
+        Ok(Value::List(entries)) => Ok(entries),
         _ => Err(CallError::Execution("Invalid JSON".into())),
     }
 }
@@ -413,35 +413,35 @@ fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
         ("global_options", "--global-option"),
         ("install_options", "--install-option"),
     ];
-    let given = |key: &str| kwargs.get(key).filter(|value| value.is_truthy());
-    if given("no_index").is_some() && (given("index_url").is_some() || given("extra_index_url").is_some()) {
+    let argument = |key: &str| kwargs.get(key).filter(|value| value.is_truthy());
+    if argument("no_index").is_some() && (argument("index_url").is_some() || argument("extra_index_url").is_some()) {
         return Err(CallError::Execution(
             "'no_index' and ('index_url' or 'extra_index_url') are mutually exclusive.".into(),
         ));
     }
     let mut words = Vec::new();
     for (key, option) in VALUE_OPTIONS {
-        if let Some(value) = given(key) {
+        if let Some(value) = argument(key) {
             words.extend([option.to_owned(), names(value).join(",")]);
         }
     }
     for (key, option) in REPEATED_OPTIONS {
-        for value in given(key).map(names).unwrap_or_default() {
+        for value in argument(key).map(names).unwrap_or_default() {
             words.extend([option.to_owned(), value]);
         }
     }
-    words.extend(FLAGS.iter().filter(|(key, _)| given(key).is_some()).map(|(_, option)| (*option).to_owned()));
+    words.extend(FLAGS.iter().filter(|(key, _)| argument(key).is_some()).map(|(_, option)| (*option).to_owned()));
     Ok(words)
 }
 
 /// Parses `extra_args`: arguments, or options with their values.
 fn extra(kwargs: &Map) -> Vec<String> {
-    let given = kwargs.get("extra_args").and_then(Value::as_list).unwrap_or_default();
+    let extra_args = kwargs.get("extra_args").and_then(Value::as_list).unwrap_or_default();
     let words = |arg: &Value| match arg {
         Value::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key.to_string(), value.to_string()]).collect(),
         word => vec![word.to_string()],
     };
-    given.iter().flat_map(words).collect()
+    extra_args.iter().flat_map(words).collect()
 }
 
 #[cfg(test)]

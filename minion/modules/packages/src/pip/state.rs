@@ -49,12 +49,12 @@ pub fn installed(
         Value::List(pkgs) => pkgs.iter().map(ToString::to_string).collect(),
         _ => return Ok(StateReturn::failed(&name, "pkgs argument must be formatted as a list").into()),
     };
-    let wanted = Installed { label: pkgs.join(";"), pkgs, kwargs };
-    match wanted.state(context) {
-        Ok(done) => Ok(done.into()),
+    let desired = Installed { label: pkgs.join(";"), pkgs, kwargs };
+    match desired.state(context) {
+        Ok(outcome) => Ok(outcome.into()),
         Err(CallError::Execution(error)) => {
             let comment = format!("Error installing '{name}': {error}");
-            Ok(StateReturn::failed(&wanted.label, comment).into())
+            Ok(StateReturn::failed(&desired.label, comment).into())
         }
         Err(error) => Err(error),
     }
@@ -88,8 +88,9 @@ pub fn removed(
         return Ok(StateReturn::predicted(&name, format!("Package {name} is set to be removed")).into());
     }
     let requirements = kwargs.get("requirements").cloned().unwrap_or_default();
-    let done = call(context, "pip.uninstall", &kwargs, map! {"pkgs" => name.as_str(), "requirements" => requirements})?;
-    if done.get("retcode").is_some_and(Value::is_truthy) {
+    let result =
+        call(context, "pip.uninstall", &kwargs, map! {"pkgs" => name.as_str(), "requirements" => requirements})?;
+    if result.get("retcode").is_some_and(Value::is_truthy) {
         return Ok(StateReturn::failed(&name, "Could not remove package.").into());
     }
     let changes = map! {name.as_str() => "Removed"};
@@ -167,15 +168,15 @@ impl Installed {
         call(context, "pip.version", &map! {"bin_env" => place}, Map::new())?;
         let (requirements, editable) = (self.given("requirements"), self.given("editable"));
         let from_elsewhere = requirements.is_some() || editable.is_some();
-        let mut wanted = Vec::new();
+        let mut desired = Vec::new();
         let mut wrong = Vec::new();
         for specification in self.pkgs.iter().filter(|_| !from_elsewhere) {
             match Requirement::parse(specification) {
-                Ok(found) => {
-                    wanted.push(Desired {
-                        name: found.name.as_deref().map(normalized),
+                Ok(requirement) => {
+                    desired.push(Desired {
+                        name: requirement.name.as_deref().map(normalized),
                         specification,
-                        requirement: found,
+                        requirement,
                     });
                 }
                 Err(error) => wrong.push(error),
@@ -194,14 +195,14 @@ impl Installed {
         }
         let list = call(context, "pip.list", &self.kwargs, Map::new()).unwrap_or_default();
         let (mut there, mut targets) = (Vec::new(), Vec::new());
-        for package in &wanted {
+        for package in &desired {
             if let Some(comment) = self.is_there(context, package, &list)? {
                 there.push(comment);
                 continue;
             }
             targets.push(package);
             if context.test {
-                let names: Vec<&str> = wanted.iter().map(|package| package.specification).collect();
+                let names: Vec<&str> = desired.iter().map(|package| package.specification).collect();
                 let comment = match &names[..] {
                     [one] => format!("Python package {one} is set to be installed"),
                     several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
@@ -215,9 +216,9 @@ impl Installed {
             return Ok(StateReturn::ok(&self.label, there.join("\n")));
         }
         let names: Vec<String> = targets.iter().map(|package| package.specification.replace(',', ";")).collect();
-        let done = self.install(context, map! {"pkgs" => names.join(",")})?;
-        let text = |key: &str| done.get(key).map(ToString::to_string).unwrap_or_default();
-        if done.get("retcode").is_none_or(Value::is_truthy) {
+        let result = self.install(context, map! {"pkgs" => names.join(",")})?;
+        let text = |key: &str| result.get(key).map(ToString::to_string).unwrap_or_default();
+        if result.get("retcode").is_none_or(Value::is_truthy) {
             let error = format!("Error: {} {}", text("stdout"), text("stderr"));
             there.push(format!("Failed to install packages: {}. {error}", names.join(", ")));
             return failed(there.join("\n"));
@@ -302,12 +303,12 @@ impl Installed {
             }));
             return Ok(StateReturn::predicted(&self.label, comments.join(" ")));
         }
-        let done = self.install(context, map! {"pkgs" => ""})?;
-        let text = |key: &str| done.get(key).map(ToString::to_string).unwrap_or_default();
-        if done.get("retcode").is_none_or(Value::is_truthy) {
+        let result = self.install(context, map! {"pkgs" => ""})?;
+        let text = |key: &str| result.get(key).map(ToString::to_string).unwrap_or_default();
+        if result.get("retcode").is_none_or(Value::is_truthy) {
             comments.extend(requirements.map(|files| format!("Unable to process requirements file \"{files}\"")));
             comments.extend(editable.map(|source| format!("Unable to install from VCS checkout {source}.")));
-            comments.push(match done.get("stdout") {
+            comments.push(match result.get("stdout") {
                 Some(stdout) => format!("Error: {stdout} {}", text("stderr")),
                 None => format!("Error: {}", text("comment")),
             });

@@ -26,12 +26,12 @@ pub fn get_selections(
     state: Option<String>,
 ) -> CallResult {
     debian(context, "get_selections")?;
-    let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
+    let mut selections = selections(context, pattern.as_deref().unwrap_or("*"))?;
     if let Some(state) = state {
-        let names = found.shift_remove(&state).unwrap_or_default();
+        let names = selections.shift_remove(&state).unwrap_or_default();
         return Ok(map! {state => names}.into());
     }
-    Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
+    Ok(selections.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
 }
 
 /// Return the packages held by dnf or zypper, with `full` with their versions. `pattern` is without effect: all locks are
@@ -102,11 +102,11 @@ fn locks<'p>(packages: &'p dyn Packages, function: &str) -> Result<&'p dyn Locks
 fn set(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool, kwargs: &Map) -> Result<Value, CallError> {
     let packages = packages(context)?;
     let locks = locks(packages, if hold { "pkg.hold" } else { "pkg.unhold" })?;
-    let wanted = requested(name, pkgs, None)?;
-    if wanted.is_empty() {
+    let desired = requested(name, pkgs, None)?;
+    if desired.is_empty() {
         return Err(CallError::Execution("One of name, pkgs, or sources must be specified.".into()));
     }
-    Ok(locks.set(context, &wanted, hold, &Options::read(kwargs))?.into())
+    Ok(locks.set(context, &desired, hold, &Options::read(kwargs))?.into())
 }
 
 /// Result for a package that was held or released.

@@ -169,7 +169,7 @@ pub trait Packages: Database + Sync {
     }
 
     /// Installs packages, each in a version or the newest.
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError>;
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError>;
 
     /// Returns the name and version of a package file.
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError>;
@@ -237,7 +237,7 @@ pub trait Locks {
     fn held(&self, context: &Context, options: &Options) -> Result<Vec<Desired>, CallError>;
 
     /// Holds or releases packages, and returns for each a mapping of `name`, `changes`, `result` and `comment`.
-    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError>;
+    fn set(&self, context: &Context, desired: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError>;
 
     /// Returns the held packages as in `pkg.list_holds`.
     fn list_holds(&self, _context: &Context, _full: bool, _options: &Options) -> Result<Vec<String>, CallError> {
@@ -273,7 +273,7 @@ pub trait Repositories {
     }
 
     /// Whether the current repository differs from the described one.
-    fn differs(&self, have: &Map, wanted: &Map, args: &Map) -> bool;
+    fn differs(&self, have: &Map, desired: &Map, args: &Map) -> bool;
 
     /// Whether an existing repository is the one that a state removes.
     fn is_match(&self, _repo: &str, _found: &Map) -> bool {

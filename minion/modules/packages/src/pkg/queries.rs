@@ -276,8 +276,8 @@ pub fn file_list(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let names: Vec<String> = args.iter().map(ToString::to_string).collect();
-    let found = packages(context)?.files(context, &names)?;
-    Ok(map! {"errors" => found.errors, "files" => found.files}.into())
+    let listing = packages(context)?.files(context, &names)?;
+    Ok(map! {"errors" => listing.errors, "files" => listing.files}.into())
 }
 
 /// Return the files of packages, or of all packages, by package, and errors.
@@ -302,15 +302,15 @@ pub fn file_dict(
         [] => manager.list(context, &Options::default())?.into_keys().collect(),
         names => names.iter().map(ToString::to_string).collect(),
     };
-    let (mut errors, mut found) = (Vec::new(), Map::new());
+    let (mut errors, mut files_by_package) = (Vec::new(), Map::new());
     for name in names {
         let of_package = manager.files(context, std::slice::from_ref(&name))?;
         if of_package.errors.is_empty() {
-            found.insert(name.into(), of_package.files.into());
+            files_by_package.insert(name.into(), of_package.files.into());
         }
         errors.extend(of_package.errors);
     }
-    Ok(map! {"errors" => errors, "packages" => found}.into())
+    Ok(map! {"errors" => errors, "packages" => files_by_package}.into())
 }
 
 /// Return the attributes of all or some installed packages, such as version, architecture, vendor, description and
@@ -437,7 +437,7 @@ fn attributes(installed: Installed, attr: &[String]) -> Map {
     };
     let is_wanted = |key: &Value| {
         let key = key.to_string();
-        ["version", "arch"].contains(&key.as_str()) || attr.iter().any(|wanted| *wanted == key || wanted == "all")
+        ["version", "arch"].contains(&key.as_str()) || attr.iter().any(|name| *name == key || name == "all")
     };
     all.into_iter().filter(|(key, _)| is_wanted(key)).collect()
 }

@@ -111,12 +111,12 @@ pub fn parse_targets(
         return Ok(Value::List(vec![files.into(), "file".into()]));
     }
     let version = kwargs.get("version").filter(|version| version.is_truthy()).map(ToString::to_string);
-    let wanted = requested(name.as_deref(), &pkgs, version.as_deref())?;
-    if wanted.is_empty() {
+    let desired = requested(name.as_deref(), &pkgs, version.as_deref())?;
+    if desired.is_empty() {
         return Ok(Value::List(vec![Value::Nil, Value::Nil]));
     }
-    let wanted: Map = wanted.into_iter().map(|(name, version)| (name.into(), version.into())).collect();
-    Ok(Value::List(vec![wanted.into(), "repository".into()]))
+    let desired: Map = desired.into_iter().map(|(name, version)| (name.into(), version.into())).collect();
+    Ok(Value::List(vec![desired.into(), "repository".into()]))
 }
 
 /// Return True: no package manager here has further requirements. `pkgname` and `pkgver` are without effect.
@@ -180,8 +180,8 @@ pub fn version_compare(
         ">" => order > 0,
         "!=" => order != 0,
         _ => {
-            let known = "expected <, <=, ==, >=, > or !=";
-            return Err(CallError::Execution(format!("oper is invalid: {known}, got {oper}")));
+            let expected = "expected <, <=, ==, >=, > or !=";
+            return Err(CallError::Execution(format!("oper is invalid: {expected}, got {oper}")));
         }
     }
     .into())

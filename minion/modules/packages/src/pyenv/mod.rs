@@ -265,9 +265,9 @@ fn directory(context: &Context, runas: Option<&str>, path: Option<String>) -> Re
 
 /// Returns an option of the configuration, the grains or the pillar.
 fn option(context: &Context, name: &str) -> Option<String> {
-    let found = context.config().opts.get(name).cloned();
-    let found = found.or_else(|| context.grains().get(name).cloned()).or_else(|| context.pillar().get(name).cloned());
-    found.filter(Value::is_truthy).map(|value| value.to_string())
+    let value = context.config().opts.get(name).cloned();
+    let value = value.or_else(|| context.grains().get(name).cloned()).or_else(|| context.pillar().get(name).cloned());
+    value.filter(Value::is_truthy).map(|value| value.to_string())
 }
 
 /// An installed pyenv.

@@ -96,8 +96,8 @@ impl Services for HostServices<'_> {
     }
 
     fn is_known(&self, name: &str) -> bool {
-        let known = self.0.call("service.available", Args::positional([name.into()]));
-        known.is_ok_and(|known| known.is_truthy())
+        let result = self.0.call("service.available", Args::positional([name.into()]));
+        result.is_ok_and(|value| value.is_truthy())
     }
 }
 
@@ -165,10 +165,10 @@ impl Check<'_> {
                     report.services.push(service.clone());
                     name.clone_from(service);
                 }
-                let found = report.packages.entry(package.clone()).or_insert_with(|| Package::of_process(name));
+                let entry = report.packages.entry(package.clone()).or_insert_with(|| Package::of_process(name));
                 let line = format!("\t{} {} (file: {file})", process.pid, process.executable);
-                if !found.processes.contains(&line) {
-                    found.processes.push(line);
+                if !entry.processes.contains(&line) {
+                    entry.processes.push(line);
                 }
             }
         }

@@ -119,9 +119,9 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
     words.extend(args.system_site_packages.then(|| "--system-site-packages".to_owned()));
     words.push(argument(&args.path)?);
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-    let given = |name: &str| args.kwargs.get(name).cloned().unwrap_or_default();
-    let user = args.user.map_or_else(|| given("runas"), Value::from);
-    let how = map! {"runas" => user, "python_shell" => false, "env" => given("env")};
+    let argument = |name: &str| args.kwargs.get(name).cloned().unwrap_or_default();
+    let user = args.user.map_or_else(|| argument("runas"), Value::from);
+    let how = map! {"runas" => user, "python_shell" => false, "env" => argument("env")};
     Ok(cmd::result_of_all(cmd::execute(context, &command, &CommandArgs::read(&how)?)?).into())
 }
 

@@ -43,7 +43,7 @@ pub fn managed(
 ) -> CallResult {
     match state(context, &name, requirements.as_deref(), clear, &pip_pkgs, &kwargs) {
         Err(CallError::Execution(error)) => Ok(StateReturn::failed(&name, error).into()),
-        done => Ok(done?.into()),
+        result => Ok(result?.into()),
     }
 }
 
@@ -78,8 +78,8 @@ fn version(context: &StateContext, python: &str) -> Result<String, CallError> {
 }
 
 fn freeze(context: &StateContext, name: &str, user: &Value) -> Result<Vec<String>, CallError> {
-    let found = context.call.call("pip.freeze", Args::keyword(map! {"bin_env" => name, "user" => user.clone()}))?;
-    Ok(Vec::from_value(&found).unwrap_or_default())
+    let packages = context.call.call("pip.freeze", Args::keyword(map! {"bin_env" => name, "user" => user.clone()}))?;
+    Ok(Vec::from_value(&packages).unwrap_or_default())
 }
 
 fn state(
@@ -92,7 +92,7 @@ fn state(
 ) -> Result<StateReturn, CallError> {
     let python = format!("{name}/bin/python");
     let is_there = Path::new(&python).exists();
-    let mut done = StateReturn::ok(name, "");
+    let mut outcome = StateReturn::ok(name, "");
     let user = kwargs.get("user").cloned().unwrap_or_default();
     if let Some(path) = requirements.and_then(|path| path.strip_prefix("salt://"))
         && context.call.minion.files.hash(path, &context.saltenv).map_err(CallError::execution)?.is_none()
@@ -101,8 +101,8 @@ fn state(
         return Ok(StateReturn::failed(name, comment));
     }
     if is_there && clear {
-        done.changes.insert("cleared_packages".into(), freeze(context, name, &Value::Nil)?.into());
-        done.changes.insert("old".into(), version(context, &python)?.into());
+        outcome.changes.insert("cleared_packages".into(), freeze(context, name, &Value::Nil)?.into());
+        outcome.changes.insert("old".into(), version(context, &python)?.into());
     }
     if context.test {
         let (result, comment) = match (is_there, clear) {
@@ -110,7 +110,7 @@ fn state(
             (true, false) => (Some(true), format!("Virtualenv {name} is already created")),
             (false, _) => (None, format!("Virtualenv {name} is set to be created")),
         };
-        return Ok(StateReturn { result, comment, ..done });
+        return Ok(StateReturn { result, comment, ..outcome });
     }
     if !is_there || clear {
         let mut args = kwargs.clone();
@@ -124,17 +124,17 @@ fn state(
         };
         let text = |key: &str| made.get(key).map(ToString::to_string).unwrap_or_default();
         if made.get("retcode").is_none_or(Value::is_truthy) {
-            return Ok(StateReturn::failed(name, text("stdout") + &text("stderr")).with_changes(done.changes));
+            return Ok(StateReturn::failed(name, text("stdout") + &text("stderr")).with_changes(outcome.changes));
         }
-        done.changes.insert("new".into(), version(context, &python)?.into());
-        done.comment = if clear { "Cleared existing virtualenv" } else { "Created new virtualenv" }.into();
+        outcome.changes.insert("new".into(), version(context, &python)?.into());
+        outcome.comment = if clear { "Cleared existing virtualenv" } else { "Created new virtualenv" }.into();
     } else {
-        done.comment = "virtualenv exists".into();
+        outcome.comment = "virtualenv exists".into();
     }
     if requirements.is_some() || pip_pkgs.is_truthy() {
-        fill(context, name, requirements, pip_pkgs, kwargs, &user, &mut done)?;
+        fill(context, name, requirements, pip_pkgs, kwargs, &user, &mut outcome)?;
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Installs packages into the environment.
@@ -145,7 +145,7 @@ fn fill(
     pip_pkgs: &Value,
     kwargs: &Map,
     user: &Value,
-    done: &mut StateReturn,
+    outcome: &mut StateReturn,
 ) -> Result<(), CallError> {
     let before = freeze(context, name, user)?;
     let mut args =
@@ -180,17 +180,17 @@ fn fill(
     let installed = context.call.call("pip.install", Args::keyword(args))?;
     let text = |key: &str| installed.get(key).map(ToString::to_string).unwrap_or_default();
     if installed.get("retcode").is_none_or(Value::is_truthy) {
-        done.result = Some(false);
-        done.comment = format!("{}\n{}\n{}", done.comment, text("stdout"), text("stderr"));
+        outcome.result = Some(false);
+        outcome.comment = format!("{}\n{}\n{}", outcome.comment, text("stdout"), text("stderr"));
     }
     let after = freeze(context, name, &Value::Nil)?;
     let only = |these: &[String], others: &[String]| {
-        let found: Vec<String> = these.iter().filter(|line| !others.contains(line)).cloned().collect();
-        if found.is_empty() { Value::from("") } else { found.into() }
+        let lines: Vec<String> = these.iter().filter(|line| !others.contains(line)).cloned().collect();
+        if lines.is_empty() { Value::from("") } else { lines.into() }
     };
     let (new, old) = (only(&after, &before), only(&before, &after));
     if new.is_truthy() || old.is_truthy() {
-        done.changes.insert("packages".into(), map! {"new" => new, "old" => old}.into());
+        outcome.changes.insert("packages".into(), map! {"new" => new, "old" => old}.into());
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
         return failed(&format!("target '{target}' is not an absolute path"));
     }
     let source = Source::new(args.name.clone(), args.target, args.run_as, args.access, args.remote);
-    let wanted = latest::Latest {
+    let desired = latest::Latest {
         source,
         rev: rev.to_string(),
         branch: args.branch,
@@ -137,7 +137,7 @@ pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
         refspec_branch: args.refspec_branch,
         refspec_tag: args.refspec_tag,
     };
-    Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+    Ok(desired.state(context).unwrap_or_else(|failed| *failed).into())
 }
 
 /// The arguments of `git.detached`.
@@ -206,7 +206,7 @@ pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResul
     }
     let source = Source::new(args.name.clone(), args.target, args.run_as, args.access, args.remote);
     let rev = rev.to_string();
-    let wanted = detached::Detached {
+    let desired = detached::Detached {
         source,
         rev,
         force_clone: args.force_clone,
@@ -215,7 +215,7 @@ pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResul
         hard_reset: args.hard_reset,
         submodules: args.submodules,
     };
-    Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+    Ok(desired.state(context).unwrap_or_else(|failed| *failed).into())
 }
 
 /// The arguments of `git.cloned`.

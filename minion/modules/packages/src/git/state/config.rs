@@ -35,8 +35,8 @@ impl ConfigScope {
 
     /// Returns the values of all matching keys.
     fn matching(&self, context: &StateContext, key: &str, values: Option<&str>) -> Result<Map, CallError> {
-        let found = self.call(context, "git.config_get_regexp", map! {"key" => key, "value_regex" => values})?;
-        Ok(found.as_map().cloned().unwrap_or_default())
+        let settings = self.call(context, "git.config_get_regexp", map! {"key" => key, "value_regex" => values})?;
+        Ok(settings.as_map().cloned().unwrap_or_default())
     }
 }
 
@@ -61,21 +61,21 @@ pub(super) fn set(
         Value::Nil => Vec::new(),
         text => text.to_string().split(',').map(str::to_owned).collect(),
     };
-    let wanted: Vec<String> = value.clone().map_or_else(|| several.clone(), |value| vec![value]);
+    let desired: Vec<String> = value.clone().map_or_else(|| several.clone(), |value| vec![value]);
     let report = match &value {
         Some(value) => format!("'{value}'"),
-        None => python::repr(&wanted.clone().into()),
+        None => python::repr(&desired.clone().into()),
     };
     let (key, of) =
         if scope.global { (format!("Global key '{name}'"), "global key ") } else { (format!("'{name}'"), "") };
     let pre = scope.call(context, "git.config_get", map! {"key" => name, "all" => true})?;
-    let wanted = Value::from(wanted);
-    if pre == wanted {
+    let desired = Value::from(desired);
+    if pre == desired {
         return Ok(StateReturn::ok(name, format!("{key} is already set to {report}")));
     }
     let how = if pre.is_nil() { "added as" } else { "set to" };
     if context.test {
-        let changes = map! {"old" => pre, "new" => wanted};
+        let changes = map! {"old" => pre, "new" => desired};
         return Ok(StateReturn::predicted(name, format!("{key} would be {how} {report}")).with_changes(changes));
     }
     let args = map! {"key" => name, "value" => value, "multivar" => if multivar.is_nil() { Value::Nil } else { several.into() }};
@@ -92,20 +92,20 @@ pub(super) fn set(
     } else {
         map! {name => map! {"old" => pre, "new" => post.clone()}}
     };
-    let done = if post == wanted {
+    let outcome = if post == desired {
         StateReturn::ok(name, format!("{key} was {how} {report}"))
     } else {
         StateReturn::failed(name, format!("Failed to set {of}'{name}' to {report}"))
     };
-    Ok(done.with_changes(changes))
+    Ok(outcome.with_changes(changes))
 }
 
 fn values(value: &Value) -> Vec<String> {
     Vec::from_value(value).unwrap_or_default()
 }
 
-fn listed<'m>(found: impl Iterator<Item = (&'m Value, &'m Value)>) -> String {
-    found.map(|(key, list)| format!("{key} ({})", values(list).join(", "))).collect::<Vec<_>>().join("; ")
+fn listed<'m>(entries: impl Iterator<Item = (&'m Value, &'m Value)>) -> String {
+    entries.map(|(key, list)| format!("{key} ({})", values(list).join(", "))).collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn unset(
@@ -137,14 +137,14 @@ pub(super) fn unset(
     }
     let pre = scope.matching(context, &key, None)?;
     let mut failed = Vec::new();
-    for (found, _) in &matching {
+    for (key, _) in &matching {
         // The state's name is a regular expression, but `config_unset` takes a key.
-        let args = map! {"key" => found.clone(), "value_regex" => value_regex.clone(), "all" => all};
+        let args = map! {"key" => key.clone(), "value_regex" => value_regex.clone(), "all" => all};
         match scope.call(context, "git.config_unset", args) {
             Ok(_) => {}
             Err(CallError::Execution(error)) => {
-                tracing::error!(key = %found, error, "unsetting a key of git's configuration failed");
-                failed.push(found.to_string());
+                tracing::error!(key = %key, error, "unsetting a key of git's configuration failed");
+                failed.push(key.to_string());
             }
             Err(error) => return Err(error),
         }
@@ -158,18 +158,18 @@ pub(super) fn unset(
     }
     let post = scope.matching(context, &key, None)?;
     let mut changes = Map::new();
-    for (found, before) in &pre {
-        let after = post.get(found).map(values).unwrap_or_default();
+    for (key, before) in &pre {
+        let after = post.get(key).map(values).unwrap_or_default();
         let gone: Vec<String> = values(before).into_iter().filter(|value| !after.contains(value)).collect();
         if !gone.is_empty() {
-            changes.insert(found.clone(), gone.into());
+            changes.insert(key.clone(), gone.into());
         }
     }
     let left = scope.matching(context, &key, value_regex.as_deref())?;
-    let done = if left.is_empty() {
+    let outcome = if left.is_empty() {
         StateReturn::ok(name, "Value(s) successfully unset")
     } else {
         StateReturn::failed(name, format!("Failed to unset value(s): {}", listed(left.iter())))
     };
-    Ok(done.with_changes(changes))
+    Ok(outcome.with_changes(changes))
 }

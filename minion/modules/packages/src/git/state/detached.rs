@@ -41,7 +41,7 @@ impl Detached {
                 is_known = git.quietly().plain(&["describe", "--always", &rev]).is_ok();
             } else {
                 let remotes = git.remotes().map_err(|error| failed(&changes, &comments, error))?;
-                let have = remotes.get(remote).and_then(|found| found.get("fetch"));
+                let have = remotes.get(remote).and_then(|urls| urls.get("fetch"));
                 if !have.is_some_and(|url| url.contains(name.as_str())) {
                     if context.test {
                         return Ok(*would(format!("Remote {remote} would be set to {name}")));
@@ -115,8 +115,8 @@ impl Detached {
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
         let missing = || failed(format!("Revision '{rev}' does not exist"));
         if is_hash {
-            let found = self.source.git(context).plain(&["describe", "--always", rev]);
-            found.map_err(|error| failed(error.bare()))?;
+            let result = self.source.git(context).plain(&["describe", "--always", rev]);
+            result.map_err(|error| failed(error.bare()))?;
             return Ok(rev.to_owned());
         }
         let refs = self.source.git_without_cwd(context).refs(std::slice::from_ref(target));

@@ -106,12 +106,12 @@ pub struct PresentArgs {
 ///         - user: git
 ///         - shared: group
 #[function]
-pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult {
+pub fn present(context: &StateContext, #[args] settings: PresentArgs) -> CallResult {
     let args = map! {
-        "cwd" => given.name.as_str(), "bare" => given.bare, "template" => given.layout.template, "separate_git_dir" => given.layout.separate_git_dir,
-        "shared" => given.layout.shared, "user" => given.run_as.user,
+        "cwd" => settings.name.as_str(), "bare" => settings.bare, "template" => settings.layout.template, "separate_git_dir" => settings.layout.separate_git_dir,
+        "shared" => settings.layout.shared, "user" => settings.run_as.user,
     };
-    Ok(run_present(context, &given.name, given.force, args)?.into())
+    Ok(run_present(context, &settings.name, settings.force, args)?.into())
 }
 
 /// Ensure that git's configuration has this value.
@@ -167,9 +167,9 @@ pub fn config_unset(
 
 /// Returns the message on unknown arguments: only the state with them fails.
 fn not_valid(kwargs: &Map) -> Option<String> {
-    let given = kwargs.iter().filter(|(key, _)| key.as_str().is_none_or(|key| !key.starts_with("__")));
-    let given: Vec<String> = given.map(|(key, value)| format!("{key}={value}")).collect();
-    (!given.is_empty()).then(|| format!("The following keyword arguments are not valid: {}", given.join(", ")))
+    let arguments = kwargs.iter().filter(|(key, _)| key.as_str().is_none_or(|key| !key.starts_with("__")));
+    let arguments: Vec<String> = arguments.map(|(key, value)| format!("{key}={value}")).collect();
+    (!arguments.is_empty()).then(|| format!("The following keyword arguments are not valid: {}", arguments.join(", ")))
 }
 
 /// Returns the message on the first argument that git would take for an option.

@@ -92,7 +92,7 @@ pub fn list_worktrees(
     let text = git
         .plain(&["worktree", "list", "--porcelain"])
         .map_err(|error| CallError::Execution(format!("Failed to list worktrees: {}", error.bare())))?;
-    let mut found = Map::new();
+    let mut worktrees = Map::new();
     for worktree in parse(&text) {
         let is_stale = !Path::new(&worktree.path).is_dir();
         if !all && is_stale != stale {
@@ -108,9 +108,9 @@ pub fn list_worktrees(
                 about.insert("tags".into(), tags.lines().collect());
             }
         }
-        found.insert(worktree.path.into(), about.into());
+        worktrees.insert(worktree.path.into(), about.into());
     }
-    Ok(found.into())
+    Ok(worktrees.into())
 }
 
 /// Return what a merge of two revisions would change, without merging. `base` is their best common ancestor if not

@@ -40,22 +40,22 @@ pub struct Packages {
 ///         - dir: /srv/app
 ///         - user: app
 #[function]
-pub fn installed(context: &StateContext, #[args] wanted: Packages) -> CallResult {
-    let Packages { name, pkgs, dir, user, force_reinstall, registry, env } = wanted;
-    let wanted = if pkgs.is_empty() { vec![name.clone()] } else { pkgs };
+pub fn installed(context: &StateContext, #[args] args: Packages) -> CallResult {
+    let Packages { name, pkgs, dir, user, force_reinstall, registry, env } = args;
+    let packages = if pkgs.is_empty() { vec![name.clone()] } else { pkgs };
     let how = map! {"dir" => dir.clone(), "runas" => user.clone(), "env" => env.clone()};
     let current = match listed(context, &how) {
         Ok(current) => current,
         Err(error) => return Ok(StateReturn::failed(&name, format!("Error looking up '{name}': {error}")).into()),
     };
     let (mut missing, mut satisfied) = (Vec::new(), Vec::new());
-    for package in &wanted {
+    for package in &packages {
         match version_of(&current, package) {
-            Some(found) if !force_reinstall => satisfied.push(found),
+            Some(version) if !force_reinstall => satisfied.push(version),
             _ => missing.push(package.clone()),
         }
     }
-    let all = wanted.join(", ");
+    let all = packages.join(", ");
     let mut sentences = Vec::new();
     if !missing.is_empty() {
         sentences.push(format!("NPM package(s) '{}' are set to be installed", missing.join(", ")));
@@ -70,7 +70,7 @@ pub fn installed(context: &StateContext, #[args] wanted: Packages) -> CallResult
     if context.test {
         return Ok(StateReturn::predicted(&name, sentences.join(". ")).with_changes(changes).into());
     }
-    let mut keyword = map! {"pkgs" => wanted, "registry" => registry};
+    let mut keyword = map! {"pkgs" => packages, "registry" => registry};
     keyword.extend(how);
     match context.call.call("npm.install", Args::keyword(keyword)) {
         Ok(_) => {
@@ -183,8 +183,8 @@ pub fn cache_cleaned(
     let title = name.clone().unwrap_or_default();
     let what = name.clone().unwrap_or_else(|| "packages".into());
     let list = |path: Option<&str>| {
-        let found = context.call.call("npm.cache_list", Args::keyword(map! {"path" => path, "runas" => user.clone()}));
-        found.map(|found| found.to_string()).map_err(message)
+        let result = context.call.call("npm.cache_list", Args::keyword(map! {"path" => path, "runas" => user.clone()}));
+        result.map(|value| value.to_string()).map_err(message)
     };
     let cached = match list(name.as_deref()) {
         Ok(cached) => cached,
@@ -228,17 +228,19 @@ fn message(error: CallError) -> String {
 
 /// Returns the name and version of an installed package that satisfies a wanted one: `name`, `name@version`, or a URL
 /// that it was installed from.
-fn version_of(current: &Map, wanted: &str) -> Option<String> {
-    let (name, version) = match wanted.get(1..).and_then(|rest| rest.find('@')) {
+fn version_of(current: &Map, specification: &str) -> Option<String> {
+    let (name, version) = match specification.get(1..).and_then(|rest| rest.find('@')) {
         // The name of a scoped package begins with an @.
-        Some(at) if !wanted.contains("://") => (&wanted[..=at], Some(&wanted[at + 2..])),
-        _ => (wanted, None),
+        Some(at) if !specification.contains("://") => (&specification[..=at], Some(&specification[at + 2..])),
+        _ => (specification, None),
     };
     let field = |about: &Value, field: &str| about.get(field).map(ToString::to_string);
-    if let Some(found) = current.get(name).and_then(|about| field(about, "version")) {
-        return version.is_none_or(|version| version == found).then(|| format!("{name}@{found}"));
+    if let Some(installed_version) = current.get(name).and_then(|about| field(about, "version")) {
+        return version
+            .is_none_or(|version| version == installed_version)
+            .then(|| format!("{name}@{installed_version}"));
     }
-    let (_, address) = wanted.split_once("://")?;
+    let (_, address) = specification.split_once("://")?;
     let is_from = |about: &Value| {
         let sources = ["from", "resolved"].into_iter().filter_map(|key| field(about, key));
         sources.into_iter().any(|source| source.split_once("://").is_some_and(|(_, source)| source == address))

@@ -83,18 +83,18 @@ impl Requirement {
 
     /// Whether a version is accepted.
     pub fn is_fulfilled(&self, version: &str) -> bool {
-        self.versions.iter().all(|(operator, wanted)| fits(version, operator, wanted))
+        self.versions.iter().all(|(operator, bound)| fits(version, operator, bound))
     }
 }
 
-fn fits(version: &str, operator: &str, wanted: &str) -> bool {
-    if let Some(start) = wanted.strip_suffix(".*") {
+fn fits(version: &str, operator: &str, bound: &str) -> bool {
+    if let Some(start) = bound.strip_suffix(".*") {
         let is_below = version == start || version.starts_with(&format!("{start}."));
         return is_below == (operator != "!=");
     }
-    let order = compare(version, wanted);
+    let order = compare(version, bound);
     match operator {
-        "===" => version == wanted,
+        "===" => version == bound,
         "==" => order.is_eq(),
         "!=" => order.is_ne(),
         ">=" => order.is_ge(),
@@ -103,7 +103,7 @@ fn fits(version: &str, operator: &str, wanted: &str) -> bool {
         "<" => order.is_lt(),
         // Compatible release (`~=`): not older, and equal except for the last component.
         _ => {
-            let start = wanted.rsplit_once('.').map_or(wanted, |(start, _)| start);
+            let start = bound.rsplit_once('.').map_or(bound, |(start, _)| start);
             order.is_ge() && (version == start || version.starts_with(&format!("{start}.")))
         }
     }

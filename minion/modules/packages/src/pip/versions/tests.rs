@@ -31,8 +31,12 @@ fn requirements_are_parsed() {
         ("x==1.*", "1.7", true),
         ("x!=1.7", "1.7", false),
     ] {
-        let found = Requirement::parse(text).unwrap();
-        assert_eq!((found.name.as_deref(), found.is_fulfilled(version)), (Some("x"), good), "{text} {version}");
+        let requirement = Requirement::parse(text).unwrap();
+        assert_eq!(
+            (requirement.name.as_deref(), requirement.is_fulfilled(version)),
+            (Some("x"), good),
+            "{text} {version}"
+        );
     }
     for (place, name) in [
         ("git+https://h/x", None),

@@ -90,32 +90,32 @@ impl Database for Apk {
             [] => self.list(context, &Options::default())?.into_keys().collect(),
             names => names.to_vec(),
         };
-        let mut found = Files::default();
+        let mut listing = Files::default();
         for name in arguments(&names)? {
             let output = apk(context, &["info", "-L"], &[name], &Options::default())?;
             let files = output.stdout.lines().filter(|line| !line.is_empty() && !line.ends_with(" contains:"));
-            found.files.extend(files.map(|file| format!("/{file}")));
-            found.errors.extend(output.stderr.lines().map(str::to_owned));
+            listing.files.extend(files.map(|file| format!("/{file}")));
+            listing.errors.extend(output.stderr.lines().map(str::to_owned));
         }
-        Ok(found)
+        Ok(listing)
     }
 }
 
 impl Packages for Apk {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
         let output = apk(context, &["info", "-v"], &[], options)?;
-        let found = output.stdout.lines().filter_map(|line| split(line.trim()));
-        Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
+        let packages = output.stdout.lines().filter_map(|line| split(line.trim()));
+        Ok(packages.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
     }
 
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
-        let mut found = Versions::new();
+        let mut versions = Versions::new();
         for name in names {
-            found.extend(
+            versions.extend(
                 self.available(context, name, options)?.into_iter().next().map(|newest| (name.clone(), newest)),
             );
         }
-        Ok(found)
+        Ok(versions)
     }
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
@@ -134,20 +134,20 @@ impl Packages for Apk {
         Ok(sorted)
     }
 
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         options.refuse_download_only("apk")?;
-        let (wanted, mut errors) = resolve(context, self, wanted, options)?;
+        let (desired, mut errors) = resolve(context, self, desired, options)?;
         let target = |(name, version): &Desired| {
             let name = argument(name)?;
             Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
         };
-        let targets = wanted.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
+        let targets = desired.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
         if !targets.is_empty() {
             let mut words = vec!["add"];
             words.extend(options.skip_verify.then_some("--allow-untrusted"));
             errors.extend(error_output(&apk(context, &words, &targets, options)?));
             if options.reinstall {
-                let names: Vec<String> = wanted.into_iter().map(|(name, _)| name).collect();
+                let names: Vec<String> = desired.into_iter().map(|(name, _)| name).collect();
                 errors.extend(error_output(&apk(context, &["fix", "--reinstall"], &names, options)?));
             }
         }

@@ -46,7 +46,7 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
         by_apt_key: args.aptkey && has_apt_key(),
         directory: args.keydir.unwrap_or_else(|| KEYRINGS.into()).into(),
     };
-    let done = match (args.path, args.text, args.keyserver, args.keyid) {
+    let result = match (args.path, args.text, args.keyserver, args.keyid) {
         (Some(path), ..) => keys.add_file(context, &path, &args.saltenv, args.keyfile.as_deref()),
         (_, Some(text), ..) => apt_key_add(context, text.as_bytes()),
         (_, _, Some(server), Some(id)) => keys.receive(context, &server, &id, args.keyfile.as_deref()),
@@ -58,7 +58,7 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
             Err(CallError::Execution("add_repo_key() takes at least 1 argument (0 given)".into()))
         }
     };
-    match done {
+    match result {
         Ok(()) => Ok(true.into()),
         Err(CallError::Execution(error)) => {
             tracing::error!(jid = context.job.jid, error, "adding a signing key of a repository failed");

@@ -96,25 +96,25 @@ impl Database for Apt {
             [] => self.list(context, &Options::default())?.into_keys().collect(),
             names => names.to_vec(),
         };
-        let mut found = Files::default();
+        let mut listing = Files::default();
         for name in names {
             let output = run(context, &words(&["dpkg", "-L", &argument(&name)?]), &[])?;
             if output.retcode == 0 {
-                found.files.extend(output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+                listing.files.extend(output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned));
             } else {
-                found.errors.push(format!("Package {name} is not installed."));
+                listing.errors.push(format!("Package {name} is not installed."));
             }
         }
-        found.files.sort();
-        found.files.dedup();
-        Ok(found)
+        listing.files.sort();
+        listing.files.dedup();
+        Ok(listing)
     }
 }
 
 impl Packages for Apt {
     fn list(&self, context: &Context, _options: &Options) -> Result<Listed, CallError> {
-        let found = dpkg_list(context, "installed")?.into_iter();
-        Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
+        let packages = dpkg_list(context, "installed")?.into_iter();
+        Ok(packages.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
     }
 
     fn removed_with_configuration(&self, context: &Context) -> Result<Versions, CallError> {
@@ -144,15 +144,15 @@ impl Packages for Apt {
     }
 
     /// Held packages are changed, too, as in Salt, and held again afterwards.
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
-        let (wanted, mut errors) = resolve(context, self, wanted, options)?;
-        if wanted.is_empty() {
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+        let (desired, mut errors) = resolve(context, self, desired, options)?;
+        if desired.is_empty() {
             return Ok(errors);
         }
         let mut held = self.held(context, options)?;
-        held.retain(|(held, _)| wanted.iter().any(|(name, _)| name == held));
+        held.retain(|(held, _)| desired.iter().any(|(name, _)| name == held));
         select(context, &held, "install")?;
-        let output = run(context, &install_command(&wanted, options), QUIET);
+        let output = run(context, &install_command(&desired, options), QUIET);
         select(context, &held, "hold")?;
         errors.extend(error_output(&output?));
         Ok(errors)
@@ -181,8 +181,8 @@ impl Packages for Apt {
     fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
         let Upgrade { names, dist } = upgrade;
         if !names.is_empty() {
-            let wanted: Vec<Desired> = names.iter().map(|name| (name.clone(), None)).collect();
-            return self.install(context, &wanted, options);
+            let desired: Vec<Desired> = names.iter().map(|name| (name.clone(), None)).collect();
+            return self.install(context, &desired, options);
         }
         let mut command = apt_get(options);
         command.extend(options.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
@@ -250,25 +250,25 @@ fn dpkg_list(context: &Context, state: &str) -> Result<Versions, CallError> {
 fn dpkg_lines(text: &str, state: &str) -> Versions {
     let lines = text.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(' ').collect();
-        let [_, _, found, name, version, _] = fields[..] else { return None };
-        (found == state).then(|| (name.to_owned(), version.to_owned()))
+        let [_, _, current_state, name, version, _] = fields[..] else { return None };
+        (current_state == state).then(|| (name.to_owned(), version.to_owned()))
     });
     lines.collect()
 }
 
 /// Returns the candidates in the output of `apt-cache policy`.
 fn policy(text: &str) -> Versions {
-    let (mut found, mut name) = (Versions::new(), "");
+    let (mut candidates, mut name) = (Versions::new(), "");
     for line in text.lines() {
         if let Some(candidate) = line.strip_prefix("  Candidate: ") {
             if candidate != "(none)" {
-                found.insert(name.to_owned(), candidate.to_owned());
+                candidates.insert(name.to_owned(), candidate.to_owned());
             }
         } else if !line.starts_with(' ') {
             name = line.trim_end_matches(':');
         }
     }
-    found
+    candidates
 }
 
 /// Returns the versions that apt would install: lines such as `Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])`.
@@ -318,7 +318,7 @@ fn partial(options: &Options) -> impl Iterator<Item = String> {
     flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.to_owned())
 }
 
-fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
+fn install_command(desired: &[Desired], options: &Options) -> Vec<String> {
     let mut command = apt_get(options);
     if let Some(recommends) = options.recommends {
         command.push(if recommends { "--install-recommends" } else { "--no-install-recommends" }.into());
@@ -330,12 +330,12 @@ fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
     if !options.from.is_empty() {
         command.extend(["-t".to_owned(), options.from.join(",")]);
     }
-    if wanted.iter().any(|(_, version)| version.is_some()) {
+    if desired.iter().any(|(_, version)| version.is_some()) {
         // A given version may be an older one.
         command.extend((!options.allow_downgrades).then(|| "--allow-downgrades".to_owned()));
     }
     command.push("install".into());
-    command.extend(wanted.iter().map(|(name, version)| match version {
+    command.extend(desired.iter().map(|(name, version)| match version {
         Some(version) => format!("{name}={version}"),
         None => name.clone(),
     }));

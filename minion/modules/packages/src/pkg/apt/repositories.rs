@@ -57,17 +57,17 @@ impl Repositories for Apt {
         described(repo, args)
     }
 
-    fn differs(&self, have: &Map, wanted: &Map, args: &Map) -> bool {
-        differs(have, wanted, args)
+    fn differs(&self, have: &Map, desired: &Map, args: &Map) -> bool {
+        differs(have, desired, args)
     }
 
     /// Matches a repository by URI and distribution; its architectures may differ.
-    fn is_match(&self, repo: &str, found: &Map) -> bool {
+    fn is_match(&self, repo: &str, repository: &Map) -> bool {
         let sorted = |mut names: Vec<String>| {
             names.sort();
             names
         };
-        let have = found.get("architectures").and_then(Vec::from_value).unwrap_or_default();
+        let have = repository.get("architectures").and_then(Vec::from_value).unwrap_or_default();
         sorted(have) == sorted(Source::line(repo).architectures())
     }
 
@@ -94,35 +94,35 @@ fn reject_ppa(repo: &str) -> Result<(), CallError> {
 }
 
 /// Returns the first source with this type, URI and distribution that has one of the components.
-fn find(sources: &Sources, wanted: &Source) -> Option<Map> {
+fn find(sources: &Sources, source: &Source) -> Option<Map> {
     let text = |repository: &Map, key: &str| repository.get(key).map(ToString::to_string).unwrap_or_default();
     sources.to_map().into_values().flatten().find(|repository| {
         let comps = repository.get("comps").and_then(Vec::<String>::from_value).unwrap_or_default();
-        text(repository, "type") == wanted.kind()
-            && same_uri(&text(repository, "uri"), &wanted.uri())
-            && text(repository, "dist") == wanted.dist()
-            && (wanted.comps().is_empty() || wanted.comps().iter().any(|comp| comps.contains(comp)))
+        text(repository, "type") == source.kind()
+            && same_uri(&text(repository, "uri"), &source.uri())
+            && text(repository, "dist") == source.dist()
+            && (source.comps().is_empty() || source.comps().iter().any(|comp| comps.contains(comp)))
     })
 }
 
 fn remove(repo: &str) -> Result<String, CallError> {
-    let wanted = Source::line(repo);
+    let target = Source::line(repo);
     let mut sources = sources()?;
     let mut from: Vec<String> = Vec::new();
     sources.list.retain_mut(|source| {
         let fits = source.is_source()
-            && source.kinds().contains(&wanted.kind())
-            && source.architectures() == wanted.architectures()
-            && source.uris().iter().any(|uri| same_uri(uri, &wanted.uri()))
-            && source.suites().contains(&wanted.dist());
-        let (have, unwanted) = (source.comps(), wanted.comps());
+            && source.kinds().contains(&target.kind())
+            && source.architectures() == target.architectures()
+            && source.uris().iter().any(|uri| same_uri(uri, &target.uri()))
+            && source.suites().contains(&target.dist());
+        let (have, unwanted) = (source.comps(), target.comps());
         let same = have.len() == unwanted.len() && have.iter().all(|comp| unwanted.contains(comp));
         if !fits || !(same || have.iter().any(|comp| unwanted.contains(comp))) {
             return true;
         }
         from.push(source.file.clone());
         if same {
-            let suites: Vec<String> = source.suites().into_iter().filter(|suite| *suite != wanted.dist()).collect();
+            let suites: Vec<String> = source.suites().into_iter().filter(|suite| *suite != target.dist()).collect();
             source.set("suites", &suites.clone().into());
             return !suites.is_empty();
         }
@@ -170,7 +170,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
     let mut all_comps = entry.comps();
     all_comps.extend(comps.iter().flatten().filter(|comp| !entry.comps().contains(comp)).cloned());
     kwargs.insert("comps".into(), comps.unwrap_or_else(|| entry.comps()).into());
-    let architectures = kwargs.get("architectures").filter(|found| !found.is_nil()).map(names);
+    let architectures = kwargs.get("architectures").filter(|value| !value.is_nil()).map(names);
     let architectures = architectures.unwrap_or_else(|| entry.architectures());
     kwargs.insert("architectures".into(), architectures.clone().into());
     let flag = |key: &str| kwargs.get(key).map(|value| bool::from_value(value).unwrap_or_default());
@@ -272,14 +272,14 @@ fn sorted_fields(line: &str) -> Vec<String> {
     words
 }
 
-fn differs(pre: &Map, wanted: &Map, kwargs: &Map) -> bool {
+fn differs(pre: &Map, desired: &Map, kwargs: &Map) -> bool {
     let sorted = |value: &Value| {
         let mut names = Vec::<String>::from_value(value).unwrap_or_default();
         names.sort();
         names.dedup();
         names
     };
-    wanted.iter().any(|(key, value)| {
+    desired.iter().any(|(key, value)| {
         let Some(have) = pre.get(key) else { return false };
         match key.as_str().unwrap_or_default() {
             "comps" => sorted(value) != sorted(have),
@@ -287,7 +287,7 @@ fn differs(pre: &Map, wanted: &Map, kwargs: &Map) -> bool {
             "line" => {
                 let have = have.to_string();
                 let (line, comment) = have.split_once('#').unwrap_or((&have, ""));
-                let is_enabled = !wanted.get("disabled").is_some_and(Value::is_truthy);
+                let is_enabled = !desired.get("disabled").is_some_and(Value::is_truthy);
                 let report = kwargs.get("comments").map(combined);
                 is_enabled
                     && (sorted_fields(&value.to_string()) != sorted_fields(line)

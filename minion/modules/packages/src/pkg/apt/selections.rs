@@ -47,7 +47,7 @@ pub fn set_selections(
     saltenv: String,
 ) -> CallResult {
     debian(context, "set_selections")?;
-    let wanted: Vec<(String, String)> = match (path.filter(|path| !path.is_empty()), selection) {
+    let pairs: Vec<(String, String)> = match (path.filter(|path| !path.is_empty()), selection) {
         (Some(_), selection) if selection.is_truthy() => {
             return Err(CallError::Execution(
                 "The 'selection' and 'path' arguments to pkg.set_selections are mutually exclusive, and cannot be specified together"
@@ -68,14 +68,14 @@ pub fn set_selections(
         _ => return Ok(Value::map()),
     };
     let wrong: BTreeSet<&str> =
-        wanted.iter().map(|(state, _)| state.as_str()).filter(|state| !STATES.contains(state)).collect();
+        pairs.iter().map(|(state, _)| state.as_str()).filter(|state| !STATES.contains(state)).collect();
     if !wrong.is_empty() {
         return Err(CallError::Execution(format!(
             "Invalid state(s): {}",
             wrong.into_iter().collect::<Vec<_>>().join(", ")
         )));
     }
-    for (_, package) in &wanted {
+    for (_, package) in &pairs {
         argument(package)?;
         if package.contains(char::is_whitespace) {
             return Err(CallError::Execution(format!(
@@ -91,7 +91,7 @@ pub fn set_selections(
     }
     let now = selections(context, "*")?;
     let mut report = Map::new();
-    for (state, package) in wanted {
+    for (state, package) in pairs {
         let old = now.iter().find(|(_, packages)| packages.contains(&package)).map(|(state, _)| state.clone());
         if old.as_ref() == Some(&state) {
             continue;
@@ -114,13 +114,13 @@ fn dpkg(context: &Context, words: &str, stdin: Option<String>) -> Result<String,
 /// Returns the packages that match a pattern, by selection state.
 pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, Vec<String>>, CallError> {
     let pattern = quote(&argument(pattern)?);
-    let mut found: IndexMap<String, Vec<String>> = IndexMap::new();
+    let mut names_by_state: IndexMap<String, Vec<String>> = IndexMap::new();
     for line in dpkg(context, &format!("--get-selections {pattern}"), None)?.lines() {
         if let [name, state] = line.split_whitespace().collect::<Vec<_>>()[..] {
-            found.entry(state.to_owned()).or_default().push(name.to_owned());
+            names_by_state.entry(state.to_owned()).or_default().push(name.to_owned());
         }
     }
-    Ok(found)
+    Ok(names_by_state)
 }
 
 /// Sets the selection state of packages: `install` or `hold`.
@@ -138,13 +138,13 @@ impl Locks for Apt {
         Ok(held.into_iter().map(|name| (name, None)).collect())
     }
 
-    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, desired: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
         let mut report = Map::new();
-        for package in wanted {
+        for package in desired {
             let name = &package.0;
-            let found = selections(context, name)?;
-            let old = found.keys().next().cloned();
-            let is_held = found.contains_key("hold");
+            let current = selections(context, name)?;
+            let old = current.keys().next().cloned();
+            let is_held = current.contains_key("hold");
             let (not, new) = if hold { ("", "hold") } else { ("not ", "install") };
             let one = if old.is_none() && !hold {
                 HoldResult::failed(format!("Package {name} does not have a state."))

@@ -47,8 +47,8 @@ fn output_of_apt_get_update_is_parsed() {
 
 #[test]
 fn the_install_command_names_versions() {
-    let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
-    insta::assert_snapshot!(install_command(&wanted, &Options::default()).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
+    let desired = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
+    insta::assert_snapshot!(install_command(&desired, &Options::default()).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
     let options = Options {
         from: vec!["sid".into()],
         skip_verify: true,
@@ -58,7 +58,7 @@ fn the_install_command_names_versions() {
         force_conf_new: true,
         ..Options::default()
     };
-    insta::assert_snapshot!(install_command(&wanted[..1], &options).join(" "), @"apt-get -q -y -o DPkg::Options::=--force-confnew --no-install-recommends --only-upgrade --allow-unauthenticated --reinstall -t sid install a");
+    insta::assert_snapshot!(install_command(&desired[..1], &options).join(" "), @"apt-get -q -y -o DPkg::Options::=--force-confnew --no-install-recommends --only-upgrade --allow-unauthenticated --reinstall -t sid install a");
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn error_output_is_reported() {
 
 #[test]
 fn packages_are_only_downloaded_with_download_only() {
-    let wanted = [("a".to_owned(), None)];
+    let desired = [("a".to_owned(), None)];
     let options = Options { download_only: true, ..Options::default() };
-    let command = install_command(&wanted, &options);
+    let command = install_command(&desired, &options);
     assert!(command.ends_with(&["--download-only", "install", "a"].map(str::to_owned)), "{command:?}");
-    assert!(!install_command(&wanted, &Options::default()).contains(&"--download-only".to_owned()));
+    assert!(!install_command(&desired, &Options::default()).contains(&"--download-only".to_owned()));
 }
 
 #[test]

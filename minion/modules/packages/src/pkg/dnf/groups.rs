@@ -76,7 +76,7 @@ fn nothing_listed() -> Map {
 
 /// Parses the sections of dnf and yum.
 fn listed(text: &str) -> Map {
-    let (mut found, mut section) = (nothing_listed(), None);
+    let (mut listing, mut section) = (nothing_listed(), None);
     for line in text.lines() {
         let lower = line.trim().to_lowercase();
         if lower == "done" {
@@ -86,7 +86,7 @@ fn listed(text: &str) -> Map {
             section = Some(*key);
             continue;
         }
-        let Some(of_section) = section.and_then(|key| found.get_mut(key)) else { continue };
+        let Some(of_section) = section.and_then(|key| listing.get_mut(key)) else { continue };
         let line = line.trim();
         match of_section {
             Value::List(groups) if !line.is_empty() => groups.push(line.into()),
@@ -98,12 +98,12 @@ fn listed(text: &str) -> Map {
             _ => {}
         }
     }
-    found
+    listing
 }
 
 /// Parses the table of dnf5: id, name, and whether it is installed.
 fn listed_as_table(text: &str) -> Map {
-    let mut found = nothing_listed();
+    let mut listing = nothing_listed();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [id, _, .., is_installed] = words[..] else { continue };
@@ -112,11 +112,11 @@ fn listed_as_table(text: &str) -> Map {
             "no" => "available",
             _ => continue,
         };
-        if let Some(Value::List(groups)) = found.get_mut(section) {
+        if let Some(Value::List(groups)) = listing.get_mut(section) {
             groups.push(id.into());
         }
     }
-    found
+    listing
 }
 
 /// Return the members of a group or environment: `mandatory`, `optional`, `default` and `conditional` packages, or
@@ -140,8 +140,8 @@ pub fn group_info(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let mut done: BTreeSet<String> = names(&ignore_groups).into_iter().collect();
-    let group = info(context, &name, expand, &Options::read(&kwargs), &mut done)?;
+    let mut visited: BTreeSet<String> = names(&ignore_groups).into_iter().collect();
+    let group = info(context, &name, expand, &Options::read(&kwargs), &mut visited)?;
     let kind = if group.is_environment { "environment group" } else { "package group" };
     let mut about: Map = members(&group).collect();
     // As in Salt, a missing name or id is null.
@@ -155,14 +155,14 @@ fn members(group: &Group) -> impl Iterator<Item = (Value, Value)> + '_ {
     KINDS.into_iter().map(|kind| (kind.into(), group.members.get(kind).into_iter().flatten().cloned().collect()))
 }
 
-/// Returns a group; with `expand`, an environment with the packages of its groups. `done` collects the expanded groups,
-/// which are not expanded again.
+/// Returns a group; with `expand`, an environment with the packages of its groups. `visited` collects the expanded
+/// groups, which are not expanded again.
 fn info(
     context: &Context,
     name: &str,
     expand: bool,
     options: &Options,
-    done: &mut BTreeSet<String>,
+    visited: &mut BTreeSet<String>,
 ) -> Result<Group, CallError> {
     let program = program(context)?;
     let mut words = vec!["--quiet".to_owned()];
@@ -180,12 +180,12 @@ fn info(
     }
     let groups: Vec<String> = std::mem::take(&mut group.members).into_values().flatten().collect();
     for member in groups {
-        if !done.insert(member.clone()) {
+        if !visited.insert(member.clone()) {
             continue;
         }
         // `@` distinguishes ids from names; names of several words are only found without it.
-        let expanded = info(context, &format!("@{member}"), true, options, done)
-            .or_else(|_| info(context, &member, true, options, done))?;
+        let expanded = info(context, &format!("@{member}"), true, options, visited)
+            .or_else(|_| info(context, &member, true, options, visited))?;
         for (kind, packages) in expanded.members {
             group.members.entry(kind).or_default().extend(packages);
         }
@@ -202,9 +202,9 @@ fn parse(text: &str) -> Group {
         let (key, value) = line.split_once(':').map_or(("", ""), |(key, value)| (key.trim(), value.trim()));
         let key = key.to_lowercase();
         let heading = key.strip_suffix(" packages").or_else(|| key.strip_suffix(" groups"));
-        if let Some(found) = heading.and_then(|heading| KINDS.into_iter().find(|kind| *kind == heading)) {
-            kind = Some(found);
-            let members = group.members.entry(found).or_default();
+        if let Some(section) = heading.and_then(|heading| KINDS.into_iter().find(|kind| *kind == heading)) {
+            kind = Some(section);
+            let members = group.members.entry(section).or_default();
             members.extend((!value.is_empty()).then(|| value.to_owned()));
             continue;
         }
@@ -282,20 +282,20 @@ pub fn group_install(
             message: "no groups specified".into(),
         });
     }
-    let mut wanted: BTreeSet<String> = names(&include).into_iter().collect();
+    let mut targets: BTreeSet<String> = names(&include).into_iter().collect();
     for name in groups {
         let mut group = info(context, name.trim(), false, &options, &mut BTreeSet::new())?;
-        wanted.extend(group.members.remove("mandatory").unwrap_or_default());
+        targets.extend(group.members.remove("mandatory").unwrap_or_default());
         let default = group.members.remove("default").unwrap_or_default();
-        wanted.extend(default.into_iter().filter(|package| !skip.contains(package)));
+        targets.extend(default.into_iter().filter(|package| !skip.contains(package)));
     }
     let installed = packages(context)?.installed(context, &Options::default())?;
-    wanted.retain(|package| !installed.contains_key(package));
-    if wanted.is_empty() {
+    targets.retain(|package| !installed.contains_key(package));
+    if targets.is_empty() {
         return Ok(Value::map());
     }
     let mut keyword = kwargs;
-    keyword.insert("pkgs".into(), wanted.into_iter().collect());
+    keyword.insert("pkgs".into(), targets.into_iter().collect());
     context.call("pkg.install", Args::keyword(keyword))
 }
 
@@ -329,11 +329,11 @@ mod tests {
     fn lists_of_dnf_and_dnf5_are_parsed() {
         let text = "Last metadata\nAvailable Environment Groups:\n   Server\nInstalled Groups:\n   Tools\n\
                     Available Language Groups:\n   German Support [de]\nDone\n";
-        let found = listed(text);
-        assert_eq!(found.get("available environments"), Some(&vec![Value::from("Server")].into()));
-        assert_eq!(found.get("installed"), Some(&vec![Value::from("Tools")].into()));
+        let groups = listed(text);
+        assert_eq!(groups.get("available environments"), Some(&vec![Value::from("Server")].into()));
+        assert_eq!(groups.get("installed"), Some(&vec![Value::from("Tools")].into()));
         let german = map! {"German Support [de]" => map! {"name" => "German Support", "language" => "de"}};
-        assert_eq!(found.get("available languages"), Some(&german.into()));
+        assert_eq!(groups.get("available languages"), Some(&german.into()));
         let table = listed_as_table("ID     Name        Installed\ntools  Tools yes   no\ncore   Core        yes\n");
         assert_eq!(table.get("available"), Some(&vec![Value::from("tools")].into()));
         assert_eq!(table.get("installed"), Some(&vec![Value::from("core")].into()));

@@ -126,11 +126,11 @@ impl Locks for Dnf {
         Ok(report.collect())
     }
 
-    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, desired: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
         let program = self.check_plugin(context, options)?;
         let locks = self.locked(context, options)?;
         let mut report = Map::new();
-        for (name, _) in wanted {
+        for (name, _) in desired {
             let own: Vec<&Lock> = locks.iter().filter(|lock| lock.name == *name).collect();
             let (verb, state) = if hold { ("add", "held") } else { ("delete", "unheld") };
             let one = if own.is_empty() != hold {

@@ -143,10 +143,10 @@ impl Dnf {
         Ok(format!("{}-{version}{arch}", argument(bare.unwrap_or(name))?))
     }
 
-    fn plan(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Plan, CallError> {
+    fn plan(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Plan, CallError> {
         let installed = self.list(context, options)?;
         let mut plan = Plan::default();
-        for (name, version) in wanted {
+        for (name, version) in desired {
             let have = installed.get(name).map(Vec::as_slice).unwrap_or_default();
             let Some(version) = version else {
                 let target = (name.clone(), argument(name)?);
@@ -266,16 +266,16 @@ impl Packages for Dnf {
         if names.is_empty() {
             return Ok(Versions::new());
         }
-        let mut found = Versions::new();
+        let mut versions = Versions::new();
         for row in self.rows(context, words(&["list", "available"], names)?, options)? {
-            let is_newest = found
+            let is_newest = versions
                 .get(&row.name)
                 .is_none_or(|have: &String| rpm::evr::compare(&row.version, have) == Ordering::Greater);
             if names.contains(&row.name) && is_newest {
-                found.insert(row.name, row.version);
+                versions.insert(row.name, row.version);
             }
         }
-        Ok(found)
+        Ok(versions)
     }
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
@@ -288,9 +288,9 @@ impl Packages for Dnf {
         Ok(versions)
     }
 
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
-        let (wanted, messages) = resolve(context, self, wanted, options)?;
-        let plan = self.plan(context, &wanted, options)?;
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+        let (desired, messages) = resolve(context, self, desired, options)?;
+        let plan = self.plan(context, &desired, options)?;
         // Without the plugin there are no holds.
         let held = self.held(context, options).unwrap_or_default();
         let mut errors = Errors { messages, ..Errors::default() };

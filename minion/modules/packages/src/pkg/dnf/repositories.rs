@@ -22,8 +22,8 @@ const LOCATION_OPTIONS: [&str; 3] = ["baseurl", "mirrorlist", "metalink"];
 
 /// Returns the given directories, or those of the configuration.
 fn directories(args: &Map) -> Result<Vec<PathBuf>, CallError> {
-    let given = args.get("basedir").filter(|given| given.is_truthy()).map(names);
-    let directories = match given {
+    let argument = args.get("basedir").filter(|argument| argument.is_truthy()).map(names);
+    let directories = match argument {
         Some(directories) => directories,
         None => configured()?,
     };
@@ -68,8 +68,8 @@ fn enable_copr(context: &Context, copr: &str) -> Result<(), CallError> {
     }
     let output = program.run(context, ["copr", "enable", copr, "-y"])?;
     if output.retcode != 0 {
-        let (name, retcode, given) = (program.name(), output.retcode, output.stderr);
-        return Err(failed(format!("Unable to add COPR '{copr}'. '{name}' exited with status {retcode}: '{given}' ")));
+        let (name, retcode, stderr) = (program.name(), output.retcode, output.stderr);
+        return Err(failed(format!("Unable to add COPR '{copr}'. '{name}' exited with status {retcode}: '{stderr}' ")));
     }
     Ok(())
 }
@@ -117,8 +117,8 @@ fn file_for(
 
 impl Repositories for Dnf {
     fn all(&self, _context: &Context, args: &Map) -> Result<Map, CallError> {
-        let found = repositories(&directories(args)?).map_err(CallError::execution)?;
-        let report = found.into_iter().map(|(name, (path, section))| {
+        let sections = repositories(&directories(args)?).map_err(CallError::execution)?;
+        let report = sections.into_iter().map(|(name, (path, section))| {
             let mut report = section.to_map();
             report.insert("file".into(), path.display().to_string().into());
             (name.into(), report.into())
@@ -127,8 +127,8 @@ impl Repositories for Dnf {
     }
 
     fn one(&self, _context: &Context, repo: &str, args: &Map) -> Result<Map, CallError> {
-        let mut found = repositories(&directories(args)?).map_err(CallError::execution)?;
-        Ok(found.shift_remove(&repo_name(repo)).map(|(_, section)| section.to_map()).unwrap_or_default())
+        let mut sections = repositories(&directories(args)?).map_err(CallError::execution)?;
+        Ok(sections.shift_remove(&repo_name(repo)).map(|(_, section)| section.to_map()).unwrap_or_default())
     }
 
     fn delete(&self, _context: &Context, repo: &str, args: &Map) -> Result<Value, CallError> {
@@ -138,13 +138,13 @@ impl Repositories for Dnf {
         };
         let mut file = RepoFile::read(&path).map_err(CallError::execution)?;
         file.sections.shift_remove(&repo);
-        let shown = path.display();
+        let pathname = path.display();
         if file.sections.is_empty() {
-            user_files::remove_file(&path).map_err(|error| failed(format!("{shown}: {error}")))?;
-            return Ok(format!("File {shown} containing repo {repo} has been removed").into());
+            user_files::remove_file(&path).map_err(|error| failed(format!("{pathname}: {error}")))?;
+            return Ok(format!("File {pathname} containing repo {repo} has been removed").into());
         }
         file.write(&path).map_err(CallError::execution)?;
-        Ok(format!("Repo {repo} has been removed from {shown}").into())
+        Ok(format!("Repo {repo} has been removed from {pathname}").into())
     }
 
     fn modify(&self, context: &Context, repo: &str, mut args: Map) -> Result<Value, CallError> {
@@ -209,8 +209,8 @@ impl Repositories for Dnf {
         }
     }
 
-    fn differs(&self, have: &Map, wanted: &Map, _args: &Map) -> bool {
-        wanted.iter().any(|(key, value)| match (key.as_str(), have.get(key)) {
+    fn differs(&self, have: &Map, desired: &Map, _args: &Map) -> bool {
+        desired.iter().any(|(key, value)| match (key.as_str(), have.get(key)) {
             // The default is enabled.
             (Some("enabled"), None) => !is_true(value),
             (Some("comments"), Some(have)) => comments(have) != comments(value),

@@ -230,15 +230,16 @@ fn repositories_are_managed() {
         let state = brine_context::StateContext { call: context.clone(), ..testing::state_context(false, &[]) };
         let mut args = args;
         args.insert("basedir".into(), path.as_str().into());
-        let done = context.minion.states.call(&state, function, Args::keyword(args)).unwrap();
-        let report = ["result", "comment", "changes"].map(|key| to_json(&done.get(key).cloned().unwrap_or_default()));
+        let outcome = context.minion.states.call(&state, function, Args::keyword(args)).unwrap();
+        let report =
+            ["result", "comment", "changes"].map(|key| to_json(&outcome.get(key).cloned().unwrap_or_default()));
         report.join(" | ").replace(&path, "FOLDER")
     };
     let call = |function: &str, repo: &str, args: Map| {
         let mut args = args;
         args.insert("basedir".into(), path.as_str().into());
-        let done = context.call(function, Args { positional: vec![repo.into()], keyword: args });
-        done.map_or_else(|error| error.to_string(), |value| to_json(&value)).replace(&path, "FOLDER")
+        let result = context.call(function, Args { positional: vec![repo.into()], keyword: args });
+        result.map_or_else(|error| error.to_string(), |value| to_json(&value)).replace(&path, "FOLDER")
     };
     let show = || {
         let mut files: Vec<_> =

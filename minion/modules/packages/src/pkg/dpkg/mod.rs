@@ -62,16 +62,16 @@ pub(crate) fn described(context: &Context, names: &[String], failhard: bool) -> 
         return Ok(Map::new());
     }
     let blocks = output.stdout.split(RECORD_END).filter(|block| !block.trim().is_empty());
-    let mut found = Map::new();
+    let mut packages = Map::new();
     for mut about in blocks.filter_map(package) {
         let Some(name) = about.get("package").map(ToString::to_string) else { continue };
         let licenses = licenses(Path::new("/usr/share/doc"), &name);
         if !licenses.is_empty() {
             about.insert("license".into(), licenses.into());
         }
-        found.insert(name.into(), about.into());
+        packages.insert(name.into(), about.into());
     }
-    Ok(found)
+    Ok(packages)
 }
 
 /// Parses the fields of a package. Empty ones are left out.

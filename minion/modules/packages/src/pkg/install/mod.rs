@@ -112,22 +112,22 @@ pub fn install_some(
         context.call("debconf.set_file", Args::positional([answers.clone()]))?;
     }
     let doing = if options.reinstall { Operation::Reinstalling } else { Operation::Installing };
-    let done = if sources.is_truthy() {
+    let outcome = if sources.is_truthy() {
         let files = package_files(context, packages, named_files(&sources)?, &saltenv)?;
         install_files(context, packages, &files, &options)?
     } else {
         let normal = kwargs.get("normalize").is_none_or(is_true);
-        let mut wanted = requested(name.as_deref(), &pkgs, version.as_deref())?;
-        for (name, version) in &mut wanted {
+        let mut desired = requested(name.as_deref(), &pkgs, version.as_deref())?;
+        for (name, version) in &mut desired {
             if normal {
                 *name = packages.normal_name(context, name);
             }
             // The newest version is the default.
             version.take_if(|version| version == LATEST);
         }
-        install(context, packages, &wanted, &options)?
+        install(context, packages, &desired, &options)?
     };
-    report(context, packages, doing, done)
+    report(context, packages, doing, outcome)
 }
 
 /// The arguments of `pkg.remove` and `pkg.purge`.
@@ -207,19 +207,19 @@ fn observed(
 pub fn install(
     context: &Context,
     packages: &dyn Packages,
-    wanted: &[Desired],
+    desired: &[Desired],
     options: &Options,
 ) -> Result<Outcome, CallError> {
-    let (mut done, before) = observed(context, packages, options, |_| packages.install(context, wanted, options))?;
-    if options.reinstall && done.errors.is_empty() {
-        for (name, _) in wanted {
+    let (mut outcome, before) = observed(context, packages, options, |_| packages.install(context, desired, options))?;
+    if options.reinstall && outcome.errors.is_empty() {
+        for (name, _) in desired {
             // Reinstalled packages are reported, though their version is the same.
             if let Some(version) = before.get(name) {
-                done.changes.entry(name.into()).or_insert_with(|| map! {"old" => version, "new" => version}.into());
+                outcome.changes.entry(name.into()).or_insert_with(|| map! {"old" => version, "new" => version}.into());
             }
         }
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Installs package files.
@@ -248,20 +248,20 @@ pub fn upgrade(
 pub fn remove(
     context: &Context,
     packages: &dyn Packages,
-    wanted: &[Desired],
+    desired: &[Desired],
     purge: bool,
     options: &Options,
 ) -> Result<Outcome, CallError> {
     let left = if purge { packages.removed_with_configuration(context)? } else { Versions::new() };
     let work = |installed: &Versions| {
         let mut targets: Vec<Desired> = Vec::new();
-        for (name, version) in wanted {
+        for (name, version) in desired {
             let fits = |package: &String| if is_pattern(name) { fnmatch(name, package) } else { package == name };
             let is_there =
                 |have: &String| version.as_ref().is_none_or(|version| have.split(',').any(|one| one == version));
-            let found = installed.iter().filter(|(package, have)| fits(package) && is_there(have));
-            let found = found.chain(left.iter().filter(|(package, _)| fits(package)));
-            targets.extend(found.map(|(package, _)| (package.clone(), version.clone())));
+            let matches = installed.iter().filter(|(package, have)| fits(package) && is_there(have));
+            let matches = matches.chain(left.iter().filter(|(package, _)| fits(package)));
+            targets.extend(matches.map(|(package, _)| (package.clone(), version.clone())));
         }
         targets.dedup();
         if targets.is_empty() {
@@ -269,27 +269,27 @@ pub fn remove(
         }
         packages.remove(context, Removal { targets: &targets, purge }, options)
     };
-    let (mut done, _) = observed(context, packages, options, work)?;
+    let (mut outcome, _) = observed(context, packages, options, work)?;
     // Where no configuration is left, a purge is reported as a removal.
     if purge && packages.keeps_configuration() {
         let left_changes = changes(&left, &packages.removed_with_configuration(context)?);
-        done.changes = map! {"installed" => done.changes, "removed" => left_changes};
+        outcome.changes = map! {"installed" => outcome.changes, "removed" => left_changes};
     }
-    Ok(done)
+    Ok(outcome)
 }
 
-fn without(context: &Context, wanted: &[Desired], purge: bool, kwargs: &Map) -> Result<Value, CallError> {
+fn without(context: &Context, desired: &[Desired], purge: bool, kwargs: &Map) -> Result<Value, CallError> {
     let packages = packages(context)?;
-    report(context, packages, Operation::Removing, remove(context, packages, wanted, purge, &Options::read(kwargs))?)
+    report(context, packages, Operation::Removing, remove(context, packages, desired, purge, &Options::read(kwargs))?)
 }
 
 /// Returns the changes, or the errors of the package manager.
-fn report(context: &Context, packages: &dyn Packages, doing: Operation, done: Outcome) -> Result<Value, CallError> {
-    if done.errors.is_empty() {
-        return Ok(done.changes.into());
+fn report(context: &Context, packages: &dyn Packages, doing: Operation, outcome: Outcome) -> Result<Value, CallError> {
+    if outcome.errors.is_empty() {
+        return Ok(outcome.changes.into());
     }
     context.set_retcode(1);
-    Err(CallError::Execution(error_message_with_changes(packages, doing, &done)))
+    Err(CallError::Execution(error_message_with_changes(packages, doing, &outcome)))
 }
 
 /// Returns the message on errors, where the changes are reported separately.
@@ -298,8 +298,8 @@ pub fn error_message(packages: &dyn Packages, doing: Operation, errors: &[String
 }
 
 /// Returns the message on errors, with the changes made nevertheless.
-pub fn error_message_with_changes(packages: &dyn Packages, doing: Operation, done: &Outcome) -> String {
-    let (problem, changes, errors) = (packages.problem(doing), indented(&done.changes, 4), listed(&done.errors));
+pub fn error_message_with_changes(packages: &dyn Packages, doing: Operation, outcome: &Outcome) -> String {
+    let (problem, changes, errors) = (packages.problem(doing), indented(&outcome.changes, 4), listed(&outcome.errors));
     format!("{problem}. Additional info follows:\n\nchanges:\n{changes}\n{errors}")
 }
 
@@ -337,13 +337,13 @@ pub fn requested(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Res
         }
         text => names(text).into_iter().map(Value::from).collect(),
     };
-    let mut wanted = Vec::new();
+    let mut desired = Vec::new();
     for item in &items {
         match item {
             Value::Map(map) => {
                 for (name, version) in map {
                     let version = version.is_truthy().then(|| version.to_string());
-                    wanted.push((argument(&name.to_string())?, version));
+                    desired.push((argument(&name.to_string())?, version));
                 }
             }
             // As rendered from a map.jinja without an entry for this system.
@@ -352,10 +352,10 @@ pub fn requested(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Res
                     "'pkgs' has an entry without a name: name the package, or leave it out",
                 ));
             }
-            name => wanted.push((argument(&name.to_string())?, None)),
+            name => desired.push((argument(&name.to_string())?, None)),
         }
     }
-    Ok(wanted)
+    Ok(desired)
 }
 
 /// Returns the names and paths of package files: a list of mappings, one mapping, or the text of either.

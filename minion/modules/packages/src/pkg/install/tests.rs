@@ -44,8 +44,8 @@ fn multiline_error_is_one_item() {
             - three
         ");
     let changes = map! {"b" => map! {"old" => "1", "new" => "2"}, "a" => map! {"old" => "", "new" => "1"}};
-    let done = Outcome { changes, errors: vec!["one".into()] };
-    insta::assert_snapshot!(error_message_with_changes(&super::super::apt::Apt, Operation::Removing, &done), @r#"
+    let outcome = Outcome { changes, errors: vec!["one".into()] };
+    insta::assert_snapshot!(error_message_with_changes(&super::super::apt::Apt, Operation::Removing, &outcome), @r#"
         Problem encountered removing package(s). Additional info follows:
 
         changes:

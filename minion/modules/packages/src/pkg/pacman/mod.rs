@@ -65,7 +65,7 @@ fn refreshed(text: &str) -> Map {
 fn repository_versions(text: &str, name: &str, from: &[String]) -> Vec<String> {
     let version = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [repo, package, version, ..]
-            if package == name && (from.is_empty() || from.iter().any(|wanted| wanted == repo)) =>
+            if package == name && (from.is_empty() || from.iter().any(|source| source == repo)) =>
         {
             Some(version.to_owned())
         }
@@ -98,20 +98,20 @@ impl Database for Pacman {
 impl Packages for Pacman {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
         // Without packages, its exit status is a failure.
-        let found = pairs(&pacman(context, &["-Q"], &[], options)?.stdout).into_iter();
-        Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
+        let packages = pairs(&pacman(context, &["-Q"], &[], options)?.stdout).into_iter();
+        Ok(packages.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
     }
 
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
-        let mut found = Versions::new();
+        let mut versions = Versions::new();
         // One unknown name would hide the others.
         for name in arguments(names)? {
             let words = ["-Sp", "--needed", "--print-format", "%n %v"];
             let output = pacman(context, &words, std::slice::from_ref(&name), options)?;
             // Its dependencies are reported, too.
-            found.extend(pairs(&output.stdout).remove_entry(&name));
+            versions.extend(pairs(&output.stdout).remove_entry(&name));
         }
-        Ok(found)
+        Ok(versions)
     }
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
@@ -122,10 +122,10 @@ impl Packages for Pacman {
         false
     }
 
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
-        let (wanted, errors) = resolve(context, self, wanted, options)?;
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+        let (desired, errors) = resolve(context, self, desired, options)?;
         // As in Salt: nothing is installed if a package is not available.
-        if !errors.is_empty() || wanted.is_empty() {
+        if !errors.is_empty() || desired.is_empty() {
             return Ok(errors);
         }
         let mut words = vec!["-S"];
@@ -137,7 +137,7 @@ impl Packages for Pacman {
             let name = argument(name)?;
             Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
         };
-        let targets = wanted.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
+        let targets = desired.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
         Ok(error_output(&pacman(context, &words, &targets, options)?))
     }
 

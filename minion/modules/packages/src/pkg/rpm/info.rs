@@ -83,7 +83,7 @@ impl InfoQuery {
 /// # Errors
 /// None of the attributes is known, or rpm cannot be run.
 pub fn described(context: &Context, asked: &InfoQuery) -> Result<Map, CallError> {
-    let is_known = |name: &String| name == DESCRIPTION || FIELDS.iter().any(|(known, _)| known == name);
+    let is_known = |name: &String| name == DESCRIPTION || FIELDS.iter().any(|(field, _)| field == name);
     if !asked.attributes.is_empty() && !asked.attributes.iter().any(is_known) {
         return Err(CallError::Execution("No valid attributes found.".into()));
     }

@@ -158,9 +158,9 @@ pub fn of_file(context: &Context, path: &Path) -> Result<(String, String), CallE
     let path = path.display().to_string();
     let words = ["-qp", "--nodigest", "--nosignature", "--queryformat", FORMAT, &path];
     let output = run(context, &command(&words, &Options::default()), &[])?;
-    let found = output.stdout.lines().find_map(|text| line(text, &own_arch(context)));
+    let package = output.stdout.lines().find_map(|text| line(text, &own_arch(context)));
     let message = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
-    found.map(|(name, installed)| (name, installed.version)).ok_or_else(message)
+    package.map(|(name, installed)| (name, installed.version)).ok_or_else(message)
 }
 
 /// Returns the package that owns a file.

@@ -38,18 +38,18 @@ pub fn downloaded(
     }
     let packages = packages(&context.call)?;
     let options = Options { download_only: true, ..Options::read(&kwargs) };
-    let wanted = requested(Some(&name), &pkgs, given(&version).as_deref())?;
-    let wanted = normalized(context, packages, wanted);
+    let desired = requested(Some(&name), &pkgs, given(&version).as_deref())?;
+    let desired = normalized(context, packages, desired);
     let have = || {
-        let found = context.call.call("pkg.list_downloaded", Args::default())?;
+        let listing = context.call.call("pkg.list_downloaded", Args::default())?;
         let versions = |versions: &Value| {
             let versions = versions.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
             versions.collect::<Vec<_>>().join(",")
         };
-        let found = found.as_map().into_iter().flatten();
-        Ok(found.map(|(name, about)| (name.to_string(), versions(about))).collect())
+        let entries = listing.as_map().into_iter().flatten();
+        Ok(entries.map(|(name, about)| (name.to_string(), versions(about))).collect())
     };
-    report(&name, download(context, packages, &name, &wanted, &options, &have))
+    report(&name, download(context, packages, &name, &desired, &options, &have))
 }
 
 /// Downloads the packages that are not among the downloaded ones, which `have` returns.
@@ -57,23 +57,23 @@ pub(super) fn download(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Desired],
+    desired: &[Desired],
     options: &Options,
     have: &dyn Fn() -> Result<Versions, CallError>,
 ) -> Result<StateReturn, CallError> {
     let missing = |have: &Versions| -> Result<Vec<Desired>, CallError> {
         let mut missing = Vec::new();
-        for one in wanted {
+        for one in desired {
             let there = match (have.get(&one.0), &one.1) {
                 (None, _) => false,
                 (Some(_), None) => true,
                 // One of the downloaded versions is enough.
                 (Some(versions), Some(version)) => {
-                    let mut found = false;
+                    let mut is_present = false;
                     for have in versions.split(',') {
-                        found |= satisfies(&context.call, packages, have, version, options.ignore_epoch)?;
+                        is_present |= satisfies(&context.call, packages, have, version, options.ignore_epoch)?;
                     }
-                    found
+                    is_present
                 }
             };
             if !there {
@@ -84,7 +84,7 @@ pub(super) fn download(
     };
     let targets = missing(&have()?)?;
     if targets.is_empty() {
-        let versioned = wanted.iter().any(|(_, version)| version.is_some());
+        let versioned = desired.iter().any(|(_, version)| version.is_some());
         let versions = if versioned { " (matching specified versions)" } else { "" };
         return Ok(StateReturn::ok(name, format!("All specified packages{versions} are already downloaded")));
     }
@@ -92,18 +92,19 @@ pub(super) fn download(
     if context.test {
         return Ok(StateReturn::predicted(name, format!("The following packages would be downloaded: {names}")));
     }
-    let done = put(&context.call, packages, wanted, options).map_err(|error| failed_to_begin("downloading", error))?;
-    if !done.errors.is_empty() {
-        let comment = error_message(packages, Operation::Installing, &done.errors);
-        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    let outcome =
+        put(&context.call, packages, desired, options).map_err(|error| failed_to_begin("downloading", error))?;
+    if !outcome.errors.is_empty() {
+        let comment = error_message(packages, Operation::Installing, &outcome.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(outcome.changes));
     }
     let failed = missing(&have()?)?;
     if !failed.is_empty() {
         let comment = format!("The following packages failed to download: {}", list(&failed));
-        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+        return Ok(StateReturn::failed(name, comment).with_changes(outcome.changes));
     }
-    let comment = if done.changes.is_empty() { format!("Packages downloaded: {names}") } else { String::new() };
-    Ok(StateReturn::ok(name, comment).with_changes(done.changes))
+    let comment = if outcome.changes.is_empty() { format!("Packages downloaded: {names}") } else { String::new() };
+    Ok(StateReturn::ok(name, comment).with_changes(outcome.changes))
 }
 
 /// Ensure that the packages of security advisories are installed. No supported package manager has them: the state

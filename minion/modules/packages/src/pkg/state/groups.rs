@@ -61,9 +61,9 @@ pub fn group_installed(
         members.iter().map(ToString::to_string).collect::<Vec<String>>()
     };
     let mandatory = [of("mandatory", "installed"), of("mandatory", "not installed")].concat();
-    let kept: Vec<&str> = mandatory.iter().filter(|package| skip.contains(package)).map(String::as_str).collect();
-    if !kept.is_empty() {
-        let comment = format!("The following mandatory packages cannot be skipped: {}", kept.join(", "));
+    let conflicts: Vec<&str> = mandatory.iter().filter(|package| skip.contains(package)).map(String::as_str).collect();
+    if !conflicts.is_empty() {
+        let comment = format!("The following mandatory packages cannot be skipped: {}", conflicts.join(", "));
         return Ok(StateReturn::failed(&name, comment).into());
     }
     let required = [of("mandatory", "not installed"), include].concat();
@@ -77,10 +77,10 @@ pub fn group_installed(
         let comment = if is_partial { "is partially installed and will be updated" } else { "will be installed" };
         return Ok(StateReturn::predicted(&name, format!("Group '{name}' {comment}")).into());
     }
-    let done = install(&context.call, packages, &targets, &options)?;
-    if !done.errors.is_empty() {
-        let comment = error_message(packages, Operation::Installing, &done.errors);
-        return Ok(StateReturn::failed(&name, comment).with_changes(done.changes).into());
+    let outcome = install(&context.call, packages, &targets, &options)?;
+    if !outcome.errors.is_empty() {
+        let comment = error_message(packages, Operation::Installing, &outcome.errors);
+        return Ok(StateReturn::failed(&name, comment).with_changes(outcome.changes).into());
     }
     // As by dnf itself, default packages that no repository has are no failure.
     let installed = packages.installed(&context.call, &options)?;
@@ -88,8 +88,8 @@ pub fn group_installed(
         required.iter().filter(|package| !installed.contains_key(*package)).map(String::as_str).collect();
     if !missing.is_empty() {
         let comment = format!("Failed to install the following packages: {}", missing.join(", "));
-        return Ok(StateReturn::failed(&name, comment).with_changes(done.changes).into());
+        return Ok(StateReturn::failed(&name, comment).with_changes(outcome.changes).into());
     }
     let what = if is_partial { "updated" } else { "installed" };
-    Ok(StateReturn::ok(&name, format!("Group '{name}' was {what}")).with_changes(done.changes).into())
+    Ok(StateReturn::ok(&name, format!("Group '{name}' was {what}")).with_changes(outcome.changes).into())
 }

@@ -18,9 +18,9 @@ fn select(
         None => package.into(),
     };
     let args = Args::keyword(map! {"pkgs" => vec![one]});
-    let done = context.call.call(function, args)?;
-    changes.extend(done.as_map().cloned().unwrap_or_default());
-    let one = done.get(package).cloned().unwrap_or_default();
+    let result = context.call.call(function, args)?;
+    changes.extend(result.as_map().cloned().unwrap_or_default());
+    let one = result.get(package).cloned().unwrap_or_default();
     let comment = one.get("comment").map(ToString::to_string).unwrap_or_default();
     Ok((one.get("result").is_some_and(Value::is_truthy), comment))
 }
@@ -46,7 +46,7 @@ pub(super) fn hold(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Desired],
+    desired: &[Desired],
     replace: bool,
 ) -> Result<StateReturn, CallError> {
     let locks = match locks(packages, name) {
@@ -55,7 +55,7 @@ pub(super) fn hold(
     };
     let held = locks.held(&context.call, &Options::default())?;
     let (mut good, mut comments, mut changes) = (true, Vec::new(), Map::new());
-    for one in wanted {
+    for one in desired {
         let (package, version) = one;
         let lock = held.iter().find(|(held, _)| held == package);
         if lock.is_some_and(|(_, held)| !locks.by_version() || held == version) {
@@ -71,9 +71,9 @@ pub(super) fn hold(
             Some(_) => select(context, "pkg.unhold", &(package.clone(), None), &mut Map::new())?.0,
             None => false,
         };
-        let (done, _) = select(context, "pkg.hold", one, &mut changes)?;
-        good &= done;
-        let how = match (done, released) {
+        let (has_succeeded, _) = select(context, "pkg.hold", one, &mut changes)?;
+        good &= has_succeeded;
+        let how = match (has_succeeded, released) {
             (true, true) => "was updated with hold rule",
             (true, false) => "is now being held",
             (false, _) => "was not held",
@@ -81,7 +81,7 @@ pub(super) fn hold(
         comments.push(format!("Package {package} {how}"));
     }
     if replace {
-        let others = |package: &str| !wanted.iter().any(|(wanted, _)| wanted == package);
+        let others = |package: &str| !desired.iter().any(|(name, _)| name == package);
         let more = unhold(context, packages, name, others)?;
         good &= more.result == Some(true);
         if !more.changes.is_empty() || context.test && more.comment != "No changes made" {
@@ -110,8 +110,8 @@ pub(super) fn unhold(
             comments.push(format!("The following package would be unheld: {package}"));
             continue;
         }
-        let (done, comment) = select(context, "pkg.unhold", &(package, None), &mut changes)?;
-        good &= done;
+        let (has_succeeded, comment) = select(context, "pkg.unhold", &(package, None), &mut changes)?;
+        good &= has_succeeded;
         comments.push(comment);
     }
     Ok(selected(name, good, &comments, changes))

@@ -33,12 +33,12 @@ impl Plan {
     fn make(
         context: &StateContext,
         packages: &dyn Packages,
-        wanted: &[Desired],
+        desired: &[Desired],
         have: &Versions,
         how: &InstallOptions,
     ) -> Result<Self, CallError> {
         let mut plan = Plan::default();
-        for one in wanted {
+        for one in desired {
             if !have.contains_key(&one.0) {
                 plan.install.push(one.clone());
             } else if how.options.reinstall {
@@ -78,11 +78,11 @@ fn is_latest((_, version): &Desired) -> bool {
 fn resolve_latest(
     context: &StateContext,
     packages: &dyn Packages,
-    wanted: &[Desired],
+    desired: &[Desired],
     before: &Versions,
     options: &Options,
 ) -> Result<Vec<Desired>, CallError> {
-    let names: Vec<String> = wanted.iter().filter(|one| is_latest(one)).map(|(package, _)| package.clone()).collect();
+    let names: Vec<String> = desired.iter().filter(|one| is_latest(one)).map(|(package, _)| package.clone()).collect();
     let newest = newer(&context.call, packages, &names, options)?;
     let described = |one: &Desired| {
         if !is_latest(one) {
@@ -93,7 +93,7 @@ fn resolve_latest(
         let version = newest.get(&one.0).map(String::as_str).or(have);
         (one.0.clone(), version.map(str::to_owned))
     };
-    Ok(wanted.iter().map(described).collect())
+    Ok(desired.iter().map(described).collect())
 }
 
 /// Formats a package with its requested version.
@@ -105,8 +105,8 @@ pub(super) fn desired((package, version): &Desired) -> String {
     }
 }
 
-pub(super) fn list(wanted: &[Desired]) -> String {
-    wanted.iter().map(desired).collect::<Vec<_>>().join(", ")
+pub(super) fn list(packages: &[Desired]) -> String {
+    packages.iter().map(desired).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats the installed packages; many are only counted.
@@ -128,34 +128,36 @@ pub(super) fn install(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Desired],
+    desired: &[Desired],
     how: &InstallOptions,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, &how.options)?;
-    let (mut how, mut wanted) = (how.clone(), wanted.to_vec());
-    if wanted.iter().any(is_latest) {
+    let (mut how, mut desired) = (how.clone(), desired.to_vec());
+    if desired.iter().any(is_latest) {
         refresh(context, packages, how.refresh, &how.options)?;
         how.refresh = Some(false);
-        wanted = resolve_latest(context, packages, &wanted, &before, &how.options)?;
+        desired = resolve_latest(context, packages, &desired, &before, &how.options)?;
     }
-    let plan = Plan::make(context, packages, &wanted, &before, &how)?;
+    let plan = Plan::make(context, packages, &desired, &before, &how)?;
     if plan.is_empty() {
-        return Run { context, packages, name, how: &how }.already_there(&wanted);
+        return Run { context, packages, name, how: &how }.already_there(&desired);
     }
     if context.test {
         return Run { context, packages, name, how: &how }.expected(&plan);
     }
     refresh(context, packages, how.refresh, &how.options)?;
     let targets = [&plan.install[..], &plan.reinstall].concat();
-    let done =
+    let result =
         put(&context.call, packages, &targets, &how.options).map_err(|error| failed_to_begin("installing", error))?;
-    if !done.errors.is_empty() {
+    if !result.errors.is_empty() {
         let doing = if plan.reinstall.is_empty() { Operation::Installing } else { Operation::Reinstalling };
-        return Ok(StateReturn::failed(name, error_message(packages, doing, &done.errors)).with_changes(done.changes));
+        return Ok(
+            StateReturn::failed(name, error_message(packages, doing, &result.errors)).with_changes(result.changes)
+        );
     }
-    let outcome = Outcome::of(context, packages, &wanted, &plan, &done.changes, &how)?;
-    let mut changes = done.changes;
-    let held = Held::set(context, packages, &wanted, &how, &mut changes)?;
+    let outcome = Outcome::of(context, packages, &desired, &plan, &result.changes, &how)?;
+    let mut changes = result.changes;
+    let held = Held::set(context, packages, &desired, &how, &mut changes)?;
     let result = if outcome.is_good() { held.result } else { Some(false) };
     let comment = outcome.comments(held).join("\n");
     Ok(StateReturn { result, ..StateReturn::ok(name, comment) }.with_changes(changes))
@@ -171,13 +173,13 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Returns the result for packages that were installed already, after they were held or released.
-    fn already_there(&self, wanted: &[Desired]) -> Result<StateReturn, CallError> {
+    fn already_there(&self, desired: &[Desired]) -> Result<StateReturn, CallError> {
         let Run { context, packages, name, how } = *self;
-        let is_versioned = wanted.iter().any(|(_, version)| version.is_some());
+        let is_versioned = desired.iter().any(|(_, version)| version.is_some());
         let versions = if is_versioned { " and are at the desired version" } else { "" };
         let mut comment = format!("All specified packages are already installed{versions}");
         let mut changes = Map::new();
-        let held = Held::set(context, packages, wanted, how, &mut changes)?;
+        let held = Held::set(context, packages, desired, how, &mut changes)?;
         for reported in [held.changed, held.kept, held.failed].concat() {
             comment += &format!(".\n{reported}");
         }
@@ -232,14 +234,14 @@ impl Outcome {
     fn of(
         context: &StateContext,
         packages: &dyn Packages,
-        wanted: &[Desired],
+        desired: &[Desired],
         plan: &Plan,
         changes: &Map,
         how: &InstallOptions,
     ) -> Result<Self, CallError> {
         let after = packages.installed(&context.call, &how.options)?;
         let mut outcome = Outcome::default();
-        for one in wanted {
+        for one in desired {
             let is_target = plan.install.contains(one);
             let group = if plan.reinstall.contains(one) {
                 let is_done = changes.contains_key(&Value::from(one.0.as_str()));
@@ -300,13 +302,13 @@ impl Held {
     fn set(
         context: &StateContext,
         packages: &dyn Packages,
-        wanted: &[Desired],
+        desired: &[Desired],
         how: &InstallOptions,
         changes: &mut Map,
     ) -> Result<Self, CallError> {
         let mut held = Held { result: Some(true), changed: Vec::new(), kept: Vec::new(), failed: Vec::new() };
         let (Some(hold), Some(locks)) = (how.hold, packages.locks()) else { return Ok(held) };
-        let names: Vec<Desired> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let names: Vec<Desired> = desired.iter().map(|(name, _)| (name.clone(), None)).collect();
         let report = match locks.set(&context.call, &names, hold, &how.options) {
             Ok(report) => report,
             Err(CallError::Execution(message)) => {

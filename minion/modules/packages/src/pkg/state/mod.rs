@@ -125,8 +125,8 @@ pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallRes
         }
         return report(name, sources::install(context, packages, name, &args.sources, &options));
     }
-    let wanted = requested(Some(name), &args.pkgs, given(&args.version).as_deref())?;
-    let wanted = if args.normalize { normalized(context, packages, wanted) } else { wanted };
+    let desired = requested(Some(name), &args.pkgs, given(&args.version).as_deref())?;
+    let desired = if args.normalize { normalized(context, packages, desired) } else { desired };
     let (refresh, hold, allow_updates) = (args.refresh, args.hold, args.allow_updates);
     report(
         name,
@@ -134,7 +134,7 @@ pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallRes
             context,
             packages,
             name,
-            &wanted,
+            &desired,
             &install::InstallOptions { refresh, hold, allow_updates, options },
         ),
     )
@@ -170,8 +170,8 @@ pub fn latest(
         return Ok(StateReturn::ok(&name, "No packages to install provided").into());
     }
     let packages = packages(&context.call)?;
-    let wanted = normal(context, packages, requested(Some(&name), &pkgs, None)?, &kwargs);
-    let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
+    let desired = normal(context, packages, requested(Some(&name), &pkgs, None)?, &kwargs);
+    let names = upgrade::Names { all: desired.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
     report(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
 }
 
@@ -222,9 +222,9 @@ pub struct RemoveArgs {
 impl RemoveArgs {
     fn remove(self, context: &StateContext, name: &str, purge: bool) -> CallResult {
         let packages = packages(&context.call)?;
-        let wanted = requested(Some(name), &self.pkgs, given(&self.version).as_deref())?;
-        let wanted = normal(context, packages, wanted, &self.kwargs);
-        report(name, remove::without(context, packages, name, &wanted, purge, &Options::read(&self.kwargs)))
+        let desired = requested(Some(name), &self.pkgs, given(&self.version).as_deref())?;
+        let desired = normal(context, packages, desired, &self.kwargs);
+        report(name, remove::without(context, packages, name, &desired, purge, &Options::read(&self.kwargs)))
     }
 }
 
@@ -323,8 +323,8 @@ pub fn unheld(
     if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
         return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
     }
-    let (packages, wanted) = (packages(&context.call)?, requested(Some(&name), &pkgs, None)?);
-    report(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
+    let (packages, desired) = (packages(&context.call)?, requested(Some(&name), &pkgs, None)?);
+    report(&name, unhold(context, packages, &name, |held| all || desired.iter().any(|(package, _)| package == held)))
 }
 
 /// Run the state again when a watched state has changes.
@@ -392,9 +392,9 @@ fn named(chunk: &Chunk) -> Vec<Value> {
 }
 
 /// Converts an error of running a program to a failed state.
-fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
-    match done {
-        Ok(done) => Ok(done.into()),
+fn report(name: &str, result: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+    match result {
+        Ok(outcome) => Ok(outcome.into()),
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),
         Err(error) => Err(error),
     }
@@ -411,13 +411,13 @@ fn failed_to_begin(doing: &str, error: CallError) -> CallError {
 }
 
 /// Removes the host's architecture from names, unless names are to be left unchanged.
-fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Desired>, kwargs: &Map) -> Vec<Desired> {
+fn normal(context: &StateContext, packages: &dyn Packages, desired: Vec<Desired>, kwargs: &Map) -> Vec<Desired> {
     let is_off = kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy());
-    if is_off { wanted } else { normalized(context, packages, wanted) }
+    if is_off { desired } else { normalized(context, packages, desired) }
 }
 
-fn normalized(context: &StateContext, packages: &dyn Packages, wanted: Vec<Desired>) -> Vec<Desired> {
-    wanted.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
+fn normalized(context: &StateContext, packages: &dyn Packages, desired: Vec<Desired>) -> Vec<Desired> {
+    desired.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
 }
 
 /// Whether a version is among the installed ones of a package.
@@ -429,11 +429,11 @@ fn has_version(have: Option<&String>, version: &str) -> bool {
 fn refresh(
     context: &StateContext,
     packages: &dyn Packages,
-    wanted: Option<bool>,
+    choice: Option<bool>,
     options: &Options,
 ) -> Result<(), CallError> {
     let asked = &context.call.job.repositories_asked;
-    if wanted.unwrap_or_else(|| !asked.load(Relaxed)) {
+    if choice.unwrap_or_else(|| !asked.load(Relaxed)) {
         packages.refresh(&context.call, options)?;
         asked.store(true, Relaxed);
     }

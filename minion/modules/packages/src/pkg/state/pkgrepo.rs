@@ -127,14 +127,14 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
     let pre = call(context, "pkg.get_repo", &repo, &kwargs)
         .map_err(|error| failed(&format!("Failed to examine repo '{name}': {error}")))?;
     let mut pre = pre.as_map().cloned().unwrap_or_default();
-    let mut wanted = repositories.described(&repo, &kwargs);
+    let mut desired = repositories.described(&repo, &kwargs);
     let file = kwargs.get("file").filter(|file| file.is_truthy()).map(ToString::to_string);
     let clean = kwargs.get("clean_file").is_some_and(Value::is_truthy);
     let cleans = clean && has_other_lines(file.as_deref(), name);
     if !(pre.is_empty() || cleans) {
         pre.shift_remove("file");
-        wanted.shift_remove("file");
-        if !repositories.differs(&pre, &wanted, &kwargs) {
+        desired.shift_remove("file");
+        if !repositories.differs(&pre, &desired, &kwargs) {
             return Ok(StateReturn::ok(name, format!("Package repo '{name}' already configured")));
         }
     }
@@ -146,7 +146,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
         let changes = if pre.is_empty() {
             brine_value::map! {"repo" => name}
         } else {
-            changes(&wanted, &pre, &wanted)
+            changes(&desired, &pre, &desired)
         };
         return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
@@ -165,7 +165,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
     let changes = if pre.is_empty() {
         brine_value::map! {"repo" => repo}
     } else {
-        changes(&post, &pre, &wanted)
+        changes(&post, &pre, &desired)
     };
     Ok(StateReturn::ok(name, format!("Configured package repo '{name}'")).with_changes(changes))
 }
@@ -193,10 +193,10 @@ fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateR
         return Err(failed("Repo key management is not implemented for this platform".into()));
     }
     let repo = repositories.named(name, &mut kwargs);
-    let found = call(context, "pkg.get_repo", &repo, &kwargs)
+    let repository = call(context, "pkg.get_repo", &repo, &kwargs)
         .map_err(|error| failed(format!("Failed to configure repo '{name}': {error}")))?;
-    let found = found.as_map().cloned().unwrap_or_default();
-    if found.is_empty() || !repositories.is_match(&repo, &found) {
+    let repository = repository.as_map().cloned().unwrap_or_default();
+    if repository.is_empty() || !repositories.is_match(&repo, &repository) {
         return Ok(StateReturn::ok(name, format!("Package repo {name} is absent")));
     }
     if context.test {
@@ -207,22 +207,22 @@ fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateR
         return Ok(StateReturn::predicted(name, comment));
     }
     call(context, "pkg.del_repo", &repo, &kwargs).map_err(failed)?;
-    let mut done = StateReturn::ok(name, format!("Removed repo {name}"));
-    done.changes.insert("repo".into(), name.into());
+    let mut outcome = StateReturn::ok(name, format!("Removed repo {name}"));
+    outcome.changes.insert("repo".into(), name.into());
     if !has_key {
-        return Ok(done);
+        return Ok(outcome);
     }
     match repositories.delete_key(&context.call, &kwargs).map_err(message) {
         Ok(key) => {
-            done.comment += &format!(", and keyid {key}");
-            done.changes.insert("keyid".into(), key);
+            outcome.comment += &format!(", and keyid {key}");
+            outcome.changes.insert("keyid".into(), key);
         }
         Err(error) => {
-            done.result = Some(false);
-            done.comment += &format!(", but failed to remove key: {error}");
+            outcome.result = Some(false);
+            outcome.comment += &format!(", but failed to remove key: {error}");
         }
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Describes the options of repositories. Further ones are those of `.repo` files, which dnf and zypper pass on.

@@ -11,14 +11,14 @@ pub(super) fn without(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Desired],
+    desired: &[Desired],
     purge: bool,
     options: &Options,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, options)?;
     let left = if purge { packages.removed_with_configuration(&context.call)? } else { Versions::new() };
     let mut targets: Vec<String> = Vec::new();
-    for (package, version) in wanted {
+    for (package, version) in desired {
         let is_there = match (before.get(package), version) {
             (Some(have), Some(version)) => satisfies(&context.call, packages, have, version, options.ignore_epoch)?,
             (have, _) => have.is_some(),
@@ -28,9 +28,10 @@ pub(super) fn without(
         }
     }
     targets.sort();
-    let (done, verb, doing) = if purge { ("purged", "purge", "purging") } else { ("removed", "remove", "removing") };
+    let (participle, verb, doing) =
+        if purge { ("purged", "purge", "purging") } else { ("removed", "remove", "removing") };
     if targets.is_empty() {
-        let is_versioned = wanted.iter().any(|(package, version)| version.is_some() && before.contains_key(package));
+        let is_versioned = desired.iter().any(|(package, version)| version.is_some() && before.contains_key(package));
         let comment = match (purge, is_versioned) {
             (true, _) => "None of the targeted packages are installed or partially installed",
             (_, true) => "All specified packages (matching specified versions) are already absent",
@@ -40,8 +41,8 @@ pub(super) fn without(
     }
     if context.test {
         let changes =
-            targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => done}.into())).collect();
-        let comment = format!("The following packages will be {done}: {}.", targets.join(", "));
+            targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => participle}.into())).collect();
+        let comment = format!("The following packages will be {participle}: {}.", targets.join(", "));
         return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     let names: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
@@ -57,17 +58,17 @@ pub(super) fn without(
         let comment = format!("The following packages failed to {verb}: {}.", failed.join(", "));
         return Ok(StateReturn::failed(name, comment).with_changes(work.changes));
     }
-    let mut absent: Vec<&str> = wanted
+    let mut absent: Vec<&str> = desired
         .iter()
         .map(|(package, _)| package.as_str())
         .filter(|package| !targets.iter().any(|target| target == package))
         .collect();
     absent.sort_unstable();
     let comment = if absent.is_empty() {
-        format!("All targeted packages were {done}.")
+        format!("All targeted packages were {participle}.")
     } else {
         format!(
-            "The following packages were not installed: {} The following packages were {done}: {}.",
+            "The following packages were not installed: {} The following packages were {participle}: {}.",
             absent.join(", "),
             targets.join(", ")
         )

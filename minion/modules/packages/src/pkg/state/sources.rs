@@ -33,11 +33,11 @@ pub(super) fn install(
         let comment = format!("The following packages would be installed/updated: {}", names.join(", "));
         return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
-    let done = install_files(&context.call, packages, &files, options)
+    let outcome = install_files(&context.call, packages, &files, options)
         .map_err(|error| failed_to_begin("installing", error))?;
-    if !done.errors.is_empty() {
-        let comment = error_message(packages, Operation::Installing, &done.errors);
-        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    if !outcome.errors.is_empty() {
+        let comment = error_message(packages, Operation::Installing, &outcome.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(outcome.changes));
     }
-    Ok(StateReturn::ok(name, summary(&names)).with_changes(done.changes))
+    Ok(StateReturn::ok(name, summary(&names)).with_changes(outcome.changes))
 }

@@ -65,12 +65,12 @@ impl Packages for Fake {
         Ok(self.known.get(name).into_iter().cloned().collect())
     }
 
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
-        let (wanted, errors) = resolve(context, self, wanted, options)?;
-        if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+        let (desired, errors) = resolve(context, self, desired, options)?;
+        if let Some((name, _)) = desired.iter().find(|(name, _)| !self.known.contains_key(name)) {
             return Ok(vec![format!("E: Unable to locate package {name}")]);
         }
-        for (name, version) in wanted {
+        for (name, version) in desired {
             let version = version.unwrap_or_else(|| self.known[&name].clone());
             if options.download_only {
                 self.downloaded.lock().insert(name, version);
@@ -122,7 +122,7 @@ impl Packages for Fake {
         version: &str,
         _options: &Options,
     ) -> Result<Option<String>, CallError> {
-        Ok(self.known.get(name).filter(|known| *known == version).cloned())
+        Ok(self.known.get(name).filter(|candidate| *candidate == version).cloned())
     }
 
     fn locks(&self) -> Option<&dyn Locks> {
@@ -135,10 +135,10 @@ impl Locks for Fake {
         Ok(self.held.lock().iter().map(|name| (name.clone(), None)).collect())
     }
 
-    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, desired: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
         let mut held = self.held.lock();
         let mut report = Map::new();
-        for (name, _) in wanted {
+        for (name, _) in desired {
             let one = if held.contains(name) == hold {
                 HoldResult::nothing(format!("{name} stays"))
             } else if context.is_test() {
@@ -157,9 +157,11 @@ impl Locks for Fake {
     }
 }
 
-fn report(done: Result<StateReturn, CallError>) -> String {
-    match done {
-        Ok(done) => format!("{}: {} | {}\n", Value::from(done.result), done.comment, to_json(&done.changes.into())),
+fn report(result: Result<StateReturn, CallError>) -> String {
+    match result {
+        Ok(outcome) => {
+            format!("{}: {} | {}\n", Value::from(outcome.result), outcome.comment, to_json(&outcome.changes.into()))
+        }
         Err(error) => format!("{error}\n"),
     }
 }
@@ -169,7 +171,7 @@ fn transcript_of(test: bool) -> String {
     let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
     let mut reported = String::new();
-    for wanted in [
+    for desired in [
         one("bash", None),
         one("bash", Some("5.1")),
         one("bash", Some(">=5.0, <6")),
@@ -180,7 +182,7 @@ fn transcript_of(test: bool) -> String {
         one("vim", Some("latest")),
         one("nosuch", Some("latest")),
     ] {
-        reported += &report(install::install(&context, &fake, "n", &wanted, &install::InstallOptions::default()));
+        reported += &report(install::install(&context, &fake, "n", &desired, &install::InstallOptions::default()));
     }
     for all in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
         let names = upgrade::Names { is_list: all.len() > 1, all };
@@ -192,8 +194,8 @@ fn transcript_of(test: bool) -> String {
         (list(&["bash"]), true),
         (list(&["nosuch"]), true),
     ] {
-        let wanted: Vec<Desired> = names.into_iter().map(|name| (name, None)).collect();
-        reported += &report(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
+        let desired: Vec<Desired> = names.into_iter().map(|name| (name, None)).collect();
+        reported += &report(remove::without(&context, &fake, "n", &desired, purge, &Options::default()));
     }
     reported + &format!("refreshed {} times", fake.refreshed.lock())
 }
@@ -293,7 +295,7 @@ fn requested_versions_and_holds_are_applied() {
     let again = Options { reinstall: true, ..Options::default() };
     let again = install::InstallOptions { options: again, hold: Some(false), ..install::InstallOptions::default() };
     let mut reported = String::new();
-    for (context, how, wanted) in [
+    for (context, how, desired) in [
         (&test, &newer, &[("bash", Some("5.0")), ("tree", Some("2.1"))][..]),
         (&test, &newer, &[("bash", Some("5.2")), ("tree", Some("2.0"))]),
         (&test, &install::InstallOptions::default(), &[("bash", Some("latest")), ("vim", Some("latest"))]),
@@ -306,8 +308,8 @@ fn requested_versions_and_holds_are_applied() {
         (&run, &again, &[("vim", None)]),
     ] {
         let owned = |(name, version): &(&str, Option<&str>)| ((*name).to_owned(), version.map(str::to_owned));
-        let wanted: Vec<Desired> = wanted.iter().map(owned).collect();
-        reported += &report(install::install(context, &fake, "n", &wanted, how));
+        let desired: Vec<Desired> = desired.iter().map(owned).collect();
+        reported += &report(install::install(context, &fake, "n", &desired, how));
     }
     insta::assert_snapshot!(reported, @r#"
     None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
@@ -337,16 +339,16 @@ fn pkgs_and_sources_are_exclusive() {
     let context = testing::state_context(true, &[]);
     let args = map! {"name" => "x", "pkgs" => list!["a"], "sources" => list![map! {"a" => "/a.deb"}]};
     let args = Args::keyword(args);
-    let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
-    assert_eq!(done.get("comment"), Some(&"Only one of \"pkgs\" and \"sources\" is permitted.".into()));
+    let outcome = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+    assert_eq!(outcome.get("comment"), Some(&"Only one of \"pkgs\" and \"sources\" is permitted.".into()));
 }
 
 #[test]
 fn an_empty_list_changes_nothing() {
     let context = testing::state_context(true, &[]);
     let args = Args::keyword(map! {"name" => "x", "pkgs" => brine_value::list![]});
-    let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
-    assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
+    let outcome = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+    assert_eq!(outcome.get("comment"), Some(&"No packages to install provided".into()));
 }
 
 #[test]
@@ -389,8 +391,8 @@ fn packages_are_installed_from_files() {
         (&run, list![map! {"one" => &none}]),
         (&run, list!["one"]),
     ] {
-        let done = sources::install(context, &fake, "n", &sources, &Options::default());
-        reported += &report(done).replace(&directory.path().display().to_string(), "/directory");
+        let result = sources::install(context, &fake, "n", &sources, &Options::default());
+        reported += &report(result).replace(&directory.path().display().to_string(), "/directory");
     }
     insta::assert_snapshot!(reported, @r#"
     None: The following packages would be installed/updated: one | {"one": {"old": "", "new": "installed"}}
@@ -413,8 +415,8 @@ fn packages_are_downloaded_and_not_installed() {
     let mut reported = String::new();
     for (test, version) in [(true, None), (false, None), (false, None), (false, Some("2.1")), (false, Some(">=9"))] {
         let context = testing::state_context(test, &[]);
-        let wanted = [("tree".to_owned(), version.map(str::to_owned))];
-        reported += &report(download::download(&context, &fake, "n", &wanted, &options, &have));
+        let desired = [("tree".to_owned(), version.map(str::to_owned))];
+        reported += &report(download::download(&context, &fake, "n", &desired, &options, &have));
     }
     let context = testing::state_context(false, &[]);
     let nosuch = [("nosuch".to_owned(), None)];

@@ -82,11 +82,11 @@ pub(super) fn newest(
         return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     let asked: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
-    let done =
+    let outcome =
         install(&context.call, packages, &asked, options).map_err(|error| failed_to_begin("installing", error))?;
-    if !done.errors.is_empty() {
+    if !outcome.errors.is_empty() {
         // As in Salt: the changes are only part of the message.
-        let error = CallError::Execution(error_message_with_changes(packages, Operation::Installing, &done));
+        let error = CallError::Execution(error_message_with_changes(packages, Operation::Installing, &outcome));
         return Err(failed_to_begin("installing", error));
     }
     let after = packages.installed(&context.call, options)?;
@@ -107,7 +107,7 @@ pub(super) fn newest(
         ));
     }
     let result = Some(bad.is_empty());
-    Ok(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }.with_changes(done.changes))
+    Ok(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }.with_changes(outcome.changes))
 }
 
 pub(super) fn upgrade_all(
@@ -142,16 +142,16 @@ pub(super) fn upgrade_all(
         return Ok(StateReturn::predicted(name, "System update will be performed").with_changes(expected));
     }
     let some: Vec<String> = if names.is_some() { newer.keys().cloned().collect() } else { Vec::new() };
-    let done = upgrade(&context.call, packages, &some, dist, options)?;
-    if !done.errors.is_empty() {
-        let comment = error_message(packages, Operation::Upgrading, &done.errors);
-        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    let outcome = upgrade(&context.call, packages, &some, dist, options)?;
+    if !outcome.errors.is_empty() {
+        let comment = error_message(packages, Operation::Upgrading, &outcome.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(outcome.changes));
     }
-    let changed = |package: &str| done.changes.contains_key(&Value::from(package));
+    let changed = |package: &str| outcome.changes.contains_key(&Value::from(package));
     let missing: Vec<&str> = some.iter().map(String::as_str).filter(|package| !changed(package)).collect();
     if !missing.is_empty() {
         let comment = format!("The following package(s) failed to update: {}", missing.join(", "));
-        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+        return Ok(StateReturn::failed(name, comment).with_changes(outcome.changes));
     }
-    Ok(StateReturn::ok(name, "Upgrade ran successfully").with_changes(done.changes))
+    Ok(StateReturn::ok(name, "Upgrade ran successfully").with_changes(outcome.changes))
 }

@@ -55,8 +55,8 @@ impl Operator {
 fn conditions(text: &str) -> Vec<(Operator, &str)> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     let read = |part: &'_ str| {
-        let found = OPERATORS.iter().find(|(written, _)| part.starts_with(written));
-        found.map_or((0, Operator::Equal), |(written, operator)| (written.len(), *operator))
+        let operator = OPERATORS.iter().find(|(written, _)| part.starts_with(written));
+        operator.map_or((0, Operator::Equal), |(written, operator)| (written.len(), *operator))
     };
     parts
         .map(|part| {
@@ -67,8 +67,8 @@ fn conditions(text: &str) -> Vec<(Operator, &str)> {
 }
 
 /// Returns the condition for a single version or any newer one.
-pub fn or_newer(wanted: &str) -> Option<String> {
-    match conditions(wanted)[..] {
+pub fn or_newer(condition: &str) -> Option<String> {
+    match conditions(condition)[..] {
         [(Operator::Equal, version)] if !is_pattern(version) => Some(format!(">={version}")),
         _ => None,
     }
@@ -96,10 +96,10 @@ pub fn satisfies(
     context: &Context,
     packages: &dyn Packages,
     installed: &str,
-    wanted: &str,
+    requirement: &str,
     ignore_epoch: Option<bool>,
 ) -> Result<bool, CallError> {
-    let conditions = conditions(wanted);
+    let conditions = conditions(requirement);
     'versions: for have in installed.split(',') {
         for (operator, version) in &conditions {
             if *operator == Operator::Equal && (have == *version || is_pattern(version) && fnmatch(version, have)) {
@@ -121,20 +121,20 @@ pub fn satisfies(
 pub fn resolve(
     context: &Context,
     packages: &dyn Packages,
-    wanted: &[Desired],
+    desired: &[Desired],
     options: &Options,
 ) -> Result<(Vec<Desired>, Vec<String>), CallError> {
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
-    for (name, version) in wanted {
+    let (mut targets, mut errors) = (Vec::new(), Vec::new());
+    for (name, version) in desired {
         let Some(asked) = version.as_deref() else {
-            found.push((name.clone(), None));
+            targets.push((name.clone(), None));
             continue;
         };
         let conditions = conditions(asked);
         if let [(Operator::Equal, version)] = conditions[..]
             && !is_pattern(version)
         {
-            found.push((name.clone(), Some(version.to_owned())));
+            targets.push((name.clone(), Some(version.to_owned())));
             continue;
         }
         let available = packages.available(context, name, options)?;
@@ -146,7 +146,7 @@ pub fn resolve(
             }
         }
         if let Some(version) = chosen {
-            found.push((name.clone(), Some(version.clone())));
+            targets.push((name.clone(), Some(version.clone())));
             continue;
         }
         let list = available.join(", ");
@@ -159,7 +159,7 @@ pub fn resolve(
             format!("No version matching '{name}{asked}' could be found (available: {list})")
         });
     }
-    Ok((found, errors))
+    Ok((targets, errors))
 }
 
 /// Returns the packages that are not installed, or for which a newer version is available.
@@ -169,10 +169,10 @@ pub fn newer(
     names: &[String],
     options: &Options,
 ) -> Result<Versions, CallError> {
-    let mut found = packages.candidates(context, names, options)?;
+    let mut versions = packages.candidates(context, names, options)?;
     let installed = packages.installed(context, options)?;
     let mut outdated = Versions::new();
-    for (name, candidate) in std::mem::take(&mut found) {
+    for (name, candidate) in std::mem::take(&mut versions) {
         let mut is_newer = true;
         for have in installed.get(&name).into_iter().flat_map(|have| have.split(',')) {
             is_newer &= packages.compare(context, &candidate, have)? == Ordering::Greater;

@@ -28,7 +28,7 @@ fn a_single_version_may_be_newer() {
 #[test]
 fn installed_versions_satisfy_requirements() {
     let context = testing::context(&[]);
-    for (installed, wanted, ignore_epoch, expected) in [
+    for (installed, requirement, ignore_epoch, expected) in [
         ("1.0-1", "1.0-1", None, true),
         ("1.0-1", "1.0", None, true),
         ("1.0-1", "1.1", None, false),
@@ -44,14 +44,14 @@ fn installed_versions_satisfy_requirements() {
         ("1.0-1,1.2-1", ">1.0-1, <1.2", None, false),
         ("1.5-1", ">=1.2, <2, !=1.4", None, true),
     ] {
-        let report = satisfies(&context, &Dnf, installed, wanted, ignore_epoch);
-        assert_eq!(report, Ok(expected), "{installed} {wanted} {ignore_epoch:?}");
+        let report = satisfies(&context, &Dnf, installed, requirement, ignore_epoch);
+        assert_eq!(report, Ok(expected), "{installed} {requirement} {ignore_epoch:?}");
     }
 }
 
 #[test]
 fn a_single_version_is_not_resolved() {
-    let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("== 1.0".to_owned()))];
-    let report = resolve(&testing::context(&[]), &Apk, &wanted, &Options::default());
+    let desired = [("a".to_owned(), None), ("b".to_owned(), Some("== 1.0".to_owned()))];
+    let report = resolve(&testing::context(&[]), &Apk, &desired, &Options::default());
     assert_eq!(report, Ok((vec![("a".into(), None), ("b".into(), Some("1.0".into()))], vec![])));
 }

@@ -63,13 +63,13 @@ impl Locks for Zypper {
         Ok(report)
     }
 
-    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, desired: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
         let held = self.held(context, options)?;
         let (mut reported, mut command) = (Map::new(), words(&[if hold { "al" } else { "rl" }]));
-        for one in wanted {
+        for one in desired {
             let name = &one.0;
             let lock = held.iter().find(|(held, _)| held == name);
-            let done = match (lock, hold) {
+            let action = match (lock, hold) {
                 (Some(_), true) => HoldResult::nothing(format!("Package {name} is already set to be held.")),
                 (None, true) if context.is_test() => HoldResult::would(format!("Package {name} is set to be held.")),
                 (None, true) => {
@@ -88,7 +88,7 @@ impl Locks for Zypper {
                     HoldResult::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})
                 }
             };
-            reported.insert(name.as_str().into(), Value::Map(done.of(name)));
+            reported.insert(name.as_str().into(), Value::Map(action.of(name)));
         }
         if command.len() > 1 {
             Call::default().run(context, options, &command)?;

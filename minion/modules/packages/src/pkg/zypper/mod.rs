@@ -59,8 +59,8 @@ impl Call {
 
     fn error_output(self, output: &Output) -> String {
         let answer = if self.xml {
-            let found = elements(&output.stdout);
-            let errors = named(&found, "message").filter(|message| message.attribute("type") == "error");
+            let elements = elements(&output.stdout);
+            let errors = named(&elements, "message").filter(|message| message.attribute("type") == "error");
             let errors: Vec<&str> = errors.map(|message| message.text.as_str()).collect();
             if errors.is_empty() { output.stderr.trim().to_owned() } else { errors.join("\n") }
         } else {
@@ -100,15 +100,15 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// Returns the versions in the output of `zypper info`, by package.
 fn parse_info(text: &str) -> Versions {
-    let (mut found, mut name) = (Versions::new(), "");
+    let (mut versions, mut name) = (Versions::new(), "");
     for line in text.lines() {
         match line.split_once(" : ").map(|(key, value)| (key.trim(), value.trim())) {
             Some(("Name", value)) => name = value,
-            Some(("Version", value)) if !name.is_empty() => _ = found.insert(name.to_owned(), value.to_owned()),
+            Some(("Version", value)) if !name.is_empty() => _ = versions.insert(name.to_owned(), value.to_owned()),
             _ => {}
         }
     }
-    found
+    versions
 }
 
 /// Returns the repositories in the output of `zypper refresh`: true for new, false for unchanged.
@@ -175,29 +175,29 @@ impl Packages for Zypper {
 
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
         let call = Call { read_only: true, ..Call::default() };
-        let mut found = Versions::new();
+        let mut versions = Versions::new();
         for batch in names.chunks(MAX_PACKAGES_PER_CALL) {
             let mut command = words(&["info", "-t", "package"]);
             for name in batch {
                 command.push(argument(name)?);
             }
-            found.extend(parse_info(&call.run(context, options, &command)?));
+            versions.extend(parse_info(&call.run(context, options, &command)?));
         }
-        found.retain(|name, _| names.contains(name));
-        Ok(found)
+        versions.retain(|name, _| names.contains(name));
+        Ok(versions)
     }
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
         let call = Call { xml: true, read_only: true, ..Call::default() };
         let output = call.output(context, options, &words(&["se", "-xv", &argument(name)?]))?;
-        let found = elements(&output.stdout);
+        let elements = elements(&output.stdout);
         let is_match = |solvable: &&Element| {
             let repository = solvable.attribute("repository").to_owned();
             solvable.attribute("name") == name
                 && solvable.attribute("kind") == "package"
                 && (options.from.is_empty() || options.from.contains(&repository))
         };
-        let mut versions: Vec<String> = named(&found, "solvable")
+        let mut versions: Vec<String> = named(&elements, "solvable")
             .filter(is_match)
             .map(|solvable| solvable.attribute("edition").to_owned())
             .collect();
@@ -206,9 +206,9 @@ impl Packages for Zypper {
         Ok(versions)
     }
 
-    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
-        let (wanted, errors) = resolve(context, self, wanted, options)?;
-        let targets: Vec<String> = wanted.iter().map(target).collect::<Result<_, _>>()?;
+    fn install(&self, context: &Context, desired: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
+        let (desired, errors) = resolve(context, self, desired, options)?;
+        let targets: Vec<String> = desired.iter().map(target).collect::<Result<_, _>>()?;
         self.put(context, &targets, options)?;
         Ok(errors)
     }
@@ -226,8 +226,8 @@ impl Packages for Zypper {
     fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
         let mut command = words(&["list-updates"]);
         command.extend(options.from.iter().flat_map(|repo| ["--repo".to_owned(), repo.clone()]));
-        let found = Call { read_only: true, ..Call::default() }.elements(context, options, &command)?;
-        let updates = named(&found, "update").filter(|update| update.attribute("kind") == "package");
+        let elements = Call { read_only: true, ..Call::default() }.elements(context, options, &command)?;
+        let updates = named(&elements, "update").filter(|update| update.attribute("kind") == "package");
         Ok(updates.map(|update| (update.attribute("name").into(), update.attribute("edition").into())).collect())
     }
 

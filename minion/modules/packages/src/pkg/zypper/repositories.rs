@@ -91,8 +91,8 @@ fn changes(args: &Map) -> Vec<String> {
 
 impl Repositories for Zypper {
     fn all(&self, _context: &Context, args: &Map) -> Result<Map, CallError> {
-        let found = sections(args)?;
-        Ok(found.iter().map(|(alias, (_, section))| (alias.into(), to_map(alias, section).into())).collect())
+        let sections = sections(args)?;
+        Ok(sections.iter().map(|(alias, (_, section))| (alias.into(), to_map(alias, section).into())).collect())
     }
 
     fn one(&self, _context: &Context, repo: &str, args: &Map) -> Result<Map, CallError> {
@@ -106,9 +106,9 @@ impl Repositories for Zypper {
         }
         let command = words(&["rr", "--loose-auth", "--loose-query", &argument(repo)?]);
         let answer = Call { xml: true, ..Call::default() }.run(context, &Options::read(args), &command)?;
-        let found = elements(&answer);
-        let is_done = named(&found, "progress").next().is_some();
-        let message = named(&found, "message").next().filter(|_| is_done).ok_or_else(missing)?;
+        let elements = elements(&answer);
+        let is_done = named(&elements, "progress").next().is_some();
+        let message = named(&elements, "message").next().filter(|_| is_done).ok_or_else(missing)?;
         Ok(map! {repo => true, "message" => message.text.trim()}.into())
     }
 
@@ -151,8 +151,8 @@ impl Repositories for Zypper {
         name.to_owned()
     }
 
-    fn differs(&self, have: &Map, wanted: &Map, _args: &Map) -> bool {
-        wanted.iter().any(|(key, value)| match (key.as_str(), have.get(key)) {
+    fn differs(&self, have: &Map, desired: &Map, _args: &Map) -> bool {
+        desired.iter().any(|(key, value)| match (key.as_str(), have.get(key)) {
             (Some("enabled"), None) => true,
             (_, have) => differs(key, value, have),
         })

@@ -28,11 +28,11 @@ pub fn elements(text: &str) -> Vec<Element> {
     reader.config_mut().allow_dangling_amp = true;
     reader.config_mut().allow_unmatched_ends = true;
     reader.config_mut().check_end_names = false;
-    let (mut found, mut is_open): (Vec<Element>, bool) = (Vec::new(), false);
+    let (mut elements, mut is_open): (Vec<Element>, bool) = (Vec::new(), false);
     loop {
         let text = match reader.read_event() {
             Ok(Event::Start(tag) | Event::Empty(tag)) => {
-                found.push(element(&tag));
+                elements.push(element(&tag));
                 is_open = true;
                 continue;
             }
@@ -42,10 +42,10 @@ pub fn elements(text: &str) -> Vec<Element> {
             }
             Ok(Event::Text(text)) => text.xml_content(XmlVersion::Implicit1_0).into_owned(),
             Ok(Event::GeneralRef(reference)) => resolved(&reference),
-            Ok(Event::Eof) | Err(_) => return found,
+            Ok(Event::Eof) | Err(_) => return elements,
             Ok(_) => continue,
         };
-        if let Some(last) = found.last_mut().filter(|_| is_open) {
+        if let Some(last) = elements.last_mut().filter(|_| is_open) {
             last.text += &text;
         }
     }
@@ -82,13 +82,13 @@ mod tests {
     fn elements_are_parsed() {
         let text = "<?xml version='1.0'?>\n<stream>\n<message type=\"info\">Name of &apos;case&apos; &amp;lt; set</message>\n\
                     <solvable status='installed' name=\"brine-one\" edition=\"2:1.0-1\"/>\n</stream>";
-        let found = elements(text);
-        let names: Vec<&str> = found.iter().map(|element| element.name.as_str()).collect();
+        let elements = elements(text);
+        let names: Vec<&str> = elements.iter().map(|element| element.name.as_str()).collect();
         assert_eq!(names, ["stream", "message", "solvable"]);
-        assert_eq!(found[1].text, "Name of 'case' &lt; set");
-        assert_eq!((found[1].attribute("type"), found[1].attribute("none")), ("info", ""));
-        assert_eq!((found[2].attribute("name"), found[2].attribute("edition")), ("brine-one", "2:1.0-1"));
-        assert_eq!(named(&found, "solvable").count(), 1);
+        assert_eq!(elements[1].text, "Name of 'case' &lt; set");
+        assert_eq!((elements[1].attribute("type"), elements[1].attribute("none")), ("info", ""));
+        assert_eq!((elements[2].attribute("name"), elements[2].attribute("edition")), ("brine-one", "2:1.0-1"));
+        assert_eq!(named(&elements, "solvable").count(), 1);
     }
 
     proptest! {

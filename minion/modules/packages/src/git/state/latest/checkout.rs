@@ -41,17 +41,18 @@ impl Run<'_> {
     /// Updates the checkout. The error is the result that ends the state early.
     pub(super) fn update_checkout(
         &mut self,
-        wanted: &Desired,
+        desired: &Desired,
         local: &Local,
         relation: &mut Relation,
         upstream: Option<&str>,
         stays: bool,
     ) -> Result<Option<StateReturn>, EarlyReturn> {
-        let Some(commit) = &wanted.commit else { return Ok(None) };
+        let Some(commit) = &desired.commit else { return Ok(None) };
         let name = &self.wanted.source.name;
         let is_new_branch = self.wanted.branch.as_ref().is_some_and(|branch| !local.branches.contains(branch));
-        let follow =
-            wanted.upstream_command(upstream).filter(|_| !is_new_branch || matches!(wanted.upstream, Upstream::Unset));
+        let follow = desired
+            .upstream_command(upstream)
+            .filter(|_| !is_new_branch || matches!(desired.upstream, Upstream::Unset));
         if follow.is_some() && local.branch.is_none() {
             return Err(self.failed(
                 "Cannot set/unset upstream tracking branch, local HEAD refers to nonexistent branch. This may have been \
@@ -73,22 +74,22 @@ impl Run<'_> {
                 return Err(Box::new(StateReturn::failed(name, comment).with_changes(self.changes.clone())));
             }
             if stays {
-                return Ok(Some(self.keep_head(wanted, local)));
+                return Ok(Some(self.keep_head(desired, local)));
             }
-            let forward = self.is_forward(wanted, relation);
+            let forward = self.is_forward(desired, relation);
             relation.forward = Some(forward);
             if self.wanted.force_reset == Reset::Never && (!forward || relation.has_changes) {
-                return Err(self.not_forward(wanted, local, relation));
+                return Err(self.not_forward(desired, local, relation));
             }
         }
-        self.check_out(wanted, local, relation)?;
+        self.check_out(desired, local, relation)?;
         if relation.forward == Some(false) {
             self.git(&["reset", "--hard", commit])?;
             self.changes.insert("forced update".into(), true.into());
             if relation.has_changes {
                 self.comments.push("Uncommitted changes were discarded".into());
             }
-            self.comments.push(format!("Repository was hard-reset to {}", wanted.label));
+            self.comments.push(format!("Repository was hard-reset to {}", desired.label));
         } else if relation.forward == Some(true) && relation.has_changes && self.wanted.force_reset != Reset::Never {
             self.git(&["checkout", "--", "."])?;
             self.comments.push("Uncommitted changes were discarded".into());
@@ -98,8 +99,8 @@ impl Run<'_> {
             self.git(&[&["branch"], &words[..]].concat())?;
             self.comments.push(format!("Tracking branch was {reported}"));
         }
-        if relation.forward == Some(true) && !wanted.is(relation.base.as_deref()) {
-            self.fast_forward(wanted, commit)?;
+        if relation.forward == Some(true) && !desired.is(relation.base.as_deref()) {
+            self.fast_forward(desired, commit)?;
         }
         if self.wanted.submodules {
             self.update_submodules()?;
@@ -115,7 +116,7 @@ impl Run<'_> {
     /// Checks out another branch, if requested.
     pub(super) fn check_out(
         &mut self,
-        wanted: &Desired,
+        desired: &Desired,
         local: &Local,
         relation: &Relation,
     ) -> Result<(), EarlyReturn> {
@@ -132,29 +133,29 @@ impl Run<'_> {
         }
         let force = if self.wanted.force_checkout { &["checkout", "--force"][..] } else { &["checkout"] };
         let is_there = local.branches.contains(branch);
-        let start = self.start(wanted);
+        let start = self.start(desired);
         let words = if is_there { vec![branch.as_str()] } else { vec!["-b", branch, &start] };
         self.git.both(&strings(&[force, &words[..]].concat())).map_err(|error| self.broken(&error))?;
         self.comments.push(if is_there {
             format!("'{branch}' was checked out")
         } else {
-            format!("New branch '{branch}' was checked out, with {} as a starting point", wanted.label)
+            format!("New branch '{branch}' was checked out, with {} as a starting point", desired.label)
         });
         Ok(())
     }
 
     /// Returns the start point of a new branch.
-    pub(super) fn start(&self, wanted: &Desired) -> String {
-        match (&wanted.upstream, &wanted.commit) {
+    pub(super) fn start(&self, desired: &Desired) -> String {
+        match (&desired.upstream, &desired.commit) {
             (_, Some(commit)) if self.wanted.rev == "HEAD" => commit.clone(),
             (Upstream::Is(upstream), _) => upstream.clone(),
             _ => self.wanted.rev.clone(),
         }
     }
 
-    pub(super) fn fast_forward(&mut self, wanted: &Desired, commit: &str) -> Result<(), EarlyReturn> {
+    pub(super) fn fast_forward(&mut self, desired: &Desired, commit: &str) -> Result<(), EarlyReturn> {
         let rev = self.wanted.rev.as_str();
-        if rev != "HEAD" && !matches!(wanted.upstream, Upstream::Is(_)) {
+        if rev != "HEAD" && !matches!(desired.upstream, Upstream::Is(_)) {
             self.git(&["reset", "--hard", rev])?;
             self.comments.push(format!("Repository was reset to {rev} (fast-forward)"));
             return Ok(());
@@ -163,11 +164,11 @@ impl Run<'_> {
             return Err(self.failed("Unable to fast-forward, HEAD is detached"));
         }
         self.git(&["merge", "--ff-only", commit])?;
-        self.comments.push(format!("Repository was fast-forwarded to {}", wanted.label));
+        self.comments.push(format!("Repository was fast-forwarded to {}", desired.label));
         Ok(())
     }
 
-    pub(super) fn clone(&mut self, wanted: &Desired) -> Result<StateReturn, EarlyReturn> {
+    pub(super) fn clone(&mut self, desired: &Desired) -> Result<StateReturn, EarlyReturn> {
         let Source { name, target, remote, .. } = &self.wanted.source;
         let new = format!("{name} => {target}");
         let would = map! {"forced clone" => true, "new" => new.as_str()};
@@ -194,10 +195,10 @@ impl Run<'_> {
         cloned.map_err(|error| self.failed(&format!("Clone failed: {}", error.bare())))?;
         self.changes.insert("new".into(), new.into());
         self.comments.push(format!("{name} cloned to {target}{kind}"));
-        if let Some(commit) = wanted.commit.as_ref().filter(|_| !self.wanted.bare) {
-            self.after_clone(wanted, commit)?;
+        if let Some(commit) = desired.commit.as_ref().filter(|_| !self.wanted.bare) {
+            self.after_clone(desired, commit)?;
         }
-        if self.wanted.submodules && wanted.commit.is_some() {
+        if self.wanted.submodules && desired.commit.is_some() {
             self.update_submodules()?;
         }
         if let Ok(commit) = self.git.quietly().rev_parse("HEAD", &[]) {
@@ -207,20 +208,20 @@ impl Run<'_> {
     }
 
     /// Checks out the desired revision in a new clone.
-    pub(super) fn after_clone(&mut self, wanted: &Desired, commit: &str) -> Result<(), EarlyReturn> {
+    pub(super) fn after_clone(&mut self, desired: &Desired, commit: &str) -> Result<(), EarlyReturn> {
         let rev = &self.wanted.rev;
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
-        if wanted.kind == Some(Kind::Tag) && !local.tags.contains(rev) {
+        if desired.kind == Some(Kind::Tag) && !local.tags.contains(rev) {
             return Err(self.failed(&format!("Revision '{rev}' does not exist in clone")));
         }
         if let Some(branch) = self.wanted.branch.as_ref().filter(|branch| !local.branches.contains(branch)) {
-            let words = strings(&["checkout", "-b", branch, &self.start(wanted)]);
+            let words = strings(&["checkout", "-b", branch, &self.start(desired)]);
             self.git.both(&words).map_err(|error| self.broken(&error))?;
-            let label = &wanted.label;
+            let label = &desired.label;
             self.comments.push(format!("Branch '{branch}' checked out, with {label} as a starting point"));
         }
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
-        if local.branch.is_none() && !wanted.has_head {
+        if local.branch.is_none() && !desired.has_head {
             return Err(self.failed(
                 "Remote HEAD refers to a ref that does not exist. This can happen when the default branch on the remote \
                  repository is renamed or deleted. If you are unable to fix the remote repository, you can work around \
@@ -228,13 +229,13 @@ impl Run<'_> {
                  not already exist).",
             ));
         }
-        if !wanted.is(local.commit.as_deref()) {
+        if !desired.is(local.commit.as_deref()) {
             self.git(&["reset", "--hard", commit])?;
-            self.comments.push(format!("Repository was reset to {}", wanted.label));
+            self.comments.push(format!("Repository was reset to {}", desired.label));
         }
         let branch = local.branch.as_deref().unwrap_or("HEAD");
         let upstream = self.git.quietly().rev_parse(&format!("{branch}@{{upstream}}"), &["--abbrev-ref"]).ok();
-        if let Some((reported, words)) = wanted.upstream_command(upstream.as_deref()) {
+        if let Some((reported, words)) = desired.upstream_command(upstream.as_deref()) {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.git(&[&["branch"], &words[..]].concat())?;
             self.comments.push(format!("Tracking branch was {reported}"));

@@ -98,17 +98,19 @@ impl Desired {
     /// Whether a commit is the desired one.
     fn is(&self, commit: Option<&str>) -> bool {
         match (commit, self.commit.as_deref()) {
-            (Some(have), Some(wanted)) if self.kind == Some(Kind::Commit) => have.starts_with(wanted),
-            (have, wanted) => have == wanted,
+            (Some(have), Some(desired)) if self.kind == Some(Kind::Commit) => have.starts_with(desired),
+            (have, desired) => have == desired,
         }
     }
 
     /// Returns the message and the arguments of `git branch` that set the upstream.
     fn upstream_command(&self, upstream: Option<&str>) -> Option<(String, Vec<String>)> {
         match (&self.upstream, upstream) {
-            (Upstream::Is(wanted), None) => Some((format!("set to {wanted}"), strings(&["--set-upstream-to", wanted]))),
-            (Upstream::Is(wanted), Some(have)) if wanted != have => {
-                Some((format!("updated to {wanted}"), strings(&["--set-upstream-to", wanted])))
+            (Upstream::Is(desired), None) => {
+                Some((format!("set to {desired}"), strings(&["--set-upstream-to", desired])))
+            }
+            (Upstream::Is(desired), Some(have)) if desired != have => {
+                Some((format!("updated to {desired}"), strings(&["--set-upstream-to", desired])))
             }
             (Upstream::Unset, Some(_)) => Some(("unset".into(), strings(&["--unset-upstream"]))),
             _ => None,
@@ -151,14 +153,14 @@ impl Latest {
         }
         let refs = self.source.git_without_cwd(context).refs(&[url]);
         let refs = refs.map_err(|error| failed(format!("Failed to check remote refs: {}", error.bare())))?;
-        let wanted = self.desired(&refs);
-        if self.depth.is_some() && !matches!(wanted.kind, Some(Kind::Branch | Kind::Tag)) {
+        let desired = self.desired(&refs);
+        if self.depth.is_some() && !matches!(desired.kind, Some(Kind::Branch | Kind::Tag)) {
             return Err(failed(
                 "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
                     .into(),
             ));
         }
-        if wanted.commit.is_none() && !self.bare && self.rev != "HEAD" {
+        if desired.commit.is_none() && !self.bare && self.rev != "HEAD" {
             return Err(failed(format!("No revision matching '{}' exists in the remote repository", self.rev)));
         }
         let is_there = self.source.is_there(context, self.bare);
@@ -170,12 +172,12 @@ impl Latest {
             comments: Vec::new(),
             warnings: Vec::new(),
         };
-        let done = if is_there { run.update(&wanted) } else { run.clone(&wanted) };
-        let mut done = done.unwrap_or_else(|early| *early);
+        let result = if is_there { run.update(&desired) } else { run.clone(&desired) };
+        let mut outcome = result.unwrap_or_else(|early| *early);
         if !run.warnings.is_empty() {
-            done.more.insert("warnings".into(), run.warnings.into());
+            outcome.more.insert("warnings".into(), run.warnings.into());
         }
-        Ok(done)
+        Ok(outcome)
     }
 
     fn desired(&self, refs: &IndexMap<String, String>) -> Desired {
@@ -251,16 +253,16 @@ impl Run<'_> {
         self.git.plain(words).map_err(|error| self.broken(&error))
     }
 
-    fn update(&mut self, wanted: &Desired) -> Result<StateReturn, EarlyReturn> {
+    fn update(&mut self, desired: &Desired) -> Result<StateReturn, EarlyReturn> {
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
-        if !self.wanted.bare && wanted.commit.is_none() && local.commit.is_some() {
+        if !self.wanted.bare && desired.commit.is_none() && local.commit.is_some() {
             return Err(
                 self.failed("Remote repository is empty, cannot update from a non-empty to an empty repository")
             );
         }
         let remotes = self.git.remotes().map_err(|error| self.broken(&error))?;
         let have = remotes.get(&self.wanted.source.remote).and_then(|remote| remote.get("fetch"));
-        let mut relation = self.relation(wanted, &local)?;
+        let mut relation = self.relation(desired, &local)?;
         if relation.has_changes && relation.is_same {
             if self.wanted.force_reset != Reset::Always {
                 return Ok(self.up_to_date(&[], true));
@@ -275,37 +277,37 @@ impl Run<'_> {
                 )));
             }
         }
-        self.find(wanted, &local, have.is_some(), &mut relation)?;
+        self.find(desired, &local, have.is_some(), &mut relation)?;
         let stays = !relation.is_same
             && !self.wanted.update_head
             && (self.wanted.branch.is_none() || self.wanted.branch == local.branch);
         if relation.is_here {
             if stays {
-                return Ok(self.keep_head(wanted, &local));
+                return Ok(self.keep_head(desired, &local));
             }
             if relation.forward != Some(false) {
-                relation.forward = Some(self.is_forward(wanted, &relation));
+                relation.forward = Some(self.is_forward(desired, &relation));
             }
         }
         if relation.forward == Some(false) && self.wanted.force_reset == Reset::Never {
-            return Err(self.not_forward(wanted, &local, &relation));
+            return Err(self.not_forward(desired, &local, &relation));
         }
         let upstream = relation
             .base_branch
             .as_ref()
             .and_then(|branch| self.git.quietly().rev_parse(&format!("{branch}@{{upstream}}"), &["--abbrev-ref"]).ok());
-        if wanted.commit.is_some() {
+        if desired.commit.is_some() {
             let url = self.wanted.source.url()?;
             if have != Some(&url) {
                 if self.context.test {
-                    return Ok(self.would_set_remote(wanted, &local, &relation, have, &url));
+                    return Ok(self.would_set_remote(desired, &local, &relation, have, &url));
                 }
                 self.set_remote(have, &url)?;
             }
             if self.context.test {
-                return Ok(self.would_update(wanted, &local, &relation, upstream.as_deref()));
+                return Ok(self.would_update(desired, &local, &relation, upstream.as_deref()));
             }
-            if let Some(early) = self.update_checkout(wanted, &local, &mut relation, upstream.as_deref(), stays)? {
+            if let Some(early) = self.update_checkout(desired, &local, &mut relation, upstream.as_deref(), stays)? {
                 return Ok(early);
             }
         } else if self.wanted.bare {
@@ -319,7 +321,7 @@ impl Run<'_> {
             self.comments.push(format!("Bare repository at {target} was fetched{more}"));
         }
         let commit = self.git.quietly().rev_parse("HEAD", &[]).ok();
-        if !self.wanted.bare && !wanted.is(commit.as_deref()) {
+        if !self.wanted.bare && !desired.is(commit.as_deref()) {
             return Err(self.failed("Failed to update repository"));
         }
         if local.commit == commit {
@@ -329,23 +331,23 @@ impl Run<'_> {
         Ok(self.done(sentences(&self.comments)))
     }
 
-    fn relation(&self, wanted: &Desired, local: &Local) -> Result<Relation, EarlyReturn> {
+    fn relation(&self, desired: &Desired, local: &Local) -> Result<Relation, EarlyReturn> {
         let (mut base, mut base_branch) = (local.commit.clone(), local.branch.clone());
         if let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) {
             if local.branches.contains(branch) {
                 base_branch = Some(branch.clone());
-                let found = self.git.quietly().rev_parse(&format!("{branch}^{{commit}}"), &[]);
+                let result = self.git.quietly().rev_parse(&format!("{branch}^{{commit}}"), &[]);
                 let report = |error: GitError| {
                     self.failed(&format!("Unable to get position of local branch '{branch}': {}", error.bare()))
                 };
-                base = Some(found.map_err(report)?);
+                base = Some(result.map_err(report)?);
             } else {
-                base.clone_from(&wanted.commit);
+                base.clone_from(&desired.commit);
             }
         }
         let has_changes = !self.wanted.bare
             && self.git.quietly().both(&strings(&["diff", "HEAD"])).is_ok_and(|difference| !difference.is_empty());
-        let is_same = wanted.is(local.commit.as_deref());
+        let is_same = desired.is(local.commit.as_deref());
         let forward = (has_changes && self.wanted.force_reset != Reset::ForRemoteChanges).then_some(false);
         Ok(Relation { base, base_branch, is_same, has_changes, is_here: false, forward })
     }
@@ -353,21 +355,21 @@ impl Run<'_> {
     /// Checks whether the desired revision was fetched before.
     fn find(
         &self,
-        wanted: &Desired,
+        desired: &Desired,
         local: &Local,
         has_remote: bool,
         relation: &mut Relation,
     ) -> Result<(), EarlyReturn> {
-        let Some(commit) = &wanted.commit else { return Ok(()) };
+        let Some(commit) = &desired.commit else { return Ok(()) };
         let git = self.git.quietly();
-        if wanted.kind == Some(Kind::Commit) && relation.base.as_ref().is_some_and(|base| base.starts_with(commit)) {
+        if desired.kind == Some(Kind::Commit) && relation.base.as_ref().is_some_and(|base| base.starts_with(commit)) {
             relation.is_here = true;
             return Ok(());
         }
         if git.rev_parse(&format!("{commit}^{{commit}}"), &[]).is_err() {
             return Ok(());
         }
-        match (wanted.kind, &wanted.upstream) {
+        match (desired.kind, &desired.upstream) {
             (Some(Kind::Branch), Upstream::Is(upstream)) if has_remote => {
                 relation.is_here = git.rev_parse(upstream, &[]).ok().as_ref() == Some(commit);
             }
@@ -393,18 +395,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn is_forward(&self, wanted: &Desired, relation: &Relation) -> bool {
-        let (Some(base), Some(commit)) = (&relation.base, &wanted.commit) else { return true };
+    fn is_forward(&self, desired: &Desired, relation: &Relation) -> bool {
+        let (Some(base), Some(commit)) = (&relation.base, &desired.commit) else { return true };
         let words = strings(&["merge-base", "--is-ancestor", base, commit]);
         self.git.quietly().output(&words, false).is_ok_and(|output| output.retcode == 0)
     }
 
     /// Returns the result if HEAD must not be moved (`update_head=False`).
-    fn keep_head(&self, wanted: &Desired, local: &Local) -> StateReturn {
-        let mut label = wanted.label.clone();
+    fn keep_head(&self, desired: &Desired, local: &Local) -> StateReturn {
+        let mut label = desired.label.clone();
         if self.wanted.rev == "HEAD" {
             label = label.to_lowercase();
-            label.replace_range(..1, &wanted.label[..1].to_uppercase());
+            label.replace_range(..1, &desired.label[..1].to_uppercase());
         }
         let head = short(local.commit.as_deref());
         self.done(format!(
@@ -414,10 +416,10 @@ impl Run<'_> {
     }
 
     /// Returns the failure of an update that is not a fast-forward and would lose commits.
-    fn not_forward(&self, wanted: &Desired, local: &Local, relation: &Relation) -> EarlyReturn {
+    fn not_forward(&self, desired: &Desired, local: &Local, relation: &Relation) -> EarlyReturn {
         let rev = &self.wanted.rev;
         let branch = local.branch.as_deref().unwrap_or("None");
-        let advice = match (&self.wanted.branch, &wanted.default_branch) {
+        let advice = match (&self.wanted.branch, &desired.default_branch) {
             (None, _) if rev != "HEAD" && branch != rev => format!(
                 " The desired rev ({rev}) differs from the name of the local branch ({branch}), if the desired rev is a \
                  branch name then a forced update could possibly be avoided by setting the 'branch' argument to '{rev}' \
@@ -432,7 +434,7 @@ impl Run<'_> {
             ),
             _ => String::new(),
         };
-        let (before, after) = (short(relation.base.as_deref()), short(wanted.commit.as_deref()));
+        let (before, after) = (short(relation.base.as_deref()), short(desired.commit.as_deref()));
         let has_changes = relation.has_changes;
         let range =
             if has_changes && before != after { format!("from {before} to {after}") } else { format!("to {after}") };

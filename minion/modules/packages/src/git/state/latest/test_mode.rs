@@ -11,7 +11,7 @@ impl Run<'_> {
     /// Predicts a run that changes the URL of the remote.
     pub(super) fn would_set_remote(
         &mut self,
-        wanted: &Desired,
+        desired: &Desired,
         local: &Local,
         relation: &Relation,
         have: Option<&String>,
@@ -24,18 +24,18 @@ impl Run<'_> {
             actions.push("Remote would be fetched".into());
         }
         if !relation.is_same && self.wanted.update_head {
-            self.would_move(wanted, local);
+            self.would_move(desired, local);
             if relation.forward == Some(false) {
                 self.changes.insert("forced update".into(), true.into());
             }
             let how = merge_action(relation);
-            actions.push(format!("Repository would be {how} to {}", short(wanted.commit.as_deref())));
+            actions.push(format!("Repository would be {how} to {}", short(desired.commit.as_deref())));
         }
         self.report_actions(relation, &actions)
     }
 
-    pub(super) fn would_move(&mut self, wanted: &Desired, local: &Local) {
-        let change = map! {"old" => local.commit.clone(), "new" => wanted.commit.clone()};
+    pub(super) fn would_move(&mut self, desired: &Desired, local: &Local) {
+        let change = map! {"old" => local.commit.clone(), "new" => desired.commit.clone()};
         self.changes.insert("revision".into(), change.into());
     }
 
@@ -52,24 +52,24 @@ impl Run<'_> {
     /// Predicts a run.
     pub(super) fn would_update(
         &mut self,
-        wanted: &Desired,
+        desired: &Desired,
         local: &Local,
         relation: &Relation,
         upstream: Option<&str>,
     ) -> StateReturn {
         let mut actions = Vec::new();
-        let (have, new) = (short(local.commit.as_deref()), short(wanted.commit.as_deref()));
-        let label = &wanted.label;
+        let (have, new) = (short(local.commit.as_deref()), short(desired.commit.as_deref()));
+        let label = &desired.label;
         if !relation.is_here {
             actions.push(format!("Remote '{}' would be fetched", self.wanted.source.remote));
         }
         if !relation.is_same && (self.wanted.update_head || self.wanted.needs_branch(local)) {
-            self.would_move(wanted, local);
+            self.would_move(desired, local);
         }
         match &self.wanted.branch {
             Some(branch) if self.wanted.needs_branch(local) && !local.branches.contains(branch) => {
                 actions.push(format!("New branch '{branch}' would be checked out, with {label} as a starting point"));
-                if let Upstream::Is(upstream) = &wanted.upstream {
+                if let Upstream::Is(upstream) = &desired.upstream {
                     actions.push(format!("Tracking branch would be set to {upstream}"));
                 }
             }
@@ -91,7 +91,7 @@ impl Run<'_> {
                 actions.push(format!("Repository would be {how} from {have} to {new}"));
             }
         }
-        if let Some((reported, _)) = wanted.upstream_command(upstream) {
+        if let Some((reported, _)) = desired.upstream_command(upstream) {
             actions.push(format!("Tracking branch would be {reported}"));
         }
         self.report_actions(relation, &actions)

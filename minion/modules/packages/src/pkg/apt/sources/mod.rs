@@ -248,8 +248,8 @@ impl Source {
         match &self.form {
             Form::Line(line) => {
                 let of = |(name, value): (&String, &String)| (name.starts_with("arch")).then(|| value.clone());
-                let found = line.options.iter().find_map(of).unwrap_or_default();
-                found.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+                let names = line.options.iter().find_map(of).unwrap_or_default();
+                names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
             }
             Form::Section(section) => words(section.get("Architectures")),
         }
@@ -459,15 +459,15 @@ impl Sources {
 
 /// Splits a text at blank lines.
 fn sections(text: &str) -> Vec<String> {
-    let mut found = vec![String::new()];
+    let mut sections = vec![String::new()];
     for line in text.lines() {
-        match found.last_mut() {
+        match sections.last_mut() {
             Some(last) if !line.trim().is_empty() => *last += &format!("{line}\n"),
-            _ => found.push(String::new()),
+            _ => sections.push(String::new()),
         }
     }
-    found.retain(|section| !section.is_empty());
-    found
+    sections.retain(|section| !section.is_empty());
+    sections
 }
 
 #[cfg(test)]

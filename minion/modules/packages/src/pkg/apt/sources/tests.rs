@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn lines_round_trip() {
-    for (text, shown) in [
+    for (text, expected) in [
         ("deb http://h/a stable main  contrib", "deb http://h/a stable main contrib"),
         (
             "#deb [ arch=amd64,arm64 signed-by=/k.gpg ] http://h/a/ ./",
@@ -13,7 +13,7 @@ fn lines_round_trip() {
         ("", ""),
         ("deb http://h", "deb http://h"),
     ] {
-        assert_eq!(Source::line(text).show(), shown, "{text}");
+        assert_eq!(Source::line(text).show(), expected, "{text}");
     }
     let source = Source::line("deb [arch=amd64,arm64 trusted=yes] http://h/a stable main");
     assert_eq!(source.architectures(), ["amd64", "arm64"]);

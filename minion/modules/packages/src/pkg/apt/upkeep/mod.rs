@@ -108,16 +108,16 @@ pub fn get_repo_keys(
         tracing::error!("the directory {} does not exist", directory.display());
         return Ok(false.into());
     }
-    let mut found = Map::new();
+    let mut keys_by_id = Map::new();
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&directory).map_err(CallError::execution)?.flatten().map(|entry| entry.path()).collect();
     files.sort();
     for file in files {
         let file = argument(&file.to_string_lossy())?;
         let command = words(&["gpg", "--no-default-keyring", "--keyring", &file, "--list-keys", "--with-colons"]);
-        found.extend(keys(&run(context, &command, &[])?.stdout));
+        keys_by_id.extend(keys(&run(context, &command, &[])?.stdout));
     }
-    Ok(found.into())
+    Ok(keys_by_id.into())
 }
 
 /// Return the downloaded packages in apt's cache, by name and version: path, size and time.
@@ -133,7 +133,7 @@ pub fn list_downloaded(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     debian(context, "list_downloaded")?;
-    let mut found = Map::new();
+    let mut packages = Map::new();
     for path in packages_below(&root.unwrap_or_else(|| "/".into()).join(CACHE), MAX_DEPTH) {
         let named: Value = path.to_string_lossy().into_owned().into();
         let about = context.call("lowpkg.bin_pkg_info", Args::positional([named.clone()]))?;
@@ -144,12 +144,12 @@ pub fn list_downloaded(
             "path" => named, "size" => status.size(), "creation_date_time_t" => status.ctime(),
             "creation_date_time" => changed.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
         };
-        let versions = found.entry(name.clone()).or_insert_with(Value::map);
+        let versions = packages.entry(name.clone()).or_insert_with(Value::map);
         if let Value::Map(versions) = versions {
             versions.insert(version.clone(), about.into());
         }
     }
-    Ok(found.into())
+    Ok(packages.into())
 }
 
 /// Return the name and the architecture in the name of a package, such as `zsh:amd64`.
@@ -257,7 +257,7 @@ fn parse_autoremove(text: &str) -> Vec<String> {
 
 /// Parses gpg's records with colons: keys by id, each with its last subkey.
 fn keys(text: &str) -> Map {
-    let mut found: Vec<Map> = Vec::new();
+    let mut keys: Vec<Map> = Vec::new();
     for line in text.lines() {
         let items: Vec<&str> = line.split(':').map(str::trim).collect();
         let item = |place: usize| match items.get(place) {
@@ -271,8 +271,8 @@ fn keys(text: &str) -> Map {
                 "validity" => item(1),
             }
         };
-        match (items.first(), found.last_mut()) {
-            (Some(&"pub"), _) => found.push(about()),
+        match (items.first(), keys.last_mut()) {
+            (Some(&"pub"), _) => keys.push(about()),
             (Some(&"sub"), Some(key)) => _ = key.insert("subkey".into(), about().into()),
             (Some(&"fpr"), Some(key)) => match key.get_mut("subkey") {
                 Some(Value::Map(subkey)) => _ = subkey.insert("fingerprint".into(), item(9)),
@@ -282,29 +282,29 @@ fn keys(text: &str) -> Map {
             _ => {}
         }
     }
-    found.into_iter().filter_map(|key| Some((key.get("keyid")?.clone(), key.into()))).collect()
+    keys.into_iter().filter_map(|key| Some((key.get("keyid")?.clone(), key.into()))).collect()
 }
 
 /// Returns the package files below a directory.
 fn packages_below(directory: &Path, depth: usize) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth > 0 => found.extend(packages_below(&entry.path(), depth - 1)),
+            Ok(kind) if kind.is_dir() && depth > 0 => paths.extend(packages_below(&entry.path(), depth - 1)),
             Ok(kind) if kind.is_file() && entry.path().extension().is_some_and(|ending| ending == "deb") => {
-                found.push(entry.path());
+                paths.push(entry.path());
             }
             _ => {}
         }
     }
-    found.sort();
-    found
+    paths.sort();
+    paths
 }
 
 /// Parses `apt-cache show`. Continuation lines are left out.
 fn parse_show(text: &str, fields: &[String]) -> Map {
     let is_wanted = |name: &str| fields.is_empty() || fields.iter().any(|field| *field == name.to_lowercase());
-    let mut found = Map::new();
+    let mut packages = Map::new();
     for package in text.split("\n\n") {
         let mut about = Map::new();
         let (mut name, mut version) = (None, None);
@@ -318,13 +318,13 @@ fn parse_show(text: &str, fields: &[String]) -> Map {
             }
         }
         let (Some(name), Some(version)) = (name, version) else { continue };
-        if let Value::Map(versions) = found.entry(name.into()).or_insert_with(Value::map)
-            && let Value::Map(known) = versions.entry(version.into()).or_insert_with(Value::map)
+        if let Value::Map(versions) = packages.entry(name.into()).or_insert_with(Value::map)
+            && let Value::Map(entry) = versions.entry(version.into()).or_insert_with(Value::map)
         {
-            known.extend(about);
+            entry.extend(about);
         }
     }
-    found
+    packages
 }
 
 #[cfg(test)]

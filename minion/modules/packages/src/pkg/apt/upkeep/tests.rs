@@ -93,10 +93,10 @@ fn keys_are_parsed() {
         "algorithm" => 1, "bits" => 4096, "capability" => "s", "date_creation" => 1600, "date_expiration" => 1700,
         "keyid" => "C8C", "validity" => "-", "fingerprint" => "EF01",
     };
-    let found = keys(text);
-    assert_eq!(found.get("B7B").and_then(|key| key.get("subkey")), Some(&subkey.into()));
-    assert_eq!(found.get("B7B").and_then(|key| key.get("fingerprint")), Some(&"ABCD".into()));
-    assert_eq!(found.get("B7B").and_then(|key| key.get("uid")), Some(&"Debian <a@b>".into()));
+    let parsed_keys = keys(text);
+    assert_eq!(parsed_keys.get("B7B").and_then(|key| key.get("subkey")), Some(&subkey.into()));
+    assert_eq!(parsed_keys.get("B7B").and_then(|key| key.get("fingerprint")), Some(&"ABCD".into()));
+    assert_eq!(parsed_keys.get("B7B").and_then(|key| key.get("uid")), Some(&"Debian <a@b>".into()));
     assert_eq!(keys("fpr:::::::::ABCD:\nsub:x\n"), Map::new());
 }
 

@@ -122,7 +122,7 @@ pub fn written(value: &Value) -> String {
 
 /// Returns the repositories in the files of several directories, with the file of each.
 pub fn repositories(directories: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
-    let mut found = IndexMap::new();
+    let mut repositories = IndexMap::new();
     for directory in directories {
         let mut paths: Vec<PathBuf> =
             std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -130,10 +130,10 @@ pub fn repositories(directories: &[PathBuf]) -> Result<IndexMap<String, (PathBuf
         paths.sort();
         for path in paths {
             let sections = RepoFile::read(&path)?.sections;
-            found.extend(sections.into_iter().map(|(name, section)| (name, (path.clone(), section))));
+            repositories.extend(sections.into_iter().map(|(name, section)| (name, (path.clone(), section))));
         }
     }
-    Ok(found)
+    Ok(repositories)
 }
 
 /// Converts `humanname` and `disabled` to the options of `.repo` files.
@@ -150,12 +150,12 @@ pub fn describe(name: &str, args: &mut Map) {
 }
 
 /// Whether an option differs from the desired value.
-pub fn differs(key: &Value, wanted: &Value, have: Option<&Value>) -> bool {
+pub fn differs(key: &Value, desired: &Value, have: Option<&Value>) -> bool {
     let Some(have) = have else { return key.as_str().is_some_and(|key| ["comps", "key_url"].contains(&key)) };
-    if matches!(wanted, Value::Bool(_)) || matches!(have, Value::Bool(_)) {
-        return is_true(wanted) != is_true(have);
+    if matches!(desired, Value::Bool(_)) || matches!(have, Value::Bool(_)) {
+        return is_true(desired) != is_true(have);
     }
-    written(wanted) != have.to_string()
+    written(desired) != have.to_string()
 }
 
 #[cfg(test)]
