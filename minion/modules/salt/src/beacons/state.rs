@@ -30,20 +30,20 @@ pub fn present(
     kwargs: Map,
 ) -> CallResult {
     let data: Value = kwargs.iter().map(|(key, value)| Value::from(map! {key.to_string() => value.clone()})).collect();
-    let mut done = Report::new(&name);
+    let mut outcome = Report::new(&name);
     let arguments = || map! {"name" => &name, "beacon_data" => data.clone(), "test" => context.test};
     match current(context)?.get(name.as_str()) {
-        Some(current) if *current == data => done.add_comment(format!("Job {name} in correct state")),
+        Some(current) if *current == data => outcome.add_comment(format!("Job {name} in correct state")),
         Some(_) => {
             let report = call(context, "modify", arguments())?;
             if let Some(Value::Map(changes)) = report.get("changes") {
-                done.0.changes.clone_from(changes);
+                outcome.0.changes.clone_from(changes);
             }
-            done.take(context, &report, format!("Modifying {name} in beacons"));
+            outcome.take(context, &report, format!("Modifying {name} in beacons"));
         }
-        None => done.take(context, &call(context, "add", arguments())?, format!("Adding {name} to beacons")),
+        None => outcome.take(context, &call(context, "add", arguments())?, format!("Adding {name} to beacons")),
     }
-    done.saved(context, save)
+    outcome.saved(context, save)
 }
 
 /// Ensure that a beacon is not configured; `save` also removes it from the next start.
@@ -63,14 +63,14 @@ pub fn absent(
     save: bool,
     #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
-    let mut done = Report::new(&name);
+    let mut outcome = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let report = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
-        done.take(context, &report, format!("Removed {name} from beacons"));
+        outcome.take(context, &report, format!("Removed {name} from beacons"));
     } else {
-        done.add_comment(format!("{name} not configured in beacons"));
+        outcome.add_comment(format!("{name} not configured in beacons"));
     }
-    done.saved(context, save)
+    outcome.saved(context, save)
 }
 
 /// Ensure that a beacon is enabled.
@@ -86,14 +86,14 @@ pub fn enabled(
     name: String,
     #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
-    let mut done = Report::new(&name);
+    let mut outcome = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let report = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
-        done.take(context, &report, format!("Enabled {name} from beacons"));
+        outcome.take(context, &report, format!("Enabled {name} from beacons"));
     } else {
-        done.add_comment(format!("{name} not a configured beacon"));
+        outcome.add_comment(format!("{name} not a configured beacon"));
     }
-    done.saved(context, false)
+    outcome.saved(context, false)
 }
 
 /// Ensure that a beacon is disabled.
@@ -109,14 +109,14 @@ pub fn disabled(
     name: String,
     #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
-    let mut done = Report::new(&name);
+    let mut outcome = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let report = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
-        done.take(context, &report, format!("Disabled beacon {name}."));
+        outcome.take(context, &report, format!("Disabled beacon {name}."));
     } else {
-        done.add_comment(format!("Job {name} is not configured."));
+        outcome.add_comment(format!("Job {name} is not configured."));
     }
-    done.saved(context, false)
+    outcome.saved(context, false)
 }
 
 fn call(context: &StateContext, function: &str, arguments: Map) -> Result<Value, CallError> {
@@ -144,11 +144,11 @@ impl Report {
     }
 
     /// Takes over the result of the execution function: its comment if it failed or this is test mode.
-    fn take(&mut self, context: &StateContext, answer: &Value, done: String) {
+    fn take(&mut self, context: &StateContext, answer: &Value, success: String) {
         let result = answer.get("result").is_some_and(Value::is_truthy);
         self.0.result = Some(result);
         let comment = || answer.get("comment").map(ToString::to_string).unwrap_or_default();
-        self.add_comment(if context.test || !result { comment() } else { done });
+        self.add_comment(if context.test || !result { comment() } else { success });
     }
 
     fn saved(mut self, context: &StateContext, save: bool) -> Result<Value, CallError> {

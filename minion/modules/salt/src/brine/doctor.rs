@@ -17,8 +17,8 @@ use brine_function::{CallResult, function};
 pub fn doctor(context: &Context) -> CallResult {
     let config = context.config();
     let installation = Installation::minion(config, &[]);
-    let mut found = brine_doctor::examine(&installation, true);
+    let mut findings = brine_doctor::examine(&installation, true);
     let file = installation.config_dir.join("minion");
-    found.extend(brine_doctor::of_options(Role::Minion, file, brine_doctor::declared::check(config)));
-    Ok(to_values(&trimmed(sorted(found))))
+    findings.extend(brine_doctor::of_options(Role::Minion, file, brine_doctor::declared::check(config)));
+    Ok(to_values(&trimmed(sorted(findings))))
 }

@@ -97,19 +97,19 @@ pub fn upgrade(
     }
     claim.program.write_new(|file| files.program(&path, file)).map_err(CallError::execution)?;
     let new = claim.program.new_path();
-    let found = sha256_of(&new).map_err(CallError::execution)?;
-    if found != sha256 {
+    let digest = sha256_of(&new).map_err(CallError::execution)?;
+    if digest != sha256 {
         return Err(CallError::execution(format!(
-            "the new program is damaged or another one: expected SHA-256 {sha256}, got {found}"
+            "the new program is damaged or another one: expected SHA-256 {sha256}, got {digest}"
         )));
     }
     check::architecture(&new).map_err(CallError::execution)?;
-    let found = version_of(&new).map_err(CallError::execution)?;
-    if let Some(expected) = version.filter(|expected| *expected != found) {
-        return Err(CallError::execution(format!("the new program is version {found}, expected {expected}")));
+    let new_version = version_of(&new).map_err(CallError::execution)?;
+    if let Some(expected) = version.filter(|expected| *expected != new_version) {
+        return Err(CallError::execution(format!("the new program is version {new_version}, expected {expected}")));
     }
-    claim.check_order(&found, allow_downgrade, force).map_err(CallError::execution)?;
-    stage(claim, Release { version: found, sha256 })
+    claim.check_order(&new_version, allow_downgrade, force).map_err(CallError::execution)?;
+    stage(claim, Release { version: new_version, sha256 })
 }
 
 /// Go back to the program before the last upgrade (`brine.previous` beside the program). The change has the same steps as

@@ -82,7 +82,7 @@ pub fn get(
         "grains" => within(&grains),
         _ => None,
     };
-    let found = match merge.as_deref() {
+    let value = match merge.as_deref() {
         None if in_opts.is_some() => in_opts,
         None => places.into_iter().filter(|(omit, _)| !omit).find_map(|(_, place)| at(place)),
         Some(strategy) => {
@@ -93,16 +93,16 @@ pub fn get(
             at(&all)
         }
     };
-    resolved(context, found, default)
+    resolved(context, value, default)
 }
 
 /// Returns a found value, that of an SDB if it is such a URI.
-fn resolved(context: &Context, found: Option<Value>, default: Value) -> CallResult {
-    match found {
+fn resolved(context: &Context, value: Option<Value>, default: Value) -> CallResult {
+    match value {
         Some(Value::Str(uri)) if uri.starts_with("sdb://") => {
             context.call("sdb.get", Args::positional([Value::Str(uri)]))
         }
-        found => Ok(found.unwrap_or(default)),
+        value => Ok(value.unwrap_or(default)),
     }
 }
 
@@ -132,11 +132,11 @@ pub fn merge(
     let pillar = context.pillar();
     let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
     let places = [(omit_opts, context.config().opts.clone()), (omit_master, master), (omit_pillar, (*pillar).clone())];
-    let mut found: Option<Value> = None;
+    let mut result: Option<Value> = None;
     for (_, place) in places.into_iter().filter(|(omit, _)| !omit) {
-        match (&mut found, place.get(value.as_str())) {
+        match (&mut result, place.get(value.as_str())) {
             (None, Some(Value::Str(text))) => return Ok(text.as_str().into()),
-            (None, Some(first)) => found = Some(first.clone()),
+            (None, Some(first)) => result = Some(first.clone()),
             // The value found first wins.
             (Some(Value::Map(have)), Some(Value::Map(more))) => {
                 let mut all = more.clone();
@@ -147,7 +147,7 @@ pub fn merge(
             _ => {}
         }
     }
-    Ok(found.unwrap_or(default))
+    Ok(result.unwrap_or(default))
 }
 
 /// Return all options whose names begin with this prefix and a dot.
@@ -244,12 +244,12 @@ pub fn option(
         return Ok(if options.is_empty() { nothing } else { options.into() });
     }
     // Salt's options also contain grains and pillar.
-    let found = match name.as_str() {
+    let option_value = match name.as_str() {
         "grains" if !omit.omit_opts && !omit.omit_all => Some((*grains).clone().into()),
         "pillar" if !omit.omit_opts && !omit.omit_all => Some((*pillar).clone().into()),
         name => places.find_map(|(_, place)| place.get(name).cloned()),
     };
-    resolved(context, found, default)
+    resolved(context, option_value, default)
 }
 
 /// Return `backup`, or the option `backup_mode` if it is empty.

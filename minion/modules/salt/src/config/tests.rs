@@ -18,8 +18,8 @@ fn options_grains_and_pillar_are_found_by_path() {
         ("state_top", false, "salt://top.sls".into()),
     ] {
         let keyword = brine_value::map! {"omit_opts" => omit_opts};
-        let found = context.call("config.get", Args { positional: vec![key.into()], keyword });
-        assert_eq!(found, Ok(expected), "{key}");
+        let actual = context.call("config.get", Args { positional: vec![key.into()], keyword });
+        assert_eq!(actual, Ok(expected), "{key}");
     }
     let grains = context.call("config.get", Args::positional(["grains".into()])).unwrap();
     assert_eq!(grains.get("os_family"), Some(&"Debian".into()));
@@ -62,8 +62,8 @@ fn options_are_taken_from_the_sources_that_are_not_omitted() {
         ("master:m", &[], "".into()),
     ] {
         let keyword = omitted.iter().map(|&name| (name.into(), true.into())).collect();
-        let found = context.call("config.option", Args { positional: vec![name.into()], keyword });
-        assert_eq!(found, Ok(expected), "{name} {omitted:?}");
+        let actual = context.call("config.option", Args { positional: vec![name.into()], keyword });
+        assert_eq!(actual, Ok(expected), "{name} {omitted:?}");
     }
     for (pattern, omitted, expected) in [
         ("[gop]", &["omit_opts"][..], map! {"g" => 1, "p" => 2}),
@@ -93,7 +93,7 @@ fn modes_are_padded_and_urls_checked() {
         ("valid_fileproto", "gopher://a".into(), false.into()),
         ("valid_fileproto", "/a".into(), false.into()),
     ] {
-        let found = context.call(&format!("config.{fun}"), Args::positional([arg.clone()]));
-        assert_eq!(found, Ok(expected), "{fun} {arg}");
+        let actual = context.call(&format!("config.{fun}"), Args::positional([arg.clone()]));
+        assert_eq!(actual, Ok(expected), "{fun} {arg}");
     }
 }

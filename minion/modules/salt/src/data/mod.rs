@@ -146,8 +146,8 @@ pub fn get(
 ) -> CallResult {
     let stored = stored(context)?;
     let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
-    let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
-    Ok(found.flatten().cloned().collect())
+    let values = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
+    Ok(values.flatten().cloned().collect())
 }
 
 /// Return the keys of all values.

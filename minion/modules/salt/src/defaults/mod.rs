@@ -58,8 +58,8 @@ pub fn get(
     if path.is_empty() {
         return Ok(defaults.unwrap_or_default());
     }
-    let found = defaults.as_ref().and_then(Value::as_map).and_then(|map| entry_at(map, path, ":"));
-    Ok(found.cloned().unwrap_or(default))
+    let entry = defaults.as_ref().and_then(Value::as_map).and_then(|map| entry_at(map, path, ":"));
+    Ok(entry.cloned().unwrap_or(default))
 }
 
 /// Return a copy of a value.
@@ -124,8 +124,8 @@ fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallErr
         let file =
             context.minion.files.read(&format!("{formula}/defaults.{kind}"), "base").map_err(CallError::execution)?;
         if let Some(content) = file {
-            let found = read(&String::from_utf8(content).map_err(CallError::execution)?)?;
-            return Ok(Some(if found.is_nil() { Value::map() } else { found }));
+            let defaults = read(&String::from_utf8(content).map_err(CallError::execution)?)?;
+            return Ok(Some(if defaults.is_nil() { Value::map() } else { defaults }));
         }
     }
     Ok(None)

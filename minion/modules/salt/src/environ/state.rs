@@ -46,18 +46,18 @@ pub fn setenv(
     permanent: bool,
 ) -> CallResult {
     _ = (update_minion, permanent);
-    let wanted = match desired_variables(&name, &value, false_unsets) {
-        Ok(wanted) => wanted,
+    let desired = match desired_variables(&name, &value, false_unsets) {
+        Ok(desired) => desired,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),
     };
     let have = environment::variables();
     // A single empty string equals an unset variable.
     let missing = value.as_str().map(|_| String::new());
     let differs = |(name, value): &(&String, &Option<String>)| have.get(*name).or(missing.as_ref()) != value.as_ref();
-    let changes = wanted.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone()));
+    let changes = desired.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone()));
     let mut changes: BTreeMap<String, Option<String>> = changes.collect();
     if clear_all {
-        let others = have.iter().filter(|(name, value)| !wanted.contains_key(*name) && !value.is_empty());
+        let others = have.iter().filter(|(name, value)| !desired.contains_key(*name) && !value.is_empty());
         changes.extend(others.map(|(name, _)| (name.clone(), (!false_unsets).then(String::new))));
     }
     if !context.test {

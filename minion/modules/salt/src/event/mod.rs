@@ -182,8 +182,8 @@ fn has_master(context: &Context) -> bool {
 const DEFAULT_TIMEOUT: u64 = 60;
 
 /// Returns the whole mapping, or its entries with the names of a list.
-fn chosen(all: &Map, wanted: &Value) -> Map {
-    let Some(names) = wanted.as_list() else { return all.clone() };
+fn chosen(all: &Map, selection: &Value) -> Map {
+    let Some(names) = selection.as_list() else { return all.clone() };
     names.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone()))).collect()
 }
 

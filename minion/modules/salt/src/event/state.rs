@@ -54,13 +54,13 @@ pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
     };
     keyword.extend(args.kwargs);
     let sent = context.call.call("event.send", Args { positional: vec![args.name.as_str().into()], keyword });
-    let mut done = StateReturn::ok(&args.name, "Event fired").with_changes(changes);
+    let mut outcome = StateReturn::ok(&args.name, "Event fired").with_changes(changes);
     match sent {
-        Ok(sent) => done.result = Some(sent.is_truthy()),
-        Err(CallError::Execution(message)) => done = StateReturn::failed(&args.name, message),
+        Ok(sent) => outcome.result = Some(sent.is_truthy()),
+        Err(CallError::Execution(message)) => outcome = StateReturn::failed(&args.name, message),
         Err(error) => return Err(error),
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Fire an event on the master's bus, as `event.send`.
@@ -145,21 +145,26 @@ mod tests {
     fn event_is_fired_except_in_test_mode() {
         let (fired, would) = ((Value::Bool(true), "Event fired"), (Value::Nil, "Event would have been fired"));
         let data = || map! {"a" => 1};
-        let shown = || map! {"tag" => "my/tag", "data" => data()};
+        let expected_changes = || map! {"tag" => "my/tag", "data" => data()};
         for (fun, test, show, (result, comment), changes) in [
-            ("send", false, true, fired.clone(), shown()),
+            ("send", false, true, fired.clone(), expected_changes()),
             ("send", false, false, fired.clone(), map! {}),
-            ("send", true, true, would, shown()),
-            ("fire_master", false, true, fired.clone(), shown()),
-            ("mod_watch", false, true, fired, shown()),
+            ("send", true, true, would, expected_changes()),
+            ("fire_master", false, true, fired.clone(), expected_changes()),
+            ("mod_watch", false, true, fired, expected_changes()),
         ] {
             let master = Arc::new(Alone::default());
             let mut context = testing::state_context(test, &[]);
             context.call = testing::context_of(testing::minion_with(&[], Arc::clone(&master) as _));
             let args = map! {"name" => "my/tag", "data" => data(), "show_changed" => show, "foo" => "bar"};
-            let done = context.call.minion.states.call(&context, &format!("event.{fun}"), Args::keyword(args)).unwrap();
-            assert_eq!((done.get("result"), done.get("comment")), (Some(&result), Some(&comment.into())), "{fun}");
-            assert_eq!(done.get("changes"), Some(&changes.into()), "{fun}");
+            let outcome =
+                context.call.minion.states.call(&context, &format!("event.{fun}"), Args::keyword(args)).unwrap();
+            assert_eq!(
+                (outcome.get("result"), outcome.get("comment")),
+                (Some(&result), Some(&comment.into())),
+                "{fun}"
+            );
+            assert_eq!(outcome.get("changes"), Some(&changes.into()), "{fun}");
             let events = master.fired.lock();
             let sent = (!test).then(|| MasterEvent {
                 extra_fields: Some(Map::new()),

@@ -44,8 +44,8 @@ pub fn item(
 ) -> CallResult {
     let grains = context.grains();
     let named = args.iter().map(|name| {
-        let found = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
-        (name.clone(), found)
+        let value = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
+        (name.clone(), value)
     });
     Ok(Value::Map(named.collect()))
 }
@@ -362,7 +362,7 @@ pub(super) fn choose(
     let entry = |value: &Value| {
         let value = value.to_string();
         let by_glob = || lookup.iter().find(|(key, _)| brine_text::glob::fnmatch(&key.to_string(), &value));
-        lookup.get(value.as_str()).or_else(|| by_glob().map(|(_, found)| found)).filter(|found| !found.is_nil())
+        lookup.get(value.as_str()).or_else(|| by_glob().map(|(_, entry)| entry)).filter(|entry| !entry.is_nil())
     };
     let by_value = match value {
         Some(Value::List(values)) => values.iter().find_map(entry),
@@ -429,7 +429,7 @@ fn within(
             map.into()
         }
         Value::List(mut items) => {
-            let mut found = false;
+            let mut exists = false;
             for item in &mut items {
                 if item.as_str() == Some(key) {
                     *item = one(value.clone());
@@ -438,9 +438,9 @@ fn within(
                 } else {
                     continue;
                 }
-                found = true;
+                exists = true;
             }
-            if !found {
+            if !exists {
                 items.push(one(value));
             }
             items.into()

@@ -74,11 +74,11 @@ pub fn present(
             .with_changes(changes)
             .into());
     }
-    let mut done = set(context, &name, value.clone(), false, force)?;
-    if done.result == Some(true) && !done.changes.is_empty() {
-        done.comment = format!("Set grain {name} to {value}");
+    let mut outcome = set(context, &name, value.clone(), false, force)?;
+    if outcome.result == Some(true) && !outcome.changes.is_empty() {
+        outcome.comment = format!("Set grain {name} to {value}");
     }
-    Ok(done.in_order(SET_RESULT_KEYS))
+    Ok(outcome.in_order(SET_RESULT_KEYS))
 }
 
 /// Ensure that a grain is a list with this value, or all of these values.
@@ -110,10 +110,11 @@ pub fn list_present(
     let mut before = String::new();
     match &value {
         Value::List(values) => {
-            let (known, new): (Vec<Value>, Vec<Value>) = values.iter().cloned().partition(|one| list.contains(one));
-            if !known.is_empty() {
-                let known = Value::List(known);
-                before = format!("Removed value {known} from update due to value found in \"{name}\" (or pending).\n");
+            let (existing, new): (Vec<Value>, Vec<Value>) = values.iter().cloned().partition(|one| list.contains(one));
+            if !existing.is_empty() {
+                let existing = Value::List(existing);
+                before =
+                    format!("Removed value {existing} from update due to value found in \"{name}\" (or pending).\n");
             }
             missing = new.into();
         }
@@ -135,8 +136,8 @@ pub fn list_present(
     let Value::Map(new) = context.call.call("grains.append", args)? else {
         return Ok(StateReturn::failed(&name, format!("Failed append value {missing} to grain {name}")).into());
     };
-    let done = StateReturn::ok(&name, format!("{before}Append value {missing} to grain {name}"));
-    Ok(done.with_changes(map! {"new" => new}).into())
+    let outcome = StateReturn::ok(&name, format!("{before}Append value {missing} to grain {name}"));
+    Ok(outcome.with_changes(map! {"new" => new}).into())
 }
 
 /// Ensure that a grain that is a list does not have this value, or any of these values.
@@ -177,12 +178,12 @@ pub fn list_absent(
         }
         deleted.push(one.clone());
     }
-    let mut done = StateReturn::ok(&name, comments.join("\n"));
+    let mut outcome = StateReturn::ok(&name, comments.join("\n"));
     if !deleted.is_empty() {
-        done.result = if context.test { None } else { Some(true) };
-        done.changes = map! {"deleted" => deleted};
+        outcome.result = if context.test { None } else { Some(true) };
+        outcome.changes = map! {"deleted" => deleted};
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Ensure that a grain is null, or with `destructive` absent.
@@ -227,11 +228,11 @@ pub fn absent(
     if context.test {
         return Ok(StateReturn::predicted(&name, would).with_changes(changes).into());
     }
-    let mut done = set(context, &name, Value::Nil, destructive, force)?;
-    if done.result == Some(true) {
-        (done.comment, done.changes) = (was, changes);
+    let mut outcome = set(context, &name, Value::Nil, destructive, force)?;
+    if outcome.result == Some(true) {
+        (outcome.comment, outcome.changes) = (was, changes);
     }
-    Ok(done.in_order(SET_RESULT_KEYS))
+    Ok(outcome.in_order(SET_RESULT_KEYS))
 }
 
 /// Append a value to a grain that is a list; `convert` makes any other grain a list.

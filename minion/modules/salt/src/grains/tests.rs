@@ -30,8 +30,8 @@ fn filter_by_skips_null_entries_and_tries_the_items_of_lists() {
         (map! {"None" => 1, "default" => 2}, &nil, 1.into()),
         (map! {"*" => 1, "default" => 2}, &map! {"k" => 1}.into(), 1.into()),
     ] {
-        let found = choose(&lookup, Some(value), Value::Nil, &"default".into(), &Value::Nil);
-        assert_eq!(found, Ok(expected), "{lookup:?} {value}");
+        let actual = choose(&lookup, Some(value), Value::Nil, &"default".into(), &Value::Nil);
+        assert_eq!(actual, Ok(expected), "{lookup:?} {value}");
     }
 }
 
@@ -58,10 +58,10 @@ fn filter_by_merges_mappings_alone() {
         (of(5.into(), Value::Nil), "", Value::map(), Ok(5.into())),
         (of(5.into(), Value::Nil), "", list![1], Err("merge argument must be a dictionary")),
     ] {
-        let found = choose(&lookup, Some(&"x".into()), over, &"default".into(), &base.into());
-        match (found, expected) {
+        let actual = choose(&lookup, Some(&"x".into()), over, &"default".into(), &base.into());
+        match (actual, expected) {
             (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{lookup:?}: {error}"),
-            (found, expected) => assert_eq!(found.map_err(|_| ""), expected, "{lookup:?}"),
+            (actual, expected) => assert_eq!(actual.map_err(|_| ""), expected, "{lookup:?}"),
         }
     }
 }

@@ -126,9 +126,9 @@ fn settings(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     };
     let configured = context.call("config.get", Args::positional(["highstate_doc.config".into()]))?;
     settings.extend(configured.as_map().cloned().unwrap_or_default());
-    let given = kwargs.iter().filter(|(name, _)| settings.contains_key(*name));
-    let given: Vec<(Value, Value)> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
-    settings.extend(given);
+    let overrides = kwargs.iter().filter(|(name, _)| settings.contains_key(*name));
+    let overrides: Vec<(Value, Value)> = overrides.map(|(name, value)| (name.clone(), value.clone())).collect();
+    settings.extend(overrides);
     Ok(settings)
 }
 
@@ -147,7 +147,7 @@ fn described(context: &Context, settings: &Map, kwargs: &Map) -> Result<Vec<Valu
     let matches =
         |filters: &[Regex], text: &str| filters.iter().any(|filter| filter.is_match_at_start(text).unwrap_or(false));
     let processor = settings.get("processor").map(ToString::to_string).unwrap_or_default();
-    let mut found = Vec::new();
+    let mut descriptions = Vec::new();
     for chunk in low.as_list().ok_or_else(failed)? {
         let chunk = chunk.as_map().ok_or_else(failed)?;
         let field = |name: &str| chunk.get(name).map(ToString::to_string).unwrap_or_default();
@@ -156,9 +156,9 @@ fn described(context: &Context, settings: &Map, kwargs: &Map) -> Result<Vec<Valu
             continue;
         }
         let positional = vec![chunk.clone().into(), settings.clone().into()];
-        found.push(context.call(&processor, Args { positional, keyword: kwargs.clone() })?);
+        descriptions.push(context.call(&processor, Args { positional, keyword: kwargs.clone() })?);
     }
-    Ok(found)
+    Ok(descriptions)
 }
 
 fn regex(pattern: &str) -> Result<Regex, CallError> {

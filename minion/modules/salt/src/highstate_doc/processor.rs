@@ -148,8 +148,8 @@ impl State<'_> {
             return text + " > The files are not shown: add !doc_recurse to the id of the state to show them.\n";
         }
         let args = map! {"path" => self.text("name").unwrap_or_default(), "type" => "f"};
-        let found = self.context.call("file.find", Args::keyword(args)).unwrap_or_default();
-        let files = found.as_list().unwrap_or_default();
+        let result = self.context.call("file.find", Args::keyword(args)).unwrap_or_default();
+        let files = result.as_list().unwrap_or_default();
         if files.len() >= MAX_FILES && !self.id.contains("!doc_recurse_force") {
             return text + " > There are many files: add !doc_recurse_force to the id of the state to show them.\n";
         }
@@ -164,8 +164,8 @@ impl State<'_> {
         let Ok(stats) = self.context.call("file.stats", Args::positional([path.into()])) else {
             return format!("file {path} does not exist\n");
         };
-        let known = STATS.iter().filter_map(|name| Some(((*name).into(), stats.get(name)?.clone())));
-        let mut text = format!("file stat {path}\n{}", yaml(known.collect()));
+        let attributes = STATS.iter().filter_map(|name| Some(((*name).into(), stats.get(name)?.clone())));
+        let mut text = format!("file stat {path}\n{}", yaml(attributes.collect()));
         let size = stats.get("size").and_then(Value::as_i64).and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
         if self.limit.is_some_and(|limit| size > limit) {
             let hint =

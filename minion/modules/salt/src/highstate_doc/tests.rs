@@ -70,10 +70,10 @@ fn the_highstate_becomes_a_document() {
 #[test]
 fn states_are_filtered() {
     let ids = |args: Map| {
-        let found = minion().call("highstate_doc.process_lowstates", Args::keyword(args));
-        match found {
-            Ok(found) => {
-                let ids = found.as_list().unwrap().iter().map(|one| one.get("id").unwrap().to_string());
+        let result = minion().call("highstate_doc.process_lowstates", Args::keyword(args));
+        match result {
+            Ok(states) => {
+                let ids = states.as_list().unwrap().iter().map(|one| one.get("id").unwrap().to_string());
                 ids.collect::<Vec<_>>().join(",")
             }
             Err(error) => error.message(),
@@ -99,8 +99,8 @@ fn states_are_described_by_function() {
         let mut chunk = map! {"state" => state, "fun" => function, "__id__" => id, "name" => "n"};
         chunk.extend(more);
         let args = Args::positional([chunk.into(), map! {"max_render_file_size" => 10}.into()]);
-        let found = context.call("highstate_doc.processor_markdown", args).unwrap();
-        found.get("markdown").unwrap().get("details").unwrap().to_string()
+        let document = context.call("highstate_doc.processor_markdown", args).unwrap();
+        document.get("markdown").unwrap().get("details").unwrap().to_string()
     };
     for (function, id, more, expected) in [
         ("pkg.installed", "a", map! {"pkgs" => list!["a", "b"]}, "\n```\ninstall: ['a', 'b']\n```\n"),
@@ -120,12 +120,12 @@ fn states_are_described_by_function() {
         ("file.recurse", "a", map! {"name" => path("")}, "to show them.\n"),
         ("file.recurse", "a !doc_recurse", map! {"name" => path("")}, "```\n[[skipped binary data]]\n```\n"),
     ] {
-        let found = details(function, id, more);
-        assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{function}: {found}");
+        let actual = details(function, id, more);
+        assert!(actual.contains(expected) && actual.is_empty() == expected.is_empty(), "{function}: {actual}");
     }
     std::fs::write(path("text"), "0123456789a").unwrap();
-    let found = details("file.managed", "a", map! {"name" => path("text")});
-    assert!(found.ends_with(
+    let actual = details("file.managed", "a", map! {"name" => path("text")});
+    assert!(actual.ends_with(
         "```\nThe file is large: set max_render_file_size of highstate_doc.config to 11 to show it.\n```\n"
     ));
 }
@@ -133,8 +133,8 @@ fn states_are_described_by_function() {
 #[test]
 fn files_are_read_and_notes_change_nothing() {
     let call = context_with(map! {}, Scripted::new(""));
-    let found = answers(&call, &[("highstate_doc.read_file", list!["/nonexistent"], map! {})]);
-    assert_eq!(found, "highstate_doc.read_file: null");
+    let transcript = answers(&call, &[("highstate_doc.read_file", list!["/nonexistent"], map! {})]);
+    assert_eq!(transcript, "highstate_doc.read_file: null");
     for test in [true, false] {
         let args = map! {"name" => "a", "source" => "salt://b", "contents" => "c", "other" => 1};
         let report = brine_testing::applied(&call, &Scripted::new(""), "highstate_doc.note", args, test);

@@ -63,10 +63,10 @@ pub fn wait_for_successful_query(
     let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
     let end = Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);
     loop {
-        let done = ask(context, &url, &kwargs)?;
-        let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
+        let response = ask(context, &url, &kwargs)?;
+        let is_over = !response.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
         if is_over || cancelled_within(&context.job.cancel, brine_runtime::seconds::within(0.01..=3600.0, interval)) {
-            return Ok(done.into());
+            return Ok(response.into());
         }
     }
 }
@@ -124,7 +124,8 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
     let mut access = context.web();
     access.ca_bundle = text("ca_bundle").map(Into::into).or(access.ca_bundle);
     let seconds = kwargs.get("timeout").and_then(f64::from_value);
-    let timeout = seconds.map_or(access.request_timeout, |given| brine_runtime::seconds::within(0.001..=1e6, given));
+    let timeout =
+        seconds.map_or(access.request_timeout, |seconds| brine_runtime::seconds::within(0.001..=1e6, seconds));
     let options = web::Options {
         access,
         timeout,
@@ -194,12 +195,12 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
 }
 
 /// Parses a body; returns `None` for plain text.
-fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Value>, String> {
-    let wanted = wanted.map_or_else(|| "auto".to_owned(), ToString::to_string);
-    let found = ["xml", "json", "yaml"].into_iter().find(|name| kind.contains(name)).unwrap_or("plain");
-    let wanted = if wanted == "auto" { found } else { &wanted };
+fn decoded(body: &Value, format: Option<&Value>, kind: &str) -> Result<Option<Value>, String> {
+    let format = format.map_or_else(|| "auto".to_owned(), ToString::to_string);
+    let detected = ["xml", "json", "yaml"].into_iter().find(|name| kind.contains(name)).unwrap_or("plain");
+    let format = if format == "auto" { detected } else { &format };
     let text = body.as_str().ok_or_else(|| "the body is not a string".to_owned())?;
-    match wanted {
+    match format {
         "json" => from_json(text).map(Some).map_err(|error| error.to_string()),
         "yaml" => brine_yaml::load(text).map(Some).map_err(|error| error.to_string()),
         "xml" => Err("XML is not decoded: ask for the text".into()),

@@ -17,7 +17,7 @@ fn responses_of_web_servers_are_returned() {
     });
     let context = testing::context(&[]);
     let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
-    for (path, kwargs, wanted) in [
+    for (path, kwargs, expected) in [
         (
             "/json",
             map! {"decode" => true, "status" => true},
@@ -38,12 +38,12 @@ fn responses_of_web_servers_are_returned() {
         ("/none", map! {"test" => true}, "{}"),
     ] {
         let report = ask(&context, &url(path), &kwargs).unwrap();
-        assert_eq!(brine_value::json::to_json(&report.into()), wanted, "{path}");
+        assert_eq!(brine_value::json::to_json(&report.into()), expected, "{path}");
     }
     let unused = brine_system::ports::free_port().unwrap();
     let report = ask(&context, &format!("http://127.0.0.1:{unused}/"), &map! {"status" => true}).unwrap();
-    let wanted = map! {"status" => 0, "error" => "[Errno 111] Connection refused"};
-    assert_eq!(report, wanted);
+    let expected = map! {"status" => 0, "error" => "[Errno 111] Connection refused"};
+    assert_eq!(report, expected);
 }
 
 /// As in Salt, a redirect that cannot be followed is an error with its status, as are incomplete bodies.

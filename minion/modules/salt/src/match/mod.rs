@@ -208,14 +208,14 @@ pub fn data(
     if let Some(matched) = MinionFacts::of(context).custom_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
         return Ok((matched == Match::Yes).into());
     }
-    let Some((key, wanted)) = tgt.split_once(':') else { return Ok(false.into()) };
-    let wanted = wanted.split(':').next().unwrap_or_default();
+    let Some((key, pattern)) = tgt.split_once(':') else { return Ok(false.into()) };
+    let pattern = pattern.split(':').next().unwrap_or_default();
     let stored = context.call("data.get", Args::positional([key.into()]))?;
     let is_match = match &stored {
         Value::Nil => false,
-        Value::List(list) => list.iter().any(|item| fnmatch(&wanted.to_lowercase(), &item.to_string().to_lowercase())),
-        Value::Map(map) => map.contains_key(&Value::from(wanted)),
-        value => fnmatch(wanted, &value.to_string()),
+        Value::List(list) => list.iter().any(|item| fnmatch(&pattern.to_lowercase(), &item.to_string().to_lowercase())),
+        Value::Map(map) => map.contains_key(&Value::from(pattern)),
+        value => fnmatch(pattern, &value.to_string()),
     };
     Ok(is_match.into())
 }

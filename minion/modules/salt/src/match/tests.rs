@@ -82,8 +82,8 @@ fn merge_applies_to_matched_values_only() {
         ),
     ] {
         let args = Args { positional: vec![lookup.clone().into()], keyword };
-        let found = context.call("match.filter_by", args).map_err(|error| error.to_string());
-        assert_eq!(found, expected, "{lookup:?}");
+        let actual = context.call("match.filter_by", args).map_err(|error| error.to_string());
+        assert_eq!(actual, expected, "{lookup:?}");
     }
 }
 
@@ -139,7 +139,7 @@ fn the_first_matching_target_wins() {
         ),
     ] {
         let called = Args { positional: args.as_list().unwrap().to_vec(), keyword };
-        let found = context.call("match.ifelse", called).map_err(|error| error.to_string());
-        assert_eq!(found, expected, "{args}");
+        let actual = context.call("match.ifelse", called).map_err(|error| error.to_string());
+        assert_eq!(actual, expected, "{args}");
     }
 }

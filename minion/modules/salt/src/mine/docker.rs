@@ -66,15 +66,15 @@ fn strings(value: &Value) -> Vec<String> {
 /// Returns the IPv4 addresses of a host's interfaces: of all, or of those with these names.
 fn addresses(host: Option<&Value>, names: &[String]) -> Vec<String> {
     let interfaces = host.and_then(|host| host.get("interfaces")).and_then(Value::as_map).into_iter().flatten();
-    let wanted = interfaces.filter(|(name, _)| names.is_empty() || names.contains(&name.to_string()));
+    let interfaces = interfaces.filter(|(name, _)| names.is_empty() || names.contains(&name.to_string()));
     let of_interface = |about: &Value| -> Vec<String> {
         let entries = about.get("inet").and_then(Value::as_list).unwrap_or_default();
         entries.iter().filter_map(|entry| Some(entry.get("address")?.to_string())).collect()
     };
-    let mut found: Vec<String> = wanted.flat_map(|(_, about)| of_interface(about)).collect();
-    found.sort();
-    found.dedup();
-    found
+    let mut addresses: Vec<String> = interfaces.flat_map(|(_, about)| of_interface(about)).collect();
+    addresses.sort();
+    addresses.dedup();
+    addresses
 }
 
 /// Adds the published ports of a container to those of its image.

@@ -61,8 +61,8 @@ pub fn update(
         return Ok(Value::Nil);
     }
     let mut data = Map::new();
-    for (name, given) in functions {
-        let (args, kwargs) = arguments(given);
+    for (name, definition) in functions {
+        let (args, kwargs) = arguments(definition);
         if let Some(value) = entry(context, &name, args, kwargs) {
             data.insert(name.into(), value);
         }
@@ -119,13 +119,13 @@ pub fn get(
         }
         load.extend(map! {"ssh_minions" => ssh_minions, "regular_minions" => regular_minions});
     }
-    let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
-    if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
+    let mut data = context.minion.upstream.ask(load).map_err(CallError::execution)?;
+    if let (true, Value::Map(data)) = (exclude_minion, &mut data) {
         let own = context.minion.id.as_str();
-        found.shift_remove(own);
-        found.values_mut().filter_map(Value::as_map_mut).for_each(|of_function| _ = of_function.shift_remove(own));
+        data.shift_remove(own);
+        data.values_mut().filter_map(Value::as_map_mut).for_each(|of_function| _ = of_function.shift_remove(own));
     }
-    Ok(found)
+    Ok(data)
 }
 
 /// Delete a function from this minion's mine.
@@ -164,24 +164,24 @@ pub fn valid(context: &Context) -> CallResult {
     if functions.is_empty() {
         return Ok(Value::Nil);
     }
-    let mut found = Map::new();
-    for (name, given) in functions {
-        let (mut args, mut kwargs) = arguments(given.clone());
+    let mut report = Map::new();
+    for (name, definition) in functions {
+        let (mut args, mut kwargs) = arguments(definition.clone());
         let function = kwargs.shift_remove("mine_function").map(|function| function.to_string());
         if context.minion.functions.get(function.as_deref().unwrap_or(&name)).is_none() {
             continue;
         }
-        let shown = match function {
-            None => given,
+        let description = match function {
+            None => definition,
             Some(function) => {
                 kwargs.retain(|name, _| !matches!(name.as_str(), Some("allow_tgt" | "allow_tgt_type")));
                 args.extend(kwargs.into_iter().map(|(name, value)| map! {name => value}.into()));
                 map! {function => args}.into()
             }
         };
-        found.insert(name.into(), shown);
+        report.insert(name.into(), description);
     }
-    Ok(found.into())
+    Ok(report.into())
 }
 
 /// Returns `mine_functions` of the configuration and the pillar.
@@ -192,7 +192,9 @@ fn configured(context: &Context) -> Result<Vec<(String, Value)>, CallError> {
 /// Returns the names and definitions of the functions of the mine.
 fn definitions(functions: Value) -> Vec<(String, Value)> {
     match functions {
-        Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
+        Value::Map(functions) => {
+            functions.into_iter().map(|(name, definition)| (name.to_string(), definition)).collect()
+        }
         Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
         _ => Vec::new(),
     }
@@ -200,11 +202,11 @@ fn definitions(functions: Value) -> Vec<(String, Value)> {
 
 /// Returns the result of a mine function for `mine.get` of `salt-ssh`; `None` if it is not defined, or fails.
 ///
-/// Only functions in `mine_functions` of the roster (`given`), the configuration or the pillar are called, because the
-/// request comes from another host.
-pub fn mine_result(context: &Context, name: &str, given: Value) -> Option<Value> {
+/// Only functions in `mine_functions` of the roster (`functions`), the configuration or the pillar are called, because
+/// the request comes from another host.
+pub fn mine_result(context: &Context, name: &str, functions: Value) -> Option<Value> {
     let own = configured(context).unwrap_or_default();
-    let (_, arguments_given) = definitions(given).into_iter().chain(own).find(|(defined, _)| defined == name)?;
+    let (_, arguments_given) = definitions(functions).into_iter().chain(own).find(|(defined, _)| defined == name)?;
     let (args, mut kwargs) = arguments(arguments_given);
     // Access lists only apply to minions of a master.
     kwargs.retain(|name, _| !matches!(name.as_str(), Some("allow_tgt" | "allow_tgt_type")));
@@ -239,8 +241,8 @@ fn entry(context: &Context, name: &str, positional: Vec<Value>, mut keyword: Map
 
 /// Returns the arguments of a function in `mine_functions`: a list, in which one-key mappings are keyword
 /// arguments, or a mapping.
-fn arguments(given: Value) -> (Vec<Value>, Map) {
-    match given {
+fn arguments(definition: Value) -> (Vec<Value>, Map) {
+    match definition {
         Value::Map(keyword) => (Vec::new(), keyword),
         Value::List(items) => {
             let (mut positional, mut keyword) = (Vec::new(), Map::new());

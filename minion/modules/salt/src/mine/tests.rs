@@ -71,12 +71,12 @@ fn valid_lists_the_configured_functions_that_exist() {
 
 #[test]
 fn arguments_are_parsed_in_every_form() {
-    for (given, positional, keyword) in [
+    for (definition, positional, keyword) in [
         (Value::Nil, vec![], map! {}),
         (list![], vec![], map! {}),
         (list!["eth0", map! {"mine_function" => "x.y"}], vec!["eth0".into()], map! {"mine_function" => "x.y"}),
         (map! {"cidr" => "10.0.0.0/8"}.into(), vec![], map! {"cidr" => "10.0.0.0/8"}),
     ] {
-        assert_eq!(arguments(given), (positional, keyword));
+        assert_eq!(arguments(definition), (positional, keyword));
     }
 }

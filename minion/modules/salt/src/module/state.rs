@@ -49,7 +49,7 @@ pub fn run(
     // A single key that is not a function is a parameter, and `name` is the function.
     let calls: Option<Vec<Call>> = kwargs
         .iter()
-        .map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
+        .map(|(key, arguments)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, arguments)))
         .collect();
     Ok(match calls {
         Some(calls) if !calls.is_empty() => by_keys(context, &name, calls),
@@ -136,10 +136,10 @@ struct Call {
 }
 
 impl Call {
-    fn new(key: &str, given: &Value) -> Self {
+    fn new(key: &str, arguments: &Value) -> Self {
         let mut args = Args::default();
-        let single = [given.clone()];
-        for item in given.as_list().unwrap_or(if given.is_nil() { &[] } else { &single }) {
+        let single = [arguments.clone()];
+        for item in arguments.as_list().unwrap_or(if arguments.is_nil() { &[] } else { &single }) {
             match item {
                 Value::Map(named) => args.keyword.extend(named.clone()),
                 value => args.positional.push(value.clone()),
@@ -191,7 +191,7 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
         (if names.len() == 1 { "" } else { "s" }, names.join(", "))
     };
     let names: Vec<String> = calls.iter().map(|call| call.key.clone()).collect();
-    let (known, unknown): (Vec<&Call>, Vec<&Call>) =
+    let (available, unknown): (Vec<&Call>, Vec<&Call>) =
         calls.iter().partition(|call| functions.get(call.function()).is_some());
     if context.test || !unknown.is_empty() {
         let mut comments = Vec::new();
@@ -199,14 +199,14 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
             let (plural, names) = listed(&unknown);
             comments.push(format!("Unavailable function{plural}: {names}."));
         }
-        if context.test && !known.is_empty() {
-            let (plural, names) = listed(&known);
+        if context.test && !available.is_empty() {
+            let (plural, names) = listed(&available);
             comments.push(format!("Function{plural} {names} to be executed."));
         }
         let result = (!unknown.is_empty()).then_some(false);
         return named(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }, names);
     }
-    let (mut done, mut failed, mut changes) = (Vec::new(), Vec::new(), Map::new());
+    let (mut lines, mut failed, mut changes) = (Vec::new(), Vec::new(), Map::new());
     for Call { key, args } in calls {
         let fun = key.split(':').next().unwrap_or_default();
         let missing = functions.get(fun).map(|function| missing(function, &args)).unwrap_or_default();
@@ -220,18 +220,18 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
                 _ => format!("'{key}': {value}"),
             }),
             Ok(value) => {
-                let shown = match &value {
+                let text = match &value {
                     Value::Map(_) => comment(&value).unwrap_or("Success".into()),
                     _ => value.to_string(),
                 };
-                done.push(format!("{key}: {shown}"));
+                lines.push(format!("{key}: {text}"));
                 changes.insert(key.into(), value);
             }
             Err(error) => failed.push(format!("'{key}' failed: {}", error_message(error))),
         }
     }
     let succeeded = failed.is_empty();
-    failed.extend(done);
+    failed.extend(lines);
     let mut all = StateReturn::ok(name, failed.join(", ")).with_changes(changes);
     all.result = Some(succeeded);
     named(all, names)
@@ -242,12 +242,12 @@ fn comment(value: &Value) -> Option<String> {
 }
 
 /// Returns a result whose name is the list of the called functions.
-fn named(done: StateReturn, names: Vec<String>) -> Value {
-    let mut done = done.in_order(RESULT_KEYS);
-    if let Some(done) = done.as_map_mut() {
-        done.insert("name".into(), names.into());
+fn named(outcome: StateReturn, names: Vec<String>) -> Value {
+    let mut outcome = outcome.in_order(RESULT_KEYS);
+    if let Some(fields) = outcome.as_map_mut() {
+        fields.insert("name".into(), names.into());
     }
-    done
+    outcome
 }
 
 /// Returns the name of a function's parameter in the legacy form: names that states reserve get the prefix `m_`.
@@ -299,9 +299,9 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
                 let load = map! {"jid" => Jid::new().to_string(), "id" => id, "fun" => name, "return" => value.clone()};
                 store_in(returner, &minion.config.opts, &context.call.grains(), &load);
             }
-            let mut done = StateReturn::ok(name, format!("Module function {name} executed"));
-            done.result = Some(!is_failure(&value));
-            done.with_changes(map! {"ret" => value})
+            let mut outcome = StateReturn::ok(name, format!("Module function {name} executed"));
+            outcome.result = Some(!is_failure(&value));
+            outcome.with_changes(map! {"ret" => value})
         }
         Err(error) => {
             let comment = format!("Module function {name} threw an exception. Exception: {}", error_message(error));
@@ -341,8 +341,8 @@ mod tests {
             (map! {"name" => "n", "cmd.run" => list!["echo $HOME|cat"]}, false, "True: cmd.run: $HOME|cat"),
         ] {
             let context = testing::state_context(test, &[]);
-            let done = context.call.minion.states.call(&context, "module.run", Args::keyword(args)).unwrap();
-            assert_eq!(format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap()), reported);
+            let outcome = context.call.minion.states.call(&context, "module.run", Args::keyword(args)).unwrap();
+            assert_eq!(format!("{}: {}", outcome.get("result").unwrap(), outcome.get("comment").unwrap()), reported);
         }
     }
 }

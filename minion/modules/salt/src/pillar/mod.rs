@@ -83,12 +83,12 @@ pub struct GetArgs {
 #[function]
 pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
     let pillar = compiled_pillar(context, args.saltenv.as_deref(), args.pillarenv.as_deref())?;
-    let found = entry_at(&pillar, &args.key, &args.delimiter).cloned();
+    let entry = entry_at(&pillar, &args.key, &args.delimiter).cloned();
     let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
-    if found.is_none() && matches!(args.default, Fallback::Unset) && context.config().pillar_raise_on_missing {
+    if entry.is_none() && matches!(args.default, Fallback::Unset) && context.config().pillar_raise_on_missing {
         return Err(CallError::Execution(format!("Pillar key not found: {}", args.key)));
     }
-    let value = match (found, Value::from(args.default)) {
+    let value = match (entry, Value::from(args.default)) {
         (Some(Value::Map(over)), Value::Map(mut under)) if args.merge => {
             brine_value::merge_deep(&mut under, &over, lists);
             Value::Map(under)
@@ -98,7 +98,7 @@ pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
             under.extend(more);
             Value::List(under)
         }
-        (Some(found), _) => found,
+        (Some(value), _) => value,
         (None, default) => default,
     };
     Ok(masked_unless(context, value, args.unmask))
@@ -138,14 +138,14 @@ pub fn items(
     let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
     let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
     let errors = items.get("_errors").map(without_text);
-    let mut shown = masked_unless(context, items.into(), unmask);
+    let mut items = masked_unless(context, items.into(), unmask);
     // What went wrong is no secret; lines of the files may be.
-    if let (Some(errors), Value::Map(shown)) = (errors, &mut shown)
-        && shown.get("_errors").is_some_and(|errors| errors.as_list().is_some_and(|all| all.contains(&MASK.into())))
+    if let (Some(errors), Value::Map(items)) = (errors, &mut items)
+        && items.get("_errors").is_some_and(|errors| errors.as_list().is_some_and(|all| all.contains(&MASK.into())))
     {
-        shown.insert("_errors".into(), errors);
+        items.insert("_errors".into(), errors);
     }
-    Ok(shown)
+    Ok(items)
 }
 
 /// Compile the pillar again and return it, as `items`.
@@ -256,11 +256,11 @@ pub fn file_exists(
 ) -> CallResult {
     let opts = context.opts();
     let roots = brine_config::opts::shared::pillar_roots(&opts);
-    let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
-    let found = wanted
+    let environments = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
+    let exists = environments
         .flat_map(|(_, directories)| directories)
         .any(|directory| path_within(directory, &path).is_some_and(|path| path.is_file()));
-    Ok(found.into())
+    Ok(exists.into())
 }
 
 /// Return the pillar in memory, or a key of it; masked only with `unmask=False`.
@@ -354,9 +354,9 @@ fn compiled_pillar(context: &Context, saltenv: Option<&str>, pillarenv: Option<&
 /// Compiles the pillar again, with the arguments of `items`.
 fn recompile(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     let config = context.config();
-    let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
-    let saltenv = given("saltenv").or_else(|| config.saltenv.clone());
-    let pillarenv = config.pillarenv_of(given("saltenv").as_deref(), given("pillarenv").as_deref());
+    let argument = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let saltenv = argument("saltenv").or_else(|| config.saltenv.clone());
+    let pillarenv = config.pillarenv_of(argument("saltenv").as_deref(), argument("pillarenv").as_deref());
     refuse("pillar.items", kwargs, &[PILLAR_ENC])?;
     let over = match kwargs.get("pillar") {
         None | Some(Value::Nil) => Map::new(),
@@ -398,8 +398,8 @@ fn without_text(errors: &Value) -> Value {
         let text = error.to_string();
         let is_kept =
             |(number, line): &(usize, &str)| *number == 0 || line.starts_with("  --> ") || line.starts_with("  hint: ");
-        let kept: Vec<&str> = text.lines().enumerate().filter(is_kept).map(|(_, line)| line).collect();
-        Value::from(kept.join("\n"))
+        let lines: Vec<&str> = text.lines().enumerate().filter(is_kept).map(|(_, line)| line).collect();
+        Value::from(lines.join("\n"))
     };
     errors.as_list().unwrap_or_default().iter().map(brief).collect()
 }

@@ -62,8 +62,8 @@ fn masters_before_3008_do_not_mask_values() {
         ("obfuscate", list![], map! {"pillar" => map! {"n" => 1}}, map! {"n" => "<int>"}.into()),
     ] {
         let positional = args.as_list().unwrap().to_vec();
-        let found = context.call(&format!("pillar.{fun}"), Args { positional, keyword });
-        assert_eq!(found, Ok(expected), "{fun}");
+        let actual = context.call(&format!("pillar.{fun}"), Args { positional, keyword });
+        assert_eq!(actual, Ok(expected), "{fun}");
     }
 }
 
@@ -73,9 +73,9 @@ fn errors_of_a_pillar_are_shown_without_lines_of_its_files() {
     let error = "Rendering SLS 'web' failed, render error:\nfound character\n  --> web.sls:3\n 3 | password: @xyzzy\n   | ^\n  \
                  hint: quote it";
     let over = map! {"_errors" => list![error], "password" => "xyzzy"};
-    let found = context.call("pillar.items", Args::keyword(map! {"pillar" => over})).unwrap();
-    let shown = "Rendering SLS 'web' failed, render error:\n  --> web.sls:3\n  hint: quote it";
-    assert_eq!(found, map! {"_errors" => list![shown], "password" => MASK}.into());
+    let items = context.call("pillar.items", Args::keyword(map! {"pillar" => over})).unwrap();
+    let message = "Rendering SLS 'web' failed, render error:\n  --> web.sls:3\n  hint: quote it";
+    assert_eq!(items, map! {"_errors" => list![message], "password" => MASK}.into());
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn missing_paths_are_errors_with_pillar_raise_on_missing() {
         assert_eq!(missing, expected);
         assert_eq!(get(map! {"key" => "nope", "default" => ""}), Ok("".into()), "a default is no error");
         assert_eq!(get(map! {"key" => "nope", "default" => Value::Nil}), Ok(Value::Nil));
-        let done = context.call("state.show_sls", Args::positional(["t".into()])).unwrap();
-        assert_eq!(done.as_list().is_some(), raises, "{done}");
+        let result = context.call("state.show_sls", Args::positional(["t".into()])).unwrap();
+        assert_eq!(result.as_list().is_some(), raises, "{result}");
     }
 }

@@ -55,8 +55,8 @@ pub fn get_str(
         (punctuation, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"),
         (whitespace, " \t\n\r\x0b\x0c"),
     ];
-    let wanted = kinds.iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| *kind);
-    let from: Vec<char> = chars.unwrap_or_else(|| wanted.collect()).chars().collect();
+    let selected_kinds = kinds.iter().filter(|(is_selected, _)| *is_selected).map(|(_, kind)| *kind);
+    let from: Vec<char> = chars.unwrap_or_else(|| selected_kinds.collect()).chars().collect();
     if from.is_empty() || length > MAX_LENGTH {
         return Err(CallError::Execution(format!(
             "length or characters are invalid: expected at most {MAX_LENGTH} characters from a set that is not empty, got {length} from {}",

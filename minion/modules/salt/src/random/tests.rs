@@ -13,8 +13,8 @@ fn seeded_numbers_equal_salts() {
         ("random.rand_int", map! {"start" => 5, "end" => 500, "seed" => "x"}, 327),
         ("random.rand_int", map! {"start" => 3, "end" => 3}, 3),
     ] {
-        let found = context.call(fun, Args { positional: Vec::new(), keyword: keyword.clone() });
-        assert_eq!(found.map_err(|error| error.to_string()), Ok(expected.into()), "{fun} {keyword:?}");
+        let actual = context.call(fun, Args { positional: Vec::new(), keyword: keyword.clone() });
+        assert_eq!(actual.map_err(|error| error.to_string()), Ok(expected.into()), "{fun} {keyword:?}");
     }
 }
 
@@ -36,8 +36,8 @@ fn seeded_and_unseeded_results_equal_salts() {
         ),
     ] {
         let args = Args::positional(positional.as_list().unwrap().iter().cloned());
-        let found = context.call(&format!("random.{fun}"), args).map_err(|error| error.to_string());
-        assert_eq!(found, expected, "{fun} {positional}");
+        let actual = context.call(&format!("random.{fun}"), args).map_err(|error| error.to_string());
+        assert_eq!(actual, expected, "{fun} {positional}");
     }
 }
 

@@ -134,10 +134,10 @@ pub fn less_than(
 
 fn number(name: &str) -> Option<Vec<i64>> {
     let name = name.to_lowercase();
-    if let Some((_, date)) = DATED_RELEASES.iter().find(|(known, _)| *known == name) {
+    if let Some((_, date)) = DATED_RELEASES.iter().find(|(release, _)| *release == name) {
         return Some(date.to_vec());
     }
-    let place = ELEMENTS.iter().position(|known| *known == name)?;
+    let place = ELEMENTS.iter().position(|element| *element == name)?;
     Some(vec![FIRST_ELEMENT_RELEASE + i64::try_from(place).ok()?])
 }
 

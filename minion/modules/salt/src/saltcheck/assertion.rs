@@ -116,8 +116,8 @@ impl Assertion {
             Kind::False => {
                 // As in Salt, an empty string counts as False.
                 let is_false = *result == Value::Bool(false) || result.as_str() == Some("");
-                let shown = if result.as_str().is_some() { Value::Bool(result.is_truthy()) } else { result.clone() };
-                (!is_false).then(|| format!("{shown} not False"))
+                let value = if result.as_str().is_some() { Value::Bool(result.is_truthy()) } else { result.clone() };
+                (!is_false).then(|| format!("{value} not False"))
             }
             Kind::In => (!contains(result, &expected)).then(|| {
                 if shows_result { format!("{expected} not found in {result}") } else { "Result not found".to_owned() }

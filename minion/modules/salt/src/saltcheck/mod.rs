@@ -211,20 +211,20 @@ fn summary(context: &Context, results: Results, only_fails: bool) -> Value {
         .flat_map(IndexMap::values)
         .filter_map(|one| one.get("duration").and_then(f64::from_value))
         .sum();
-    let mut shown: Vec<(String, Map)> = Vec::new();
+    let mut entries: Vec<(String, Map)> = Vec::new();
     for (state, tests) in results {
-        let wanted = tests.into_iter().filter(|(_, result)| !only_fails || status(result).starts_with("Fail"));
-        let wanted: Map = wanted.map(|(name, result)| (name.into(), result.into())).collect();
+        let visible = tests.into_iter().filter(|(_, result)| !only_fails || status(result).starts_with("Fail"));
+        let visible: Map = visible.map(|(name, result)| (name.into(), result.into())).collect();
         // A state without failures is an empty mapping, which sorts first.
-        let is_hidden = only_fails && wanted.is_empty();
-        shown.push(if is_hidden { (String::new(), Map::new()) } else { (state.clone(), map! {state => wanted}) });
+        let is_hidden = only_fails && visible.is_empty();
+        entries.push(if is_hidden { (String::new(), Map::new()) } else { (state.clone(), map! {state => visible}) });
     }
-    shown.sort_by(|(one, _), (other, _)| one.cmp(other));
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     context.set_retcode(i64::from(failed > 0));
     let counts = map! {
         "Execution Time" => rounded(time), "Passed" => passed, "Failed" => failed, "Skipped" => skipped, "Missing Tests" => missing,
     };
-    shown.into_iter().map(|(_, one)| Value::Map(one)).chain([map! {"TEST RESULTS" => counts}.into()]).collect()
+    entries.into_iter().map(|(_, one)| Value::Map(one)).chain([map! {"TEST RESULTS" => counts}.into()]).collect()
 }
 
 fn rounded(seconds: f64) -> f64 {

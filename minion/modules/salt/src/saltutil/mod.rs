@@ -79,9 +79,9 @@ pub fn find_job(
     jid: Value,
 ) -> CallResult {
     let jid = jid.to_string();
-    let known = jobs::held(&context.minion).into_iter().chain(jobs::running(&context.minion));
-    let found = known.into_iter().find(|job| job.jid == jid);
-    Ok(found.map(|job| job.fields).unwrap_or_default().into())
+    let jobs = jobs::held(&context.minion).into_iter().chain(jobs::running(&context.minion));
+    let job = jobs.into_iter().find(|job| job.jid == jid);
+    Ok(job.map(|job| job.fields).unwrap_or_default().into())
 }
 
 /// Return the return of a job, if it is in this minion's job cache.

@@ -318,14 +318,14 @@ impl<'a> Source<'a> {
     fn sync(&mut self, kind: &str) -> CallResult {
         let directory = extension_modules(self.context.config()).join(kind);
         let prefix = format!("_{kind}/");
-        let (mut wanted, mut synced) = (BTreeSet::new(), Vec::new());
+        let (mut paths, mut synced) = (BTreeSet::new(), Vec::new());
         for (saltenv, path) in &self.files {
             let Some(below) = path.strip_prefix(&prefix).map(PathBuf::from) else { continue };
             let module = below.with_extension("").to_string_lossy().replace('/', ".");
             if !is_module(&below) || !self.is_allowed(kind, &module) {
                 continue;
             }
-            if wanted.len() >= MAX_FILES {
+            if paths.len() >= MAX_FILES {
                 let message = format!("'_{kind}' of the file server has more than {MAX_FILES} files");
                 return Err(CallError::Execution(message));
             }
@@ -338,14 +338,14 @@ impl<'a> Source<'a> {
             if is_copied && !synced.contains(&name) {
                 synced.push(name);
             }
-            wanted.insert(below);
+            paths.insert(below);
         }
         self.is_changed |= !synced.is_empty();
         if !synced.is_empty() {
             custom::warn_if_unused(kind);
         }
         if self.context.config().clean_dynamic_modules {
-            self.is_changed |= clean(&directory, Path::new(""), &wanted);
+            self.is_changed |= clean(&directory, Path::new(""), &paths);
         }
         Ok(synced.into())
     }
@@ -382,12 +382,13 @@ impl<'a> Source<'a> {
     /// Whether the whitelist and blacklist of the call, or else of the configuration, allow a module to be synced.
     fn is_allowed(&self, kind: &str, module: &str) -> bool {
         let opts = &self.context.config().opts;
-        let list = |given: &Value, of_opts: Map| match if given.is_nil() { of_opts.into() } else { given.clone() } {
-            Value::Map(by_type) => by_type.get(kind).map(names),
-            Value::Nil => None,
-            Value::List(all) if all.is_empty() => None,
-            all => Some(names(&all)),
-        };
+        let list =
+            |argument: &Value, of_opts: Map| match if argument.is_nil() { of_opts.into() } else { argument.clone() } {
+                Value::Map(by_type) => by_type.get(kind).map(names),
+                Value::Nil => None,
+                Value::List(all) if all.is_empty() => None,
+                all => Some(names(&all)),
+            };
         let has = |list: Vec<String>| list.iter().any(|one| one == module);
         // An empty list of a type allows none of its modules.
         let only = list(&self.args.extmod_whitelist, modules::extmod_whitelist(opts));
@@ -409,9 +410,9 @@ impl<'a> Source<'a> {
 }
 
 /// Returns the environments to sync: the given ones, or those of the top file.
-fn environments(context: &Context, given: &Value) -> Result<Vec<String>, CallError> {
-    if given.is_truthy() {
-        return Ok(names(given));
+fn environments(context: &Context, argument: &Value) -> Result<Vec<String>, CallError> {
+    if argument.is_truthy() {
+        return Ok(names(argument));
     }
     let all = context.minion.files.environments().map_err(CallError::execution)?;
     if all.iter().all(|saltenv| saltenv == "base") {
@@ -431,16 +432,16 @@ fn is_module(below: &Path) -> bool {
 }
 
 /// Removes files that are not wanted, and directories without files. Returns whether anything was removed.
-fn clean(directory: &Path, below: &Path, wanted: &BTreeSet<PathBuf>) -> bool {
+fn clean(directory: &Path, below: &Path, paths: &BTreeSet<PathBuf>) -> bool {
     let Ok(entries) = std::fs::read_dir(directory.join(below)) else { return false };
     let mut is_changed = false;
     for entry in entries.flatten() {
         let path = below.join(entry.file_name());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            is_changed |= clean(directory, &path, wanted);
+            is_changed |= clean(directory, &path, paths);
             // Fails for a directory with content.
             is_changed |= user_files::remove_dir(directory.join(&path)).is_ok();
-        } else if !wanted.contains(&path) {
+        } else if !paths.contains(&path) {
             match user_files::remove_file(directory.join(&path)) {
                 Ok(()) => is_changed = true,
                 Err(error) => tracing::error!(%error, path = %path.display(), "removing a custom module failed"),

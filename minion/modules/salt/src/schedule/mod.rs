@@ -377,9 +377,9 @@ pub fn save(
 pub fn reload(context: &Context) -> CallResult {
     let (mut comments, mut result) = (Vec::new(), true);
     let mut fire = |tag: &str, data: Map, from: &str| {
-        let done = context.minion.local.fire(tag, &data).is_ok();
-        result &= done;
-        let word = if done { "Reloaded" } else { "Failed to reload" };
+        let was_sent = context.minion.local.fire(tag, &data).is_ok();
+        result &= was_sent;
+        let word = if was_sent { "Reloaded" } else { "Failed to reload" };
         comments.push(format!("{word} schedule {from}."));
     };
     if context.pillar().contains_key("schedule") {

@@ -26,10 +26,10 @@ const OTHER: &[&str] = &[
 
 /// Returns why a job with these arguments is refused, if it is.
 pub(super) fn reason(context: &Context, name: &str, kwargs: &Map) -> Option<String> {
-    let known = || UNITS.iter().chain(COPIED_OPTIONS).chain(OTHER);
+    let options = || UNITS.iter().chain(COPIED_OPTIONS).chain(OTHER);
     for option in kwargs.keys().filter_map(Value::as_str).filter(|option| !option.starts_with("__")) {
-        if !known().any(|known| *known == option) {
-            let near = nearest(option, known()).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        if !options().any(|candidate| *candidate == option) {
+            let near = nearest(option, options()).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
             return Some(format!("Schedule item {name} is invalid: unknown option '{option}'{near}"));
         }
     }

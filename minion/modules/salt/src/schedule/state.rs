@@ -136,12 +136,12 @@ fn change(context: &StateContext, name: &str, function: &str, kwargs: Map, words
     let mut arguments = kwargs;
     arguments.insert("name".into(), name.into());
     let report = call(context, function, arguments)?;
-    let mut done = done(context, name, &report, words, None);
+    let mut outcome = done(context, name, &report, words, None);
     if function != "delete" {
         // Salt reports no changes for these.
-        done.changes = Map::new();
+        outcome.changes = Map::new();
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Describes the further arguments of `schedule.present`.

@@ -166,7 +166,7 @@ fn except(
     times: &[&str],
     form: &str,
     mut fields: Map,
-    (func, word, done, verb): (&str, &str, &str, &str),
+    (func, word, participle, verb): (&str, &str, &str, &str),
 ) -> Result<Value, CallError> {
     let outcome = |result: bool, comment: String| Ok(map! {"comment" => comment, "result" => result}.into());
     if times.iter().any(|time| DateTime::strptime(form, time).is_err()) {
@@ -183,7 +183,7 @@ fn except(
     let schedule = ask(context, fields, &format!("{func}_complete"), "schedule")?;
     let job = schedule.and_then(|all| all.get(name).cloned());
     if job.is_some_and(|job| job.get("skip_explicit").is_some() && job.get("enabled").is_none_or(Value::is_truthy)) {
-        outcome(true, format!("{done} {name} in schedule."))
+        outcome(true, format!("{participle} {name} in schedule."))
     } else {
         outcome(false, format!("Failed to {verb} job {name} in schedule."))
     }

@@ -70,7 +70,7 @@ enum TransferOutcome {
 }
 
 impl TransferOutcome {
-    fn report(self, done: String) -> Map {
+    fn report(self, success: String) -> Map {
         let (mut report, minions) = match self {
             TransferOutcome::Missing(name) => return report(false, format!("Job {name} does not exist.")),
             TransferOutcome::NoReply => {
@@ -79,7 +79,7 @@ impl TransferOutcome {
             TransferOutcome::Refused(minions) => {
                 (report(true, "the following minions return False".to_owned()), minions)
             }
-            TransferOutcome::Added(minions) => (report(true, done), minions),
+            TransferOutcome::Added(minions) => (report(true, success), minions),
         };
         report.insert("minions".into(), minions.into());
         report
@@ -92,12 +92,12 @@ fn report(result: bool, comment: String) -> Map {
 
 /// Adds a job to the schedule of other minions.
 fn send(context: &Context, name: &str, target: Value) -> Result<TransferOutcome, brine_function::CallError> {
-    let mut found = None;
+    let mut job = None;
     for place in ["opts", "pillar"] {
         let schedule = current(context, Some(place), &Map::new())?;
-        found = found.or_else(|| schedule.get(name).and_then(Value::as_map).cloned());
+        job = job.or_else(|| schedule.get(name).and_then(Value::as_map).cloned());
     }
-    let Some(job) = found else { return Ok(TransferOutcome::Missing(name.to_owned())) };
+    let Some(job) = job else { return Ok(TransferOutcome::Missing(name.to_owned())) };
     let add = list![target, "schedule.add", arguments(name, &job)];
     let add = add.as_list().unwrap_or_default().to_vec();
     let answers = context.call("publish.publish", Args { positional: add, ..Args::default() })?;

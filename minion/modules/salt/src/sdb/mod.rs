@@ -94,9 +94,9 @@ pub fn get_or_set_hash(
     chars: String,
 ) -> CallResult {
     let Ok(entry) = Entry::of(context, &uri) else { return Ok(false.into()) };
-    let found = entry.get(context)?;
-    if !found.is_nil() {
-        return Ok(found);
+    let value = entry.get(context)?;
+    if !value.is_nil() {
+        return Ok(value);
     }
     let value = random::get_str(context, length, Some(chars), true, true, true, true, false)?;
     entry.set(context, value.clone())?;

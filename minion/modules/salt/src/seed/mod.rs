@@ -69,13 +69,13 @@ pub fn apply(
     mount_point: Option<String>,
     #[args] keys: KeyArgs,
 ) -> CallResult {
-    let Ok(found) = Path::new(&path).canonicalize() else { return Ok(format!("{path} does not exist").into()) };
+    let Ok(real_path) = Path::new(&path).canonicalize() else { return Ok(format!("{path} does not exist").into()) };
     if prep_install {
         return Err(CallError::Execution(
             "prep_install is not available: use seed.prep_bootstrap, and run the script later".into(),
         ));
     }
-    let mounted = match Mounted::mount(context, &found, mount_point.as_deref()) {
+    let mounted = match Mounted::mount(context, &real_path, mount_point.as_deref()) {
         Ok(mounted) => mounted,
         Err(error) => return Ok(format!("{path} could not be mounted: {error}").into()),
     };
@@ -222,12 +222,12 @@ fn approve(context: &Context, id: Option<&str>, public: &str, fingerprint: &str)
 
 /// Returns the content of a file, or the text itself if there is no such file.
 fn content(file_or_text: &str) -> Result<String, CallError> {
-    let found = if file_or_text.contains('\n') {
+    let content = if file_or_text.contains('\n') {
         None
     } else {
         files::read_if_exists(file_or_text).map_err(CallError::execution)?
     };
-    Ok(found.unwrap_or_else(|| file_or_text.to_owned()))
+    Ok(content.unwrap_or_else(|| file_or_text.to_owned()))
 }
 
 /// Whether `salt-minion` is a command in a chroot of the root directory.
@@ -348,9 +348,9 @@ impl Mounted {
 
     fn unmount(self, context: &Context) -> Result<(), CallError> {
         let Mounted::FileSystem(directory) = self else { return Ok(()) };
-        let done = context.call("mount.umount", Args::positional([directory.clone().into()]))?;
-        if done != true.into() {
-            return Err(CallError::Execution(format!("{} could not be unmounted: {done}", directory.display())));
+        let result = context.call("mount.umount", Args::positional([directory.clone().into()]))?;
+        if result != true.into() {
+            return Err(CallError::Execution(format!("{} could not be unmounted: {result}", directory.display())));
         }
         user_files::remove_dir(&directory).map_err(failed("remove", &directory))
     }

@@ -306,8 +306,8 @@ pub fn findup(
         let paths = names.iter().map(|name| {
             directory.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/")
         });
-        if let Some(found) = { paths }.find(|path| place.has(path)) {
-            return Ok(found.into());
+        if let Some(path) = { paths }.find(|path| place.has(path)) {
+            return Ok(path.into());
         }
         if directory.pop().is_none() {
             return Err(CallError::Execution("File pattern(s) not found in path ancestry".into()));
@@ -379,8 +379,8 @@ pub fn renderer(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let given = |text: &String| !text.is_empty();
-    let source = match (path.filter(given), string.filter(given)) {
+    let is_set = |text: &String| !text.is_empty();
+    let source = match (path.filter(is_set), string.filter(is_set)) {
         (Some(_), Some(_)) => return Err(CallError::Execution("Must not pass both path and string.".into())),
         (None, None) => return Err(CallError::Execution("Must pass path or string.".into())),
         (None, Some(text)) => text.into_bytes(),

@@ -136,15 +136,15 @@ fn query(path: Option<&str>, sql: &str) -> CallResult {
     let mut statement = connection.prepare(sql).map_err(CallError::execution)?;
     let columns = statement.column_count();
     let mut rows = statement.query([]).map_err(CallError::execution)?;
-    let mut found: Vec<Value> = Vec::new();
+    let mut result_rows: Vec<Value> = Vec::new();
     while let Some(row) = rows.next().map_err(CallError::execution)? {
-        if found.len() >= MAX_ROWS {
+        if result_rows.len() >= MAX_ROWS {
             return Err(CallError::Execution(format!("the query has more than {MAX_ROWS} rows: add a LIMIT")));
         }
         let cell = |column| row.get_ref(column).map(value).map_err(CallError::execution);
-        found.push(Value::List((0..columns).map(cell).collect::<Result<_, _>>()?));
+        result_rows.push(Value::List((0..columns).map(cell).collect::<Result<_, _>>()?));
     }
-    Ok(found.into())
+    Ok(result_rows.into())
 }
 
 fn value(cell: ValueRef<'_>) -> Value {

@@ -79,10 +79,10 @@ fn disabled(context: &Context) -> Vec<String> {
 }
 
 /// Returns Salt's messages on disabled SLS files, one line each.
-pub(super) fn disabled_messages(context: &Context, wanted: &[String]) -> Vec<String> {
+pub(super) fn disabled_messages(context: &Context, states: &[String]) -> Vec<String> {
     let disabled = disabled(context);
     let mut report = Vec::new();
-    for state in wanted {
+    for state in states {
         for entry in &disabled {
             let by = match entry.split_once(".*") {
                 Some((directory, _)) if state.starts_with(&format!("{directory}.")) => format!(" by \"{entry}\""),

@@ -389,8 +389,8 @@ pub fn running(
 }
 
 /// Returns keyword arguments merged with positional ones.
-fn with<const N: usize>(mut kwargs: Map, given: [(&str, Value); N]) -> Map {
-    kwargs.extend(given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value)));
+fn with<const N: usize>(mut kwargs: Map, extra: [(&str, Value); N]) -> Map {
+    kwargs.extend(extra.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value)));
     kwargs
 }
 

@@ -157,11 +157,11 @@ mod tests {
 
     #[test]
     fn single_passes_options_of_the_run_to_the_state() {
-        let given = map! {
+        let arguments = map! {
             "source" => "/a", "force" => true, "saltenv" => "prod", "exclude" => "x", "pillar" => map! {"a" => 1},
             "concurrent" => true, "mock" => true, "__pub_jid" => "1",
         };
-        let (options, args) = of_single(given);
+        let (options, args) = of_single(arguments);
         let names = |map: &Map| map.keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names(&options), ["force", "saltenv", "exclude", "pillar", "concurrent", "__pub_jid"]);
         assert_eq!(names(&args), ["source", "force", "saltenv", "exclude", "pillar", "concurrent", "mock"]);

@@ -133,15 +133,15 @@ fn mapping(directory: &Path, name: &str) -> Result<Option<Map>, CallError> {
 
 /// Returns the directories of the package: each is an environment.
 fn environments(directory: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, CallError> {
-    let mut found = IndexMap::new();
+    let mut environments = IndexMap::new();
     for entry in fs::read_dir(directory).map_err(CallError::execution)? {
         let entry = entry.map_err(CallError::execution)?;
         // Links to directories are not part of the package.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.insert(entry.file_name().to_string_lossy().into_owned(), vec![entry.path()]);
+            environments.insert(entry.file_name().to_string_lossy().into_owned(), vec![entry.path()]);
         }
     }
-    Ok(found)
+    Ok(environments)
 }
 
 /// Lists an archive.

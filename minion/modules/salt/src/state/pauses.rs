@@ -77,11 +77,11 @@ pub fn get_pauses(
 ) -> CallResult {
     let minion = &context.minion;
     // A run may be paused before it begins.
-    let known = jobs::held(minion).into_iter().chain(jobs::running(minion));
-    let running: Vec<String> = known.filter(|job| job.fun.starts_with("state.")).map(|job| job.jid).collect();
+    let jobs = jobs::held(minion).into_iter().chain(jobs::running(minion));
+    let running: Vec<String> = jobs.filter(|job| job.fun.starts_with("state.")).map(|job| job.jid).collect();
     pause::forget_all_but(minion, &running);
-    let wanted = |run: &String| jid.is_nil() || jid.to_string() == **run;
-    let marks = running.iter().filter(|run| wanted(run)).map(|run| (run, pause::marks(minion, run)));
+    let is_selected = |run: &String| jid.is_nil() || jid.to_string() == **run;
+    let marks = running.iter().filter(|run| is_selected(run)).map(|run| (run, pause::marks(minion, run)));
     Ok(Value::Map(
         marks.filter(|(_, marks)| !marks.is_empty()).map(|(run, marks)| (run.into(), marks.into())).collect(),
     ))

@@ -97,33 +97,33 @@ struct Files<'a> {
 
 impl Files<'_> {
     /// Adds the digests of all files that a value names by `salt://`, of directories those of the files below.
-    fn add_all(&mut self, value: &Value, saltenv: &str, found: &mut Map) {
+    fn add_all(&mut self, value: &Value, saltenv: &str, digests: &mut Map) {
         match value {
             Value::Str(text) => {
                 if let Some(rest) = text.strip_prefix("salt://") {
                     let (path, saltenv) = rest.split_once("?saltenv=").unwrap_or((rest, saltenv));
-                    self.add(path, saltenv, found);
+                    self.add(path, saltenv, digests);
                 }
             }
-            Value::List(items) => items.iter().for_each(|item| self.add_all(item, saltenv, found)),
+            Value::List(items) => items.iter().for_each(|item| self.add_all(item, saltenv, digests)),
             Value::Map(map) => map.iter().for_each(|(key, value)| {
-                self.add_all(key, saltenv, found);
-                self.add_all(value, saltenv, found);
+                self.add_all(key, saltenv, digests);
+                self.add_all(value, saltenv, digests);
             }),
             _ => {}
         }
     }
 
-    fn add(&mut self, path: &str, saltenv: &str, found: &mut Map) {
+    fn add(&mut self, path: &str, saltenv: &str, digests: &mut Map) {
         if let Some(digest) = self.digest(path, saltenv) {
-            found.insert(path.into(), digest.into());
+            digests.insert(path.into(), digest.into());
             return;
         }
         let below = format!("{}/", path.trim_end_matches('/'));
         let listed = self.context.minion.files.list(saltenv).unwrap_or_default();
         for path in listed.iter().filter(|path| path.starts_with(&below)).take(FILES) {
             let digest = self.digest(path, saltenv);
-            found.insert(path.as_str().into(), digest.into());
+            digests.insert(path.as_str().into(), digest.into());
         }
     }
 

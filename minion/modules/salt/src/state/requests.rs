@@ -109,9 +109,9 @@ pub fn run_request(
     said.shift_remove("test");
     said.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
     said.extend(kwargs);
-    let done = apply(context, request.get("mods").unwrap_or(&Value::Nil), said)?;
+    let result = apply(context, request.get("mods").unwrap_or(&Value::Nil), said)?;
     save_requests(context, &requests)?;
-    Ok(done)
+    Ok(result)
 }
 
 /// Returns the stored call; the name of the request is not among its arguments.

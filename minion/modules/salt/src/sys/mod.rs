@@ -347,9 +347,9 @@ pub fn runner_doc(
     #[rest]
     args: Vec<Value>,
 ) -> CallResult {
-    let known = || runners::declared().iter().map(Function::full_name);
+    let names = || runners::declared().iter().map(Function::full_name);
     let missing = |name: &str| {
-        let hint = nearest(name, known()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
+        let hint = nearest(name, names()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
         format!("'{name}' is not available.{hint}")
     };
     Ok(docs(context, runners::declared(), &args, missing))
@@ -407,35 +407,35 @@ fn description(backend: &Backend) -> String {
 fn docs<C: 'static>(
     context: &Context,
     registry: &Registry<C>,
-    wanted: &[Value],
+    patterns: &[Value],
     missing: impl Fn(&str) -> String,
 ) -> Value {
-    let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
     let is = |pattern: &str, name: &str| {
         fnmatch(pattern, name) || name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
     };
     let all: Vec<(String, String)> =
         registry.iter().map(|function| (function.full_name(), function.docstring())).collect();
     let is_found = |pattern: &&String| all.iter().any(|(name, _)| is(pattern, name));
-    let unknown: Vec<&String> = wanted.iter().filter(|pattern| !is_found(pattern)).collect();
+    let unknown: Vec<&String> = patterns.iter().filter(|pattern| !is_found(pattern)).collect();
     if !unknown.is_empty() {
         context.set_retcode(1);
     }
     let unknown: Map = unknown.into_iter().map(|name| (name.as_str().into(), missing(name).into())).collect();
-    let asked = |name: &str| wanted.is_empty() || wanted.iter().any(|pattern| is(pattern, name));
-    let mut found: Map = all
+    let asked = |name: &str| patterns.is_empty() || patterns.iter().any(|pattern| is(pattern, name));
+    let mut docs: Map = all
         .iter()
         .filter(|(name, _)| asked(name))
         .map(|(name, doc)| (name.as_str().into(), doc.as_str().into()))
         .collect();
-    found.extend(unknown);
-    found.into()
+    docs.extend(unknown);
+    docs.into()
 }
 
-fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, wanted: &[Value]) -> Value {
+fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, patterns: &[Value]) -> Value {
     let asked = |function: &Function<C>| {
-        wanted.is_empty()
-            || wanted.iter().any(|pattern| {
+        patterns.is_empty()
+            || patterns.iter().any(|pattern| {
                 let pattern = pattern.to_string();
                 function.module == pattern || fnmatch(&pattern, &function.full_name())
             })
@@ -446,8 +446,8 @@ fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, want
 /// Returns the parameters of the functions of a module, of those that match a pattern, or of all.
 fn specs<C: 'static>(registry: &Registry<C>, module: &str) -> Value {
     let asked = |name: &str| module.is_empty() || fnmatch(module, name) || name.starts_with(&format!("{module}."));
-    let found = registry.iter().filter(|function| asked(&function.full_name()));
-    Value::Map(found.map(|function| (function.full_name().into(), spec(function.params()).into())).collect())
+    let functions = registry.iter().filter(|function| asked(&function.full_name()));
+    Value::Map(functions.map(|function| (function.full_name().into(), spec(function.params()).into())).collect())
 }
 
 /// Returns parameters in the form of Python's argspec.
@@ -455,7 +455,7 @@ fn spec(params: &[Param]) -> Map {
     let named = params.iter().filter(|param| param.is_named());
     let defaults: Vec<Value> = params.iter().filter_map(Param::default).collect();
     // Salt returns true or null, never false.
-    let takes = |wanted: fn(&ParamKind) -> bool| params.iter().any(|param| wanted(&param.kind)).then_some(true);
+    let takes = |is_kind: fn(&ParamKind) -> bool| params.iter().any(|param| is_kind(&param.kind)).then_some(true);
     map! {
         "args" => named.map(|param| param.name).collect::<Value>(),
         "defaults" => if defaults.is_empty() { Value::Nil } else { defaults.into() },

@@ -53,9 +53,9 @@ fn documentation_is_found_and_unknown_names_reported() {
         ("sys.state_doc", "file.managd", "Did you mean 'file.managed'?"),
         ("sys.state_doc", "test.ping", "'test.ping' is an execution function: see sys.doc test.ping"),
     ] {
-        let found = context.call(fun, Args::positional([name.into()])).unwrap();
-        assert_eq!(found.as_map().unwrap().len(), 1, "{fun} {name}");
-        assert!(found.get(name).unwrap().to_string().contains(part), "{fun} {name}: {found}");
+        let docs = context.call(fun, Args::positional([name.into()])).unwrap();
+        assert_eq!(docs.as_map().unwrap().len(), 1, "{fun} {name}");
+        assert!(docs.get(name).unwrap().to_string().contains(part), "{fun} {name}: {docs}");
     }
     let call = |fun: &str, names: &[&str]| {
         context.call(fun, Args::positional(names.iter().map(|name| Value::from(*name)))).unwrap()
@@ -73,12 +73,12 @@ fn documentation_is_found_and_unknown_names_reported() {
         ("sys.returner_doc", "redis.*", "redis.returner", "redis.port: The port of the server. (default: 6379)"),
         ("sys.renderer_doc", "yaml", "yaml", "Read YAML."),
     ] {
-        let found = call(fun, &[name]);
-        assert_eq!(found.as_map().unwrap().len(), 1, "{fun} {name}");
-        assert!(found.get(key).unwrap().to_string().contains(part), "{fun} {name}: {found}");
+        let docs = call(fun, &[name]);
+        assert_eq!(docs.as_map().unwrap().len(), 1, "{fun} {name}");
+        assert!(docs.get(key).unwrap().to_string().contains(part), "{fun} {name}: {docs}");
     }
     for (fun, pattern) in [("sys.doc", "test"), ("sys.doc", "test.*"), ("sys.state_doc", "file")] {
-        let found = context.call(fun, Args::positional([pattern.into()])).unwrap();
-        assert!(found.as_map().unwrap().len() > 10, "{fun} {pattern}");
+        let docs = context.call(fun, Args::positional([pattern.into()])).unwrap();
+        assert!(docs.as_map().unwrap().len() > 10, "{fun} {pattern}");
     }
 }

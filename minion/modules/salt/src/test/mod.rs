@@ -418,7 +418,7 @@ pub fn try_(
     match context.call(&module, Args::keyword(kwargs)) {
         Err(error) if return_try_exception => Ok(error.to_string().into()),
         Err(_) => Ok(Value::Nil),
-        done => done,
+        result => result,
     }
 }
 

@@ -15,8 +15,8 @@ pub fn provider(
     /// Name of the module, or of the function.
     module: String,
 ) -> CallResult {
-    let known = context.minion.functions.has_module(&module);
-    Ok(if known { implementation(&module).into() } else { Value::Bool(false) })
+    let exists = context.minion.functions.has_module(&module);
+    Ok(if exists { implementation(&module).into() } else { Value::Bool(false) })
 }
 
 /// Return the modules of this host by Salt's names of their implementations.

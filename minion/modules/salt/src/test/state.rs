@@ -90,12 +90,12 @@ pub fn succeed_with_changes(
     #[keywords]
     _kwargs: Map,
 ) -> CallResult {
-    let done = if context.test {
+    let outcome = if context.test {
         StateReturn::predicted(&name, "If we weren't testing, this would be successful with changes")
     } else {
         StateReturn::ok(&name, comment)
     };
-    Ok(done.with_changes(simulated_changes()).into())
+    Ok(outcome.with_changes(simulated_changes()).into())
 }
 
 /// Fail without changes.
@@ -142,12 +142,12 @@ pub fn fail_with_changes(
     #[keywords]
     _kwargs: Map,
 ) -> CallResult {
-    let done = if context.test {
+    let outcome = if context.test {
         StateReturn::predicted(&name, "If we weren't testing, this would be failed with changes")
     } else {
         StateReturn::failed(&name, comment)
     };
-    Ok(done.with_changes(simulated_changes()).into())
+    Ok(outcome.with_changes(simulated_changes()).into())
 }
 
 /// Return the configured result.
@@ -181,25 +181,25 @@ pub fn configurable_test_state(
     allow_test_mode_failure: bool,
 ) -> CallResult {
     let changes = yes_or_random("changes", &changes)?;
-    let mut done = StateReturn::ok(&name, comment);
-    done.result = Some(yes_or_random("result", &result)?);
+    let mut outcome = StateReturn::ok(&name, comment);
+    outcome.result = Some(yes_or_random("result", &result)?);
     match warnings {
         Value::Nil => {}
-        Value::List(_) => _ = done.more.insert("warnings".into(), warnings),
-        Value::Str(_) => _ = done.more.insert("warnings".into(), list![warnings]),
+        Value::List(_) => _ = outcome.more.insert("warnings".into(), warnings),
+        Value::Str(_) => _ = outcome.more.insert("warnings".into(), list![warnings]),
         _ => return Err(CallError::execution("option 'warnings' must be a string or a list of strings")),
     }
     if context.test {
         // In test mode, a failure is only reported with `allow_test_mode_failure`.
-        done.result = match done.result {
+        outcome.result = match outcome.result {
             Some(false) if allow_test_mode_failure => Some(false),
             _ => (!changes).then_some(true),
         };
-        if done.comment.is_empty() {
-            done.comment = "This is a test".into();
+        if outcome.comment.is_empty() {
+            outcome.comment = "This is a test".into();
         }
     }
-    Ok(if changes { done.with_changes(simulated_changes()) } else { done }.into())
+    Ok(if changes { outcome.with_changes(simulated_changes()) } else { outcome }.into())
 }
 
 /// Check that the pillar has keys with values of a type: `present`, `boolean`, `integer`, `string`, `listing`,
@@ -319,7 +319,7 @@ pub fn mod_watch(
     let text = |one: &Value, key: &str| one.get(key).map(ToString::to_string).unwrap_or_default();
     let report: Value =
         changed.map(|one| Value::from(format!("{}: {}", text(one, "state"), text(one, "__id__")))).collect();
-    let mut done = map! {
+    let mut outcome = map! {
         "name" => name,
         "result" => true,
         "comment" => "Watch statement fired.",
@@ -336,9 +336,9 @@ pub fn mod_watch(
         if !fits {
             return Err(CallError::Execution(format!("option '{key}' cannot be {value}")));
         }
-        done.insert(key, value);
+        outcome.insert(key, value);
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// A predicate on the type of a value.

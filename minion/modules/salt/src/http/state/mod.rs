@@ -54,8 +54,8 @@ pub fn query(
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
-    let wanted = Desired { text: r#match, text_type: match_type, status, status_type };
-    wanted.state(context, &name, &wait_for, kwargs)
+    let desired = Desired { text: r#match, text_type: match_type, status, status_type };
+    desired.state(context, &name, &wait_for, kwargs)
 }
 
 /// Query a web server as `query`, repeatedly until the check succeeds, for up to `wait_for` seconds.
@@ -86,11 +86,11 @@ pub fn wait_for_successful_query(
     loop {
         let mut args = kwargs.clone();
         args.insert("name".into(), name.as_str().into());
-        let done = context.call.minion.states.call(context, "http.query", Args::keyword(args))?;
+        let outcome = context.call.minion.states.call(context, "http.query", Args::keyword(args))?;
         let pause = brine_runtime::seconds::within(0.01..=3600.0, interval);
-        let is_over = done.get("result").is_some_and(Value::is_truthy) || std::time::Instant::now() > end;
+        let is_over = outcome.get("result").is_some_and(Value::is_truthy) || std::time::Instant::now() > end;
         if is_over || brine_host::process::cancelled_within(&context.call.job.cancel, pause) {
-            return Ok(done);
+            return Ok(outcome);
         }
     }
 }
@@ -138,9 +138,9 @@ impl Desired {
             comment += &test_url.map(|url| format!(", TEST URL WAS: {url}")).unwrap_or_default();
             comment += ")";
         }
-        let mut done = StateReturn { result: good, ..StateReturn::ok(name, comment) };
-        done.more.insert("data".into(), data);
-        Ok(done.into())
+        let mut outcome = StateReturn { result: good, ..StateReturn::ok(name, comment) };
+        outcome.more.insert("data".into(), data);
+        Ok(outcome.into())
     }
 
     fn check_text(&self, data: &Value, good: &mut Option<bool>, comments: &mut Vec<String>) -> Result<(), CallError> {
@@ -148,14 +148,14 @@ impl Desired {
             return Ok(());
         }
         let have = data.get("text").map(ToString::to_string).unwrap_or_default();
-        let (what, found) = match self.text_type.as_str() {
+        let (what, is_match) = match self.text_type.as_str() {
             "string" => ("text", have.contains(&self.text.to_string())),
             "pcre" => ("pattern", fits(&self.text, &have)?),
             _ => return Ok(()),
         };
-        *good = Some(found);
-        let found = if found { "was" } else { "was not" };
-        comments.push(format!("Match {what} \"{}\" {found} found.", self.text));
+        *good = Some(is_match);
+        let verb = if is_match { "was" } else { "was not" };
+        comments.push(format!("Match {what} \"{}\" {verb} found.", self.text));
         Ok(())
     }
 
@@ -164,25 +164,25 @@ impl Desired {
             return Ok(());
         }
         let have = data.get("status").map(ToString::to_string).unwrap_or_default();
-        let wanted = &self.status;
-        let (what, found) = match self.status_type.as_str() {
+        let status = &self.status;
+        let (what, is_match) = match self.status_type.as_str() {
             "list" => {
-                let all = Vec::<String>::from_value(wanted).unwrap_or_default();
+                let all = Vec::<String>::from_value(status).unwrap_or_default();
                 let same: Vec<&String> = all.iter().filter(|status| **status == have).collect();
                 comments.extend(same.iter().map(|status| format!("Status {status} was found.")));
                 if same.is_empty() || *good == Some(false) {
-                    comments.push(format!("Statuses {wanted} were not found."));
+                    comments.push(format!("Statuses {status} were not found."));
                     *good = Some(false);
                 }
                 *good = good.or(Some(true));
                 return Ok(());
             }
-            "pcre" => (format!("Status pattern \"{wanted}\""), fits(wanted, &have)?),
-            "string" => (format!("Status {wanted}"), have == wanted.to_string()),
+            "pcre" => (format!("Status pattern \"{status}\""), fits(status, &have)?),
+            "string" => (format!("Status {status}"), have == status.to_string()),
             _ => return Ok(()),
         };
-        comments.push(format!("{what} {} found.", if found { "was" } else { "was not" }));
-        if found {
+        comments.push(format!("{what} {} found.", if is_match { "was" } else { "was not" }));
+        if is_match {
             *good = good.or(Some(true));
         } else {
             *good = Some(false);

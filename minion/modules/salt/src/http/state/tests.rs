@@ -16,8 +16,8 @@ fn query_results_equal_salts() {
     let report = |path: &str, test: bool, mut args: Map| {
         let context = testing::state_context(test, &[]);
         args.insert("name".into(), url(path).into());
-        let done = context.call.minion.states.call(&context, "http.query", Args::keyword(args)).unwrap();
-        format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap())
+        let outcome = context.call.minion.states.call(&context, "http.query", Args::keyword(args)).unwrap();
+        format!("{}: {}", outcome.get("result").unwrap(), outcome.get("comment").unwrap())
     };
     let story = [
         report("good", false, Map::new()),

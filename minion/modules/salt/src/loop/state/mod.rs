@@ -61,13 +61,13 @@ pub fn until(
     if context.test {
         return Ok(StateReturn::predicted(&name, format!("The execution module {name} will be run")).into());
     }
-    let given = map! {
+    let base_variables = map! {
         "name" => &name, "m_args" => m_args.clone(), "m_kwargs" => m_kwargs.clone(),
         "condition" => &condition, "period" => period, "timeout" => timeout,
     };
     let attempts = Attempts::new(context, &name, Args { positional: m_args, keyword: m_kwargs }, period, timeout);
     for answer in attempts {
-        let mut variables = given.clone();
+        let mut variables = base_variables.clone();
         variables.insert("m_ret".into(), answer?);
         if is_met(context, &condition, variables)? {
             return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
@@ -154,15 +154,15 @@ pub fn until_no_eval(
         cancelled_within(&context.call.job.cancel, seconds(init_wait));
     }
     let mut attempts = Attempts::new(context, &name, Args { positional: args, keyword: kwargs }, period, timeout);
-    while let Some(given) = attempts.next() {
-        let given = match given {
-            Ok(given) => given,
+    while let Some(attempt) = attempts.next() {
+        let value = match attempt {
+            Ok(value) => value,
             Err(error) => {
                 let message = format!("Exception occurred while executing {name}: {error}");
                 return Ok(StateReturn::failed(&name, message).into());
             }
         };
-        if operator.fits(context, given, &expected)? {
+        if operator.fits(context, value, &expected)? {
             let message = format!("Call provided the expected results in {} attempts", attempts.count);
             return Ok(StateReturn::ok(&name, message).into());
         }
@@ -180,8 +180,8 @@ fn result_without_call(context: &StateContext, name: &str, error: String, expect
     StateReturn::failed(name, error).into()
 }
 
-fn seconds(given: f64) -> Duration {
-    brine_runtime::seconds::within(0.0..=1e6, given)
+fn seconds(number: f64) -> Duration {
+    brine_runtime::seconds::within(0.0..=1e6, number)
 }
 
 /// Calls of a function at an interval, until the timeout or the end of the job.
@@ -264,11 +264,11 @@ impl Operator {
         })
     }
 
-    fn fits(&self, context: &StateContext, given: Value, expected: &Value) -> Result<bool, CallError> {
+    fn fits(&self, context: &StateContext, actual: Value, expected: &Value) -> Result<bool, CallError> {
         Ok(match self {
-            Operator::Same(same) => (given == *expected) == *same,
-            Operator::Ordered(good) => order(&given, expected)?.is_some_and(|order| good.contains(&order)),
-            Operator::Contains => match &given {
+            Operator::Same(same) => (actual == *expected) == *same,
+            Operator::Ordered(good) => order(&actual, expected)?.is_some_and(|order| good.contains(&order)),
+            Operator::Contains => match &actual {
                 Value::Str(text) => text.contains(&expected.to_string()),
                 Value::List(items) => items.contains(expected),
                 Value::Map(map) => map.contains_key(expected),
@@ -282,17 +282,17 @@ impl Operator {
                 let target = format!("m_ret:{expected}");
                 let target =
                     Target::parse(TargetKind::Grain, target, ":", &Map::new()).map_err(CallError::execution)?;
-                target.matches(&Returned(map! {"m_ret" => given}))
+                target.matches(&Returned(map! {"m_ret" => actual}))
             }
             Operator::Python(function) => {
-                let variables = map! {"m_ret" => given, "expected" => expected.clone()};
+                let variables = map! {"m_ret" => actual, "expected" => expected.clone()};
                 let custom = &context.call.minion.custom;
                 custom
                     .is_true(context, &format!("{function}(m_ret, expected)"), variables)
                     .map_err(CallError::execution)?
             }
             Operator::Function(function) => {
-                context.call.call(function, Args::positional([given, expected.clone()]))?.is_truthy()
+                context.call.call(function, Args::positional([actual, expected.clone()]))?.is_truthy()
             }
         })
     }

@@ -7,11 +7,11 @@ fn report(fun: &str, test: bool, args: Map) -> String {
     let context = testing::state_context(test, &[]);
     let mut all = map! {"period" => 0.001, "timeout" => 0.02};
     all.extend(args);
-    let done = context.call.minion.states.call(&context, &format!("loop.{fun}"), Args::keyword(all)).unwrap();
-    let comment = done.get("comment").unwrap().to_string();
+    let outcome = context.call.minion.states.call(&context, &format!("loop.{fun}"), Args::keyword(all)).unwrap();
+    let comment = outcome.get("comment").unwrap().to_string();
     // The number of calls depends on timing.
     let comment = comment.split(" after ").next().unwrap_or_default().to_owned();
-    format!("{}: {comment}", done.get("result").unwrap())
+    format!("{}: {comment}", outcome.get("result").unwrap())
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn invalid_conditions_are_reported() {
 fn operators_compare() {
     let (met, not) =
         ("True: Call provided the expected results in 1 attempts", "False: Call did not produce the expected result");
-    for (given, operator, expected, outcome) in [
+    for (actual, operator, expected, outcome) in [
         (Value::from(5), "eq", Value::from(5), met),
         (5.into(), "ne", 5.into(), not),
         (5.into(), "gt", 4.5.into(), met),
@@ -69,7 +69,7 @@ fn operators_compare() {
         (list![map! {"state" => "InService"}], "data.subdict_match", "0:state:In*".into(), met),
         (map! {"a" => map! {"b" => "c"}}.into(), "data.subdict_match", "a:b:d".into(), not),
     ] {
-        let args = map! {"name" => "test.echo", "args" => list![given], "compare_operator" => operator, "expected" => expected};
+        let args = map! {"name" => "test.echo", "args" => list![actual], "compare_operator" => operator, "expected" => expected};
         assert_eq!(report("until_no_eval", false, args), outcome, "{operator}");
     }
     for operator in ["no_such", "no.such", "__import__", "eq(1)", "path.x'"] {

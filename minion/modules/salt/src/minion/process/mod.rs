@@ -90,9 +90,9 @@ pub fn restart(
         return Ok(restart_by_systemd(context, schedule_retry.then_some(retry_delay)).into());
     }
     let mut comment = vec![Value::from("Not running in daemon mode - will not restart process after killing")];
-    let done = kill(context, 0)?;
-    comment.extend(done.get("comment").and_then(Value::as_list).unwrap_or_default().iter().cloned());
-    let field = |name: &str| done.get(name).cloned().unwrap_or_default();
+    let result = kill(context, 0)?;
+    comment.extend(result.get("comment").and_then(Value::as_list).unwrap_or_default().iter().cloned());
+    let field = |name: &str| result.get(name).cloned().unwrap_or_default();
     let (killed, retcode) = (field("killed"), field("retcode"));
     Ok(map! {
         "killed" => killed, "restart" => map! {}, "service_restart" => map! {}, "retcode" => retcode, "comment" => comment,
@@ -131,12 +131,12 @@ fn restart_by_systemd(context: &Context, retry: Option<u32>) -> Map {
         comment.push(format!("Scheduled retry for minion restart in {seconds} seconds"));
         Ok(())
     });
-    let done = scheduled.map_err(|error| ("Adding scheduled retry failed", error)).and_then(|()| {
+    let result = scheduled.map_err(|error| ("Adding scheduled retry failed", error)).and_then(|()| {
         let args = Args { positional: vec![SERVICE.into()], keyword: map! {"no_block" => true} };
-        let done = context.call("service.restart", args);
-        done.map_err(|error| ("Service restart failed", error.message()))
+        let result = context.call("service.restart", args);
+        result.map_err(|error| ("Service restart failed", error.message()))
     });
-    let retcode = match done {
+    let retcode = match result {
         Ok(result) => {
             service.insert("result".into(), result);
             comment.push("Service restart successful".to_owned());

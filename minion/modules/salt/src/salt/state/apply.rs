@@ -87,70 +87,70 @@ pub struct StateArgs {
 ///         - tgt_type: grain
 ///         - highstate: True
 #[function]
-pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
-    refuse("salt.state", &given.kwargs, &super::SSH)?;
-    let (fun, mods) = if given.highstate == Some(true) {
+pub fn state(context: &StateContext, #[args] settings: StateArgs) -> CallResult {
+    refuse("salt.state", &settings.kwargs, &super::SSH)?;
+    let (fun, mods) = if settings.highstate == Some(true) {
         ("state.highstate", None)
-    } else if let Some(top) = given.top {
+    } else if let Some(top) = settings.top {
         ("state.top", Some(top))
-    } else if given.sls.is_truthy() {
-        ("state.sls", Some(words(&given.sls).join(",")))
+    } else if settings.sls.is_truthy() {
+        ("state.sls", Some(words(&settings.sls).join(",")))
     } else {
-        return Ok(StateReturn::failed(&given.name, "No highstate or sls specified, no execution made").into());
+        return Ok(StateReturn::failed(&settings.name, "No highstate or sls specified, no execution made").into());
     };
-    let Some(allow_fail) = usize::from_value(&given.allow_fail) else {
-        return Ok(StateReturn::failed(&given.name, "Passed invalid value for 'allow_fail', must be an int").into());
+    let Some(allow_fail) = usize::from_value(&settings.allow_fail) else {
+        return Ok(StateReturn::failed(&settings.name, "Passed invalid value for 'allow_fail', must be an int").into());
     };
-    let Value::Bool(_) = given.concurrent else {
-        return Ok(StateReturn::failed(&given.name, "Must pass in boolean for value of 'concurrent'").into());
+    let Value::Bool(_) = settings.concurrent else {
+        return Ok(StateReturn::failed(&settings.name, "Must pass in boolean for value of 'concurrent'").into());
     };
-    let test = given.test.or(context.test.then_some(true));
+    let test = settings.test.or(context.test.then_some(true));
     let mut kwargs = Map::new();
     for (key, value) in [
         ("test", test.into()),
-        ("pillar", given.pillar),
-        ("pillarenv", given.pillarenv),
-        ("saltenv", given.saltenv),
-        ("exclude", given.exclude),
+        ("pillar", settings.pillar),
+        ("pillarenv", settings.pillarenv),
+        ("saltenv", settings.saltenv),
+        ("exclude", settings.exclude),
     ] {
         if !value.is_nil() {
             kwargs.insert(key.into(), value);
         }
     }
-    kwargs.insert("queue".into(), given.queue);
-    kwargs.insert("concurrent".into(), given.concurrent);
+    kwargs.insert("queue".into(), settings.queue);
+    kwargs.insert("concurrent".into(), settings.concurrent);
     let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
     let master = master_of(&context.call, "salt.state")?;
-    let plan = master.step_plan(&given.name);
+    let plan = master.step_plan(&settings.name);
     if plan != StepPlan::Run && !PLANNED.contains(&fun) {
         let comment = format!("{fun} cannot be planned: name SLS files, or 'highstate: True'");
-        return Ok(StateReturn::failed(&given.name, comment).into());
+        return Ok(StateReturn::failed(&settings.name, comment).into());
     }
     let (target, fun, args) = match &plan {
-        StepPlan::Run => ((given.tgt, given.tgt_type), fun, args),
-        StepPlan::Plan => ((given.tgt, given.tgt_type), fun, dry_run(args)),
+        StepPlan::Run => ((settings.tgt, settings.tgt_type), fun, args),
+        StepPlan::Plan => ((settings.tgt, settings.tgt_type), fun, dry_run(args)),
         StepPlan::Apply(digests) if digests.is_empty() => {
-            return Ok(StateReturn::ok(&given.name, "The plan changes nothing in this step.").into());
+            return Ok(StateReturn::ok(&settings.name, "The plan changes nothing in this step.").into());
         }
         StepPlan::Apply(digests) => {
             let minions = digests.values().filter_map(Value::as_list).flatten().cloned().collect::<Value>();
             ((minions, "list".to_owned()), APPLY_PLAN, applying(fun, digests, args))
         }
     };
-    let job = Job::new(target, given.returners, given.how, given.expect_minions);
-    let answers = match job.run(context, "state", &given.name, fun, args)? {
+    let job = Job::new(target, settings.returners, settings.how, settings.expect_minions);
+    let answers = match job.run(context, "state", &settings.name, fun, args)? {
         Ok(answers) => answers,
-        Err(error) => return Ok(StateReturn::failed(&given.name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(&settings.name, error).into()),
     };
     if plan == StepPlan::Plan {
-        master.planned(&given.name, &answers);
+        master.planned(&settings.name, &answers);
     }
     Ok(applied(
-        &given.name,
+        &settings.name,
         &answers,
-        &words(&given.fail_minions),
+        &words(&settings.fail_minions),
         allow_fail,
-        given.expect_minions,
+        settings.expect_minions,
         test == Some(true),
     )
     .into())
@@ -194,30 +194,30 @@ fn applied(
             unchanged.push(id.as_str());
         }
     }
-    let mut done = StateReturn::ok(name, "");
+    let mut outcome = StateReturn::ok(name, "");
     if failed.len() > allow_fail {
-        done.result = Some(false);
-        done.comment = format!("Run failed on minions: {}", failed.join(", "));
+        outcome.result = Some(false);
+        outcome.comment = format!("Run failed on minions: {}", failed.join(", "));
         for detail in details {
-            done.comment.push_str(&format!("\n{detail}"));
+            outcome.comment.push_str(&format!("\n{detail}"));
         }
     } else {
-        "States ran successfully.".clone_into(&mut done.comment);
+        "States ran successfully.".clone_into(&mut outcome.comment);
         if !changes.is_empty() {
             let names: Vec<String> = changes.keys().map(ToString::to_string).collect();
-            done.comment.push_str(&format!(" Updating {}.", names.join(", ")));
+            outcome.comment.push_str(&format!(" Updating {}.", names.join(", ")));
         }
         if !unchanged.is_empty() {
-            done.comment.push_str(&format!(" No changes made to {}.", unchanged.join(", ")));
+            outcome.comment.push_str(&format!(" No changes made to {}.", unchanged.join(", ")));
         }
         if test && !changes.is_empty() {
-            done.result = None;
+            outcome.result = None;
         }
     }
     if !changes.is_empty() {
-        done.changes = map! {"out" => "highstate", "ret" => changes};
+        outcome.changes = map! {"out" => "highstate", "ret" => changes};
     }
-    with_jid(done, answers)
+    with_jid(outcome, answers)
 }
 
 /// Returns a line on a return that is not a result of states.

@@ -55,33 +55,33 @@ pub struct FunctionArgs {
 ///         - name: test.ping
 ///         - tgt: '*'
 #[function]
-pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResult {
-    refuse("salt.function", &given.kwargs, &super::SSH)?;
-    let name = &given.name;
-    let tgt = &given.tgt;
+pub fn function(context: &StateContext, #[args] settings: FunctionArgs) -> CallResult {
+    refuse("salt.function", &settings.kwargs, &super::SSH)?;
+    let name = &settings.name;
+    let tgt = &settings.tgt;
     if context.test {
         let comment = format!("Function {name} would be executed on target {tgt}");
         return Ok(StateReturn::predicted(name, comment).into());
     }
-    let positional = match given.arg {
+    let positional = match settings.arg {
         Value::Nil => Vec::new(),
         Value::List(args) => args,
         Value::Str(text) => text.split_whitespace().map(Value::from).collect(),
         one => vec![one],
     };
-    let args = Args { positional, keyword: given.kwarg.unwrap_or_default() };
-    let job = Job::new((given.tgt, given.tgt_type), given.returners, given.how, given.expect_minions);
+    let args = Args { positional, keyword: settings.kwarg.unwrap_or_default() };
+    let job = Job::new((settings.tgt, settings.tgt_type), settings.returners, settings.how, settings.expect_minions);
     let answers = match job.run(context, "function", name, name, args)? {
         Ok(answers) => answers,
         Err(error) => return Ok(StateReturn::failed(name, error).into()),
     };
-    let good = |value: &Value| match &given.fail_function {
+    let good = |value: &Value| match &settings.fail_function {
         None => true,
         Some(function) => {
             context.call.call(function, Args::positional([value.clone()])).is_ok_and(|good| good.is_truthy())
         }
     };
-    Ok(called(name, &answers, &words(&given.fail_minions), good).into())
+    Ok(called(name, &answers, &words(&settings.fail_minions), good).into())
 }
 
 /// Describes the further arguments of `salt.function`.

@@ -110,13 +110,13 @@ pub fn wait_for_event(
         if !glob.is_match(tag) {
             return false;
         }
-        let found = data.get(event_id.as_str());
-        let found = found.or_else(|| data.get("data")?.get(&event_id)).cloned().unwrap_or_default();
-        let found = match found {
+        let value = data.get(event_id.as_str());
+        let value = value.or_else(|| data.get("data")?.get(&event_id)).cloned().unwrap_or_default();
+        let ids = match value {
             Value::List(all) => all,
             one => vec![one],
         };
-        let (now, rest) = std::mem::take(&mut missing).into_iter().partition(|id| found.contains(id));
+        let (now, rest) = std::mem::take(&mut missing).into_iter().partition(|id| ids.contains(id));
         missing = rest;
         seen.extend::<Vec<Value>>(now);
         missing.is_empty()
@@ -127,12 +127,12 @@ pub fn wait_for_event(
     } else {
         map! {"minions_seen" => seen}
     };
-    let done = if all {
+    let outcome = if all {
         StateReturn::ok(&name, format!("All events seen in {} seconds.", started.elapsed().as_secs_f64()))
     } else {
         StateReturn::failed(&name, "Timeout value reached.")
     };
-    Ok(done.with_changes(changes).into())
+    Ok(outcome.with_changes(changes).into())
 }
 
 /// Call several runner functions in parallel: a mapping of ids to `name` and `kwarg`.
@@ -159,27 +159,27 @@ pub fn parallel_runners(
     runners: Value,
     #[keywords(brine_function::unused)] _kwargs: Map,
 ) -> CallResult {
-    let mut wanted: Vec<(String, String, Map)> = Vec::new();
+    let mut calls: Vec<(String, String, Map)> = Vec::new();
     match runners {
-        Value::Str(one) => wanted.push((one.clone(), one, Map::new())),
+        Value::Str(one) => calls.push((one.clone(), one, Map::new())),
         Value::Map(runners) => {
             for (id, config) in runners {
                 let config = flat(&config);
                 let fun = config.get("name").map_or_else(|| id.to_string(), ToString::to_string);
                 let kwargs = config.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
-                wanted.push((id.to_string(), fun, kwargs));
+                calls.push((id.to_string(), fun, kwargs));
             }
         }
         _ => return Ok(StateReturn::failed(&name, "The runners parameter must be a string or dict.").into()),
     }
     if context.test {
-        let funs: Vec<&str> = wanted.iter().map(|(_, fun, _)| fun.as_str()).collect();
+        let funs: Vec<&str> = calls.iter().map(|(_, fun, _)| fun.as_str()).collect();
         let comment = format!("Runner functions {} would be executed.", funs.join(", "));
         return Ok(StateReturn::predicted(&name, comment).into());
     }
     let master = master_of(&context.call, "salt.parallel_runners")?;
     let all: Vec<(String, Called)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = wanted
+        let threads: Vec<_> = calls
             .into_iter()
             .map(|(id, fun, kwargs)| (id, scope.spawn(move || master.runner(&fun, Args::keyword(kwargs)))))
             .collect();
@@ -306,9 +306,9 @@ pub fn is_success(results: &Value) -> bool {
     })
 }
 
-fn with_jid(mut done: StateReturn, answers: &[MinionResult]) -> StateReturn {
-    done.more.extend(answers.first().map(|answer| ("__jid__".into(), Value::from(&answer.jid))));
-    done
+fn with_jid(mut outcome: StateReturn, answers: &[MinionResult]) -> StateReturn {
+    outcome.more.extend(answers.first().map(|answer| ("__jid__".into(), Value::from(&answer.jid))));
+    outcome
 }
 
 /// Returns the result of a function on minions.
@@ -328,14 +328,14 @@ fn called(name: &str, answers: &[MinionResult], may_fail: &[String], good: impl 
     }
     let ran: Vec<String> = changes.keys().map(ToString::to_string).collect();
     let ran = format!("Function {name} ran on {}.", ran.join(", "));
-    let mut done = if failed.is_empty() {
+    let mut outcome = if failed.is_empty() {
         StateReturn::ok(name, format!("Function ran successfully. {ran}"))
     } else {
         let failed = failed.join(", ");
         StateReturn::failed(name, format!("Running function {name} failed on minions: {failed} {ran}"))
     };
-    done.changes = map! {"ret" => changes};
-    with_jid(done, answers)
+    outcome.changes = map! {"ret" => changes};
+    with_jid(outcome, answers)
 }
 
 /// Calls a runner or wheel function as a state.
@@ -364,11 +364,11 @@ fn on_master(
     let Called { jid, value, success } = call(master, &name, args);
     let success = success && value.as_map().is_none_or(|value| !value.contains_key("Error"));
     let verb = if success { "executed" } else { "failed" };
-    let mut done = StateReturn::ok(&name, format!("{kind} function '{name}' {verb}."));
-    done.result = Some(success);
-    done.changes = map! {"return" => value};
-    done.more = map! {"__jid__" => &jid};
-    Ok(done.into())
+    let mut outcome = StateReturn::ok(&name, format!("{kind} function '{name}' {verb}."));
+    outcome.result = Some(success);
+    outcome.changes = map! {"return" => value};
+    outcome.more = map! {"__jid__" => &jid};
+    Ok(outcome.into())
 }
 
 /// Returns the result of runner functions that ran in parallel.
@@ -379,20 +379,20 @@ fn parallel_result(name: &str, all: Vec<(String, Called)>) -> StateReturn {
         [one] => format!("Runner {one} failed."),
         _ => format!("Runners {} failed.", failed.join(", ")),
     };
-    let mut done = StateReturn::ok(name, comment);
-    done.result = Some(failed.is_empty());
+    let mut outcome = StateReturn::ok(name, comment);
+    outcome.result = Some(failed.is_empty());
     let orchestrations = all.iter().all(|(_, called)| called.value.get("outputter") == Some(&"highstate".into()));
     if orchestrations {
         let changes = all.iter().filter_map(|(id, called)| {
             let changes = changes_in(called.value.get("data")?);
             changes.is_truthy().then(|| (Value::from(id), changes))
         });
-        done.changes = changes.collect();
+        outcome.changes = changes.collect();
     } else {
         let values: Map = all.into_iter().map(|(id, called)| (id.into(), called.value)).collect();
-        done.changes = map! {"ret" => values};
+        outcome.changes = map! {"ret" => values};
     }
-    done
+    outcome
 }
 
 /// Returns the changes in the results of an orchestration.
@@ -404,6 +404,6 @@ fn changes_in(results: &Value) -> Value {
             _ => changes.clone(),
         };
     }
-    let found = map.iter().map(|(key, value)| (key.clone(), changes_in(value)));
-    Value::Map(found.filter(|(_, changes)| changes.is_truthy()).collect())
+    let entries = map.iter().map(|(key, value)| (key.clone(), changes_in(value)));
+    Value::Map(entries.filter(|(_, changes)| changes.is_truthy()).collect())
 }

@@ -207,8 +207,8 @@ pub fn list_extmods(context: &Context) -> CallResult {
 #[function]
 pub fn clear_cache(context: &Context) -> CallResult {
     let cachedir = &context.config().cachedir;
-    let kept = CACHES.iter().filter(|name| !remove(&cachedir.join(name))).count();
-    Ok((kept == 0).into())
+    let failures = CACHES.iter().filter(|name| !remove(&cachedir.join(name))).count();
+    Ok((failures == 0).into())
 }
 
 /// Remove the returns of jobs that ended more than `hours` ago from the minion's job cache.

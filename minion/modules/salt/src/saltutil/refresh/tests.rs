@@ -25,11 +25,11 @@ fn old_returns_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let context = context_in(directory.path());
     let path = cached_return(&context.minion, "20000101000000000000");
-    for (hours, kept) in [(24, true), (0, false)] {
+    for (hours, exists) in [(24, true), (0, false)] {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x").unwrap();
         assert_eq!(context.call("saltutil.clear_job_cache", Args::positional([hours.into()])), Ok(true.into()));
-        assert_eq!(path.exists(), kept, "{hours}");
+        assert_eq!(path.exists(), exists, "{hours}");
     }
 }
 

@@ -11,8 +11,8 @@ use crate::http;
 
 pub fn get(context: &Context, profile: &Map, key: &str) -> Result<Value, CallError> {
     let answer = Server::of(context, profile)?.ask("kv/range", map! {"key" => encoded(key.as_bytes())})?;
-    let found = answer.get("kvs").and_then(Value::as_list).and_then(|found| found.first()?.get("value"));
-    let Some(value) = found.and_then(Value::as_str) else { return Ok(Value::Nil) };
+    let value = answer.get("kvs").and_then(Value::as_list).and_then(|entries| entries.first()?.get("value"));
+    let Some(value) = value.and_then(Value::as_str) else { return Ok(Value::Nil) };
     let bytes =
         STANDARD.decode(value).map_err(|error| CallError::execution(format!("etcd's reply is invalid: {error}")))?;
     let unpacked = if encodes(profile) { msgpack::unpack(&bytes).ok() } else { None };
