@@ -52,15 +52,15 @@ pub fn sign(context: &Context, #[args] args: SignArgs) -> CallResult {
         words.extend(["--local-user", key]);
     }
     words.push("--clearsign");
-    let done = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), Some(&input))?;
-    if done.output.retcode != 0 {
-        context.set_retcode(done.output.retcode);
-        tracing::error!(jid = context.job.jid, "gpg: signing failed: {}", done.errors());
+    let outcome = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), Some(&input))?;
+    if outcome.output.retcode != 0 {
+        context.set_retcode(outcome.output.retcode);
+        tracing::error!(jid = context.job.jid, "gpg: signing failed: {}", outcome.errors());
     }
-    if let (Some(path), false) = (&args.output, done.output.stdout.is_empty()) {
-        write_output(path, &done.output.stdout)?;
+    if let (Some(path), false) = (&args.output, outcome.output.stdout.is_empty()) {
+        write_output(path, &outcome.output.stdout)?;
     }
-    Ok(done.output.stdout.into())
+    Ok(outcome.output.stdout.into())
 }
 
 /// The arguments of `gpg.verify`.
@@ -102,8 +102,8 @@ pub fn verify(context: &Context, #[args] args: VerifyArgs) -> CallResult {
     let mut words: Vec<String> = Vec::new();
     if let Some(model) = &args.trustmodel {
         if !TRUST_MODELS.contains(&model.as_str()) {
-            let known = TRUST_MODELS.join(", ");
-            let message = format!("Invalid trustmodel defined: {model}. Use one of: {known}");
+            let models = TRUST_MODELS.join(", ");
+            let message = format!("Invalid trustmodel defined: {model}. Use one of: {models}");
             return Ok(map! {"res" => false, "message" => message}.into());
         }
         words.extend(["--trust-model".to_owned(), model.clone()]);
@@ -126,11 +126,11 @@ pub fn verify(context: &Context, #[args] args: VerifyArgs) -> CallResult {
         (None, None, _) => return Err(CallError::Execution("filename or text must be passed.".into())),
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = Keyring::open(context, &home, args.keyring)?.run(&words, None, input.as_deref())?;
-    let signatures = signatures(&done);
+    let outcome = Keyring::open(context, &home, args.keyring)?.run(&words, None, input.as_deref())?;
+    let signatures = signatures(&outcome);
     if any.is_empty() && all.is_empty() {
         let valid =
-            signatures.first().filter(|_| done.output.retcode == 0 && signatures.iter().all(Signature::is_valid));
+            signatures.first().filter(|_| outcome.output.retcode == 0 && signatures.iter().all(Signature::is_valid));
         let Some(one) = valid else {
             return Ok(map! {"res" => false, "message" => "The signature could not be verified."}.into());
         };
@@ -179,14 +179,14 @@ impl Signature {
     }
 }
 
-fn signatures(done: &Outcome) -> Vec<Signature> {
-    let mut found: Vec<Signature> = Vec::new();
-    for (name, rest) in &done.status {
+fn signatures(outcome: &Outcome) -> Vec<Signature> {
+    let mut signatures: Vec<Signature> = Vec::new();
+    for (name, rest) in &outcome.status {
         if name == "NEWSIG" {
-            found.push(Signature::default());
+            signatures.push(Signature::default());
             continue;
         }
-        let Some(one) = found.last_mut() else { continue };
+        let Some(one) = signatures.last_mut() else { continue };
         let status = match name.as_str() {
             "GOODSIG" => "signature good",
             "VALIDSIG" => "signature valid",
@@ -220,7 +220,7 @@ fn signatures(done: &Outcome) -> Vec<Signature> {
             _ => {}
         }
     }
-    found
+    signatures
 }
 
 /// The arguments of `gpg.encrypt`.
@@ -286,11 +286,11 @@ pub fn encrypt(context: &Context, #[args] args: EncryptArgs) -> CallResult {
         words.push("--always-trust");
     }
     words.push("--encrypt");
-    let done = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), Some(&input))?;
-    if done.output.retcode != 0 {
-        return Ok(failed(context, &done, args.bare, "encryption failed"));
+    let outcome = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), Some(&input))?;
+    if outcome.output.retcode != 0 {
+        return Ok(failed(context, &outcome, args.bare, "encryption failed"));
     }
-    write_or_return(done.output.stdout, args.output.as_deref(), args.bare, "Encrypted data")
+    write_or_return(outcome.output.stdout, args.output.as_deref(), args.bare, "Encrypted data")
 }
 
 /// The arguments of `gpg.decrypt`.
@@ -335,15 +335,15 @@ pub fn decrypt(context: &Context, #[args] args: DecryptArgs) -> CallResult {
         (None, None) => return Err(CallError::Execution("filename or text must be passed.".into())),
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), input.as_deref())?;
-    if done.status("DECRYPTION_OKAY").is_none() {
-        return Ok(failed(context, &done, args.bare, "decryption failed"));
+    let outcome = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), input.as_deref())?;
+    if outcome.status("DECRYPTION_OKAY").is_none() {
+        return Ok(failed(context, &outcome, args.bare, "decryption failed"));
     }
-    write_or_return(done.output.stdout, args.output.as_deref(), args.bare, "Decrypted data")
+    write_or_return(outcome.output.stdout, args.output.as_deref(), args.bare, "Decrypted data")
 }
 
-fn failed(context: &Context, done: &Outcome, bare: bool, what: &str) -> Value {
-    tracing::error!(jid = context.job.jid, "gpg: {what}: {}", done.errors());
+fn failed(context: &Context, outcome: &Outcome, bare: bool, what: &str) -> Value {
+    tracing::error!(jid = context.job.jid, "gpg: {what}: {}", outcome.errors());
     if bare {
         return false.into();
     }

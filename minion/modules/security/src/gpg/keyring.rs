@@ -40,7 +40,7 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Returns the arguments of the first status line with this keyword.
     pub fn status(&self, name: &str) -> Option<&str> {
-        self.status.iter().find(|(known, _)| known == name).map(|(_, rest)| rest.as_str())
+        self.status.iter().find(|(keyword, _)| keyword == name).map(|(_, rest)| rest.as_str())
     }
 
     /// Returns the error output without status lines.
@@ -109,8 +109,8 @@ impl<'a> Keyring<'a> {
     pub fn keys(&self, secret: bool) -> Result<Vec<Map>, CallError> {
         let list = if secret { "--list-secret-keys" } else { "--list-keys" };
         let words = ["--with-colons", "--fixed-list-mode", "--fingerprint", "--fingerprint", list];
-        let done = self.run(&words, None, None)?;
-        Ok(parse(&done.output.stdout, Timestamp::now().as_second()))
+        let outcome = self.run(&words, None, None)?;
+        Ok(parse(&outcome.output.stdout, Timestamp::now().as_second()))
     }
 
     /// Returns the key with this fingerprint, or with this id: 16 hexadecimal digits, or the last 8 of them.
@@ -119,7 +119,7 @@ impl<'a> Keyring<'a> {
         Ok(self.keys(secret)?.into_iter().find(|key| {
             let own = text(key, "keyid");
             let is_id = keyid.is_some_and(|id| own == id || own.get(8..) == Some(id));
-            is_id || fingerprint.is_some_and(|wanted| text(key, "fingerprint") == wanted)
+            is_id || fingerprint.is_some_and(|expected| text(key, "fingerprint") == expected)
         }))
     }
 }

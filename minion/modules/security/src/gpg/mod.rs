@@ -182,11 +182,11 @@ pub fn create_key(context: &Context, #[args] args: CreateArgs) -> CallResult {
     }
     text.push_str("%commit\n");
     let ring = Keyring::open(context, &args.home, args.keyring)?;
-    let done = ring.run(&["--pinentry-mode", "loopback", "--gen-key"], None, Some(&text))?;
+    let outcome = ring.run(&["--pinentry-mode", "loopback", "--gen-key"], None, Some(&text))?;
     // `KEY_CREATED B FINGERPRINT`: `B` stands for primary key and subkey.
-    let fingerprint = done.status("KEY_CREATED").and_then(|rest| rest.split(' ').nth(1));
+    let fingerprint = outcome.status("KEY_CREATED").and_then(|rest| rest.split(' ').nth(1));
     let Some(fingerprint) = fingerprint else {
-        tracing::error!(jid = context.job.jid, "gpg: creating a key failed: {}", done.errors());
+        tracing::error!(jid = context.job.jid, "gpg: creating a key failed: {}", outcome.errors());
         let message = "Unable to generate GPG key pair.";
         return Ok(map! {"res" => false, "fingerprint" => "", "message" => message}.into());
     };
@@ -239,8 +239,8 @@ pub fn delete_key(
         _ => {}
     }
     let ring = Keyring::open(context, &home, keyring)?;
-    let (keyid, given) = (keyid.as_deref(), fingerprint.as_deref());
-    let Some(key) = ring.key(keyid, given, false)? else { return refused("Key not available in keychain.") };
+    let (keyid, fingerprint) = (keyid.as_deref(), fingerprint.as_deref());
+    let Some(key) = ring.key(keyid, fingerprint, false)? else { return refused("Key not available in keychain.") };
     let fingerprint = key.get("fingerprint").map(ToString::to_string).unwrap_or_default();
     let mut message = String::new();
     if ring.key(None, Some(&fingerprint), true)?.is_some() {
@@ -255,18 +255,18 @@ pub fn delete_key(
         } else {
             None
         };
-        let done = ring.run(&["--yes", "--delete-secret-keys", &fingerprint], passphrase.as_deref(), None)?;
-        if done.output.retcode != 0 {
-            return refused(&format!("Failed to delete secret key for {fingerprint}: {}", done.errors()));
+        let outcome = ring.run(&["--yes", "--delete-secret-keys", &fingerprint], passphrase.as_deref(), None)?;
+        if outcome.output.retcode != 0 {
+            return refused(&format!("Failed to delete secret key for {fingerprint}: {}", outcome.errors()));
         }
         message = format!("Secret key for {fingerprint} deleted\n");
     }
-    let done = ring.run(&["--yes", "--delete-keys", &fingerprint], None, None)?;
-    let is_done = done.output.retcode == 0;
+    let outcome = ring.run(&["--yes", "--delete-keys", &fingerprint], None, None)?;
+    let is_done = outcome.output.retcode == 0;
     message.push_str(&if is_done {
         format!("Public key for {fingerprint} deleted")
     } else {
-        format!("Failed to delete public key for {fingerprint}: {}", done.errors())
+        format!("Failed to delete public key for {fingerprint}: {}", outcome.errors())
     });
     Ok(map! {"res" => is_done, "message" => message}.into())
 }
@@ -303,9 +303,9 @@ pub fn trust_key(
         return Ok(map! {"res" => false, "message" => format!("Key {name} not in GPG keychain")}.into());
     };
     let fingerprint = key.get("fingerprint").map(ToString::to_string).unwrap_or_default();
-    let done = ring.run(&["--import-ownertrust"], None, Some(&format!("{fingerprint}:{number}:\n")))?;
-    if done.output.retcode != 0 {
-        return Ok(map! {"res" => false, "message" => done.errors()}.into());
+    let outcome = ring.run(&["--import-ownertrust"], None, Some(&format!("{fingerprint}:{number}:\n")))?;
+    if outcome.output.retcode != 0 {
+        return Ok(map! {"res" => false, "message" => outcome.errors()}.into());
     }
     let message = format!("Setting ownership trust to {words}.");
     Ok(map! {"res" => true, "fingerprint" => fingerprint, "message" => message}.into())

@@ -80,17 +80,17 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let mut lines = Vec::new();
     for key in key_ids(&args.keys, &args.name) {
         let mut reported = Vec::new();
-        let found = chain.get(&key)?;
-        let state = KeyState::new(found.as_ref(), &args);
-        let mut known = found.clone();
-        if let Err(error) = chain.ensure(&key, &state, &args, &mut known, &mut report, &mut reported) {
+        let before = chain.get(&key)?;
+        let state = KeyState::new(before.as_ref(), &args);
+        let mut current = before.clone();
+        if let Err(error) = chain.ensure(&key, &state, &args, &mut current, &mut report, &mut reported) {
             report.result = Some(false);
             reported.extend(state.failure().map(str::to_owned));
             reported.extend(error.message().lines().map(str::to_owned));
         }
-        let is_known = known.is_some() || (context.test && found.is_none());
+        let is_known = current.is_some() || (context.test && before.is_none());
         if let Some(trust) = args.trust.as_deref().filter(|_| is_known)
-            && let Err(error) = chain.ensure_trust(&key, trust, known.as_ref(), &mut report, &mut reported)
+            && let Err(error) = chain.ensure_trust(&key, trust, current.as_ref(), &mut report, &mut reported)
         {
             report.result = Some(false);
             reported.push(error.message());
@@ -139,13 +139,13 @@ pub fn absent(
             reported.push(format!("Would have deleted {key} from GPG keychain"));
             deleted.push(key.into());
         } else {
-            let done = chain.call("gpg.delete_key", map! {"keyid" => key.as_str()})?;
-            if done.get("res").is_some_and(Value::is_truthy) {
+            let result = chain.call("gpg.delete_key", map! {"keyid" => key.as_str()})?;
+            if result.get("res").is_some_and(Value::is_truthy) {
                 reported.push(format!("Deleted {key} from GPG keychain"));
                 deleted.push(key.into());
             } else {
                 report.result = Some(false);
-                reported.push(message(&done));
+                reported.push(message(&result));
             }
         }
     }
@@ -169,8 +169,8 @@ fn key_ids(keys: &Value, name: &str) -> Vec<String> {
     if keys.is_empty() { vec![name.to_owned()] } else { keys }
 }
 
-fn message(done: &Value) -> String {
-    match done.get("message") {
+fn message(result: &Value) -> String {
+    match result.get("message") {
         Some(Value::List(lines)) => lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         Some(text) => text.to_string(),
         None => String::new(),
@@ -196,22 +196,22 @@ impl<'a> Keychain<'a> {
     }
 
     fn get(&self, key: &str) -> Result<Option<Map>, CallError> {
-        let found = self.call("gpg.get_key", map! {"keyid" => key})?;
-        Ok(found.as_map().cloned())
+        let result = self.call("gpg.get_key", map! {"keyid" => key})?;
+        Ok(result.as_map().cloned())
     }
 
-    /// Ensures that a key is present and not expired. `known` becomes the key after that.
+    /// Ensures that a key is present and not expired. `current` becomes the key after that.
     fn ensure(
         &self,
         key: &str,
         state: &KeyState,
         args: &PresentArgs,
-        known: &mut Option<Map>,
+        current: &mut Option<Map>,
         report: &mut StateReturn,
         reported: &mut Vec<String>,
     ) -> Result<(), CallError> {
         let refresh = state.is_expired || !state.expired_subkeys.is_empty();
-        if known.is_some() && !refresh {
+        if current.is_some() && !refresh {
             reported.push(format!("GPG Public Key {key} already in keychain"));
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl<'a> Keychain<'a> {
             return Err(CallError::Execution(format!("{message}\nThe new key {key} is expired though.")));
         }
         let (added, extended) = state.updates(&new, args);
-        *known = Some(new);
+        *current = Some(new);
         if !refresh {
             reported.push(format!("Added {key} to GPG keychain"));
         } else if state.is_expired {
@@ -261,15 +261,15 @@ impl<'a> Keychain<'a> {
         &self,
         key: &str,
         trust: &str,
-        known: Option<&Map>,
+        current: Option<&Map>,
         report: &mut StateReturn,
         reported: &mut Vec<String>,
     ) -> Result<(), CallError> {
-        let wanted = TRUST.iter().find(|(name, ..)| *name == trust).map(|(_, _, words)| *words);
+        let desired = TRUST.iter().find(|(name, ..)| *name == trust).map(|(_, _, words)| *words);
         // `trust` sets the trust in the owner, from which gpg derives the trust in the key.
-        let trusted = known.and_then(|known| known.get("ownerTrust")?.as_str());
+        let trusted = current.and_then(|about| about.get("ownerTrust")?.as_str());
         if trusted.is_some()
-            && trusted.map(|text| text.replace("Marginally Trusted", "Marginally")).as_deref() == wanted
+            && trusted.map(|text| text.replace("Marginally Trusted", "Marginally")).as_deref() == desired
         {
             reported.push(format!("GPG Public Key {key} already in correct trust state"));
             return Ok(());
@@ -278,9 +278,9 @@ impl<'a> Keychain<'a> {
             report.result = None;
             reported.push(format!("Would have set trust level for {key} to {trust}"));
         } else {
-            let done = self.call("gpg.trust_key", map! {"keyid" => key, "trust_level" => trust})?;
-            if !done.get("res").is_some_and(Value::is_truthy) {
-                return Err(CallError::Execution(message(&done)));
+            let result = self.call("gpg.trust_key", map! {"keyid" => key, "trust_level" => trust})?;
+            if !result.get("res").is_some_and(Value::is_truthy) {
+                return Err(CallError::Execution(message(&result)));
             }
             reported.push(format!("Set trust level for {key} to {trust}"));
         }
@@ -297,9 +297,9 @@ impl<'a> Keychain<'a> {
         let mut failures = Vec::new();
         let mut is_unchanged = false;
         if !args.skip_keyserver {
-            let done = self.call("gpg.receive_keys", map! {"keys" => key, "keyserver" => args.keyserver.clone()})?;
-            let message = message(&done);
-            let is_done = done.get("res").is_some_and(Value::is_truthy);
+            let result = self.call("gpg.receive_keys", map! {"keys" => key, "keyserver" => args.keyserver.clone()})?;
+            let message = message(&result);
+            let is_done = result.get("res").is_some_and(Value::is_truthy);
             // A key that the server has, but without news, is still expired.
             if is_done && (!refresh || message.contains("updated: new")) {
                 return Ok(message);
@@ -329,11 +329,11 @@ impl<'a> Keychain<'a> {
     /// Imports a key from `text` or `filename`. The inner error is the reason why that does not have the key: an expired
     /// one is no update.
     fn import(&self, key: &str, refresh: bool, from: Map) -> Result<Result<String, String>, CallError> {
-        let mut wanted = map! {"keyid" => key};
-        wanted.extend(from.iter().map(|(name, value)| {
+        let mut arguments = map! {"keyid" => key};
+        arguments.extend(from.iter().map(|(name, value)| {
             (Value::from(if name.as_str() == Some("filename") { "path" } else { "text" }), value.clone())
         }));
-        let contained = match self.context.call.call("gpg.read_key", Args::keyword(wanted)) {
+        let contained = match self.context.call.call("gpg.read_key", Args::keyword(arguments)) {
             Ok(contained) => contained,
             Err(error) => return Ok(Err(error.message())),
         };
@@ -345,11 +345,11 @@ impl<'a> Keychain<'a> {
         }
         let mut keyword = from;
         keyword.insert("select".into(), key.into());
-        let done = self.call("gpg.import_key", keyword)?;
-        if !done.get("res").is_some_and(Value::is_truthy) {
-            return Err(CallError::Execution(message(&done)));
+        let result = self.call("gpg.import_key", keyword)?;
+        if !result.get("res").is_some_and(Value::is_truthy) {
+            return Err(CallError::Execution(message(&result)));
         }
-        Ok(Ok(message(&done)))
+        Ok(Ok(message(&result)))
     }
 }
 

@@ -55,9 +55,9 @@ impl Chain {
         let fixed =
             ["--homedir", &home, "--batch", "--yes", "--passphrase", "", "--pinentry-mode", "loopback", "--armor"];
         let mut command = std::process::Command::new("gpg");
-        let done = command.args(fixed).args(["--faked-system-time", time]).args(words).output().unwrap();
-        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap()
+        let output = command.args(fixed).args(["--faked-system-time", time]).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// Returns a file with this text.
@@ -92,9 +92,9 @@ fn keys_are_created_moved_trusted_and_deleted() {
     let none = second.call("gpg.import_key", map! {"text" => text.as_str(), "select" => "other@example.org"});
     assert_eq!(none.get("fingerprints"), Some(&list![]), "{none}");
     for message in ["Successfully imported key(s).", "Key(s) already exist in keychain."] {
-        let done = second.call("gpg.import_key", map! {"text" => text.as_str()});
-        assert_eq!(done.get("message"), Some(&message.into()), "{done}");
-        assert_eq!(done.get("fingerprints"), Some(&list![fingerprint.as_str()]));
+        let result = second.call("gpg.import_key", map! {"text" => text.as_str()});
+        assert_eq!(result.get("message"), Some(&message.into()), "{result}");
+        assert_eq!(result.get("fingerprints"), Some(&list![fingerprint.as_str()]));
     }
     let trusted = second.call("gpg.trust_key", map! {"keyid" => keyid.as_str(), "trust_level" => "fully"});
     assert_eq!(trusted.get("message"), Some(&"Setting ownership trust to Fully Trusted.".into()), "{trusted}");
@@ -103,8 +103,8 @@ fn keys_are_created_moved_trusted_and_deleted() {
         Some(&"Fully Trusted".into())
     );
 
-    let kept = first.call("gpg.delete_key", map! {"keyid" => keyid.as_str()});
-    assert!(kept.get("message").unwrap().to_string().starts_with("Secret key exists"), "{kept}");
+    let result = first.call("gpg.delete_key", map! {"keyid" => keyid.as_str()});
+    assert!(result.get("message").unwrap().to_string().starts_with("Secret key exists"), "{result}");
     let keyword = map! {"keyid" => keyid.as_str(), "delete_secret" => true, "use_passphrase" => false};
     assert_eq!(first.call("gpg.delete_key", keyword).get("res"), Some(&true.into()));
     assert_eq!(first.call("gpg.get_key", map! {"keyid" => keyid.as_str()}), false.into());
@@ -155,14 +155,14 @@ fn states_add_trust_and_remove_keys() {
     let (from, chain) = (Chain::new(), Chain::new());
     let (keyid, _) = from.create();
     let text = from.call("gpg.export_key", map! {"keyids" => keyid.as_str(), "bare" => true}).to_string();
-    let wanted = map! {"name" => keyid.as_str(), "text" => text.as_str(), "trust" => "ultimately"};
+    let arguments = map! {"name" => keyid.as_str(), "text" => text.as_str(), "trust" => "ultimately"};
     let added = map! {keyid.as_str() => map! {"added" => true, "trust" => "ultimately"}};
-    let (result, comment, changes) = chain.state("gpg.present", true, wanted.clone());
+    let (result, comment, changes) = chain.state("gpg.present", true, arguments.clone());
     assert_eq!((result, &changes), (None, &added), "{comment}");
-    let (result, comment, changes) = chain.state("gpg.present", false, wanted.clone());
+    let (result, comment, changes) = chain.state("gpg.present", false, arguments.clone());
     assert_eq!((result, &changes), (Some(true), &added), "{comment}");
     assert!(comment.contains(&format!("Added {keyid} to GPG keychain")), "{comment}");
-    let (result, comment, changes) = chain.state("gpg.present", false, wanted);
+    let (result, comment, changes) = chain.state("gpg.present", false, arguments);
     assert_eq!((result, changes.is_empty()), (Some(true), true), "{comment}");
     for (keyword, part) in [
         (

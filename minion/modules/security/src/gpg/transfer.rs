@@ -71,8 +71,8 @@ fn selected(
     let home = HomeArgs { user: None, gnupghome: Some(directory.clone()) };
     let result = Keyring::open(context, &home, None).and_then(|apart| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let done = apart.run(&words, None, input)?;
-        let report = imported(&done);
+        let outcome = apart.run(&words, None, input)?;
+        let report = imported(&outcome);
         if report.get("res") != Some(&true.into()) {
             return Ok(report.into());
         }
@@ -92,15 +92,15 @@ fn selected(
 }
 
 /// Returns Salt's result of an import: `res`, `message` and `fingerprints`.
-fn imported(done: &Outcome) -> Map {
-    let fingerprints: Vec<Value> = done
+fn imported(outcome: &Outcome) -> Map {
+    let fingerprints: Vec<Value> = outcome
         .status
         .iter()
         .filter(|(name, _)| name == "IMPORT_OK")
         .filter_map(|(_, rest)| Some(rest.split(' ').nth(1)?.into()))
         .collect();
     // The fields of `IMPORT_RES`: count, no user id, imported, imported RSA keys, unchanged, ..., not imported.
-    let counts: Vec<u64> = done
+    let counts: Vec<u64> = outcome
         .status("IMPORT_RES")
         .map(|rest| rest.split(' ').map(|number| number.parse().unwrap_or_default()).collect())
         .unwrap_or_default();
@@ -174,8 +174,8 @@ pub fn search_keys(
     let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
     let text = argument(&text)?;
     let ring = Keyring::open(context, &home, None)?;
-    let done = ring.run(&["--keyserver", &server, "--with-colons", "--search-keys", &text], None, None)?;
-    Ok(keyring::parse_search_results(&done.output.stdout, Timestamp::now().as_second())
+    let outcome = ring.run(&["--keyserver", &server, "--with-colons", "--search-keys", &text], None, None)?;
+    Ok(keyring::parse_search_results(&outcome.output.stdout, Timestamp::now().as_second())
         .into_iter()
         .map(Value::from)
         .collect())
@@ -202,9 +202,9 @@ pub fn receive_keys(
     let names = checked_names(&keys)?;
     let mut words = vec!["--keyserver", &server, "--recv-keys"];
     words.extend(names.iter().map(String::as_str));
-    let done = Keyring::open(context, &home, keyring)?.run(&words, None, None)?;
+    let outcome = Keyring::open(context, &home, keyring)?.run(&words, None, None)?;
     let mut messages: Vec<Value> = Vec::new();
-    for (name, rest) in &done.status {
+    for (name, rest) in &outcome.status {
         let fingerprint = rest.split(' ').nth(1).unwrap_or_default();
         match (name.as_str(), rest.split(' ').next().unwrap_or_default()) {
             ("IMPORT_OK", "0") => messages.push(format!("Key {fingerprint} already exists in keychain").into()),
@@ -215,9 +215,9 @@ pub fn receive_keys(
             _ => {}
         }
     }
-    let is_done = done.output.retcode == 0 && done.status("IMPORT_OK").is_some();
+    let is_done = outcome.output.retcode == 0 && outcome.status("IMPORT_OK").is_some();
     if !is_done {
-        messages.push(format!("GPG reported failure: {}", done.errors()).into());
+        messages.push(format!("GPG reported failure: {}", outcome.errors()).into());
     }
     Ok(map! {"res" => is_done, "message" => messages}.into())
 }
@@ -263,8 +263,8 @@ pub fn read_key(
     let field = |key: &Map, name: &str| key.get(name).map(ToString::to_string).unwrap_or_default();
     let is_asked = |key: &Map| {
         let id = field(key, "keyid");
-        fingerprint.as_ref().is_none_or(|wanted| field(key, "fingerprint") == *wanted)
-            && keyid.as_ref().is_none_or(|wanted| id == *wanted || id.get(8..) == Some(wanted))
+        fingerprint.as_ref().is_none_or(|expected| field(key, "fingerprint") == *expected)
+            && keyid.as_ref().is_none_or(|expected| id == *expected || id.get(8..) == Some(expected))
     };
     Ok(keys?.into_iter().filter(is_asked).map(Value::from).collect())
 }

@@ -59,9 +59,9 @@ impl Settings {
     /// Reads the settings: arguments, then `nacl.config`, then defaults.
     pub fn of(context: &Context, args: KeyArgs) -> Self {
         let configured = configured(context);
-        let setting = |given: Option<String>, name: &str| {
+        let setting = |argument: Option<String>, name: &str| {
             let configured = configured.get(name).filter(|value| value.is_truthy());
-            given.filter(|given| !given.is_empty()).or_else(|| configured.map(ToString::to_string))
+            argument.filter(|text| !text.is_empty()).or_else(|| configured.map(ToString::to_string))
         };
         let in_pki = |name: &str| context.config().pki_dir.join("master").join(name).display().to_string();
         // The old names are those of a time with secret boxes only.

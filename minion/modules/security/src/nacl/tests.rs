@@ -44,9 +44,9 @@ fn boxes_of_pynacl_are_opened() {
         ("nacl.dec", IN_SECRET_BOX.into(), map! {"key" => SECRET}, PLAINTEXT.into()),
         ("nacl.secretbox_decrypt", Value::Nil, Map::new(), Value::Nil),
     ];
-    for (function, data, keyword, wanted) in cases {
-        let shown = format!("{function} {data} {keyword:?}");
-        assert_eq!(call(&context(&[]), function, data, keyword), Ok(wanted), "{shown}");
+    for (function, data, keyword, expected) in cases {
+        let label = format!("{function} {data} {keyword:?}");
+        assert_eq!(call(&context(&[]), function, data, keyword), Ok(expected), "{label}");
     }
 }
 
@@ -92,9 +92,9 @@ fn mistakes_are_errors_without_secrets() {
             "box_type is invalid: expected sealedbox ",
         ),
     ];
-    for (function, data, keyword, wanted) in cases {
+    for (function, data, keyword, expected) in cases {
         let error = call(&context(&[]), function, data, keyword).unwrap_err();
-        assert!(error.starts_with(wanted), "{error}");
+        assert!(error.starts_with(expected), "{error}");
         assert!(![SECRET, "c2hvcnQ=", "71234"].iter().any(|secret| error.contains(secret)), "{error}");
     }
 }

@@ -57,11 +57,11 @@ pub fn setenforce(
     /// `Enforcing`, `Permissive` or `Disabled`.
     mode: String,
 ) -> CallResult {
-    let wanted = mode.to_lowercase();
-    if !["enforcing", "permissive", "disabled"].contains(&wanted.as_str()) {
+    let desired = mode.to_lowercase();
+    if !["enforcing", "permissive", "disabled"].contains(&desired.as_str()) {
         return Err(CallError::Execution(format!("Invalid mode {mode}")));
     }
-    change(Path::new("/"), &wanted)?;
+    change(Path::new("/"), &desired)?;
     Ok(current(Path::new("/")).into())
 }
 
@@ -86,9 +86,9 @@ fn at_boot(text: &str) -> Option<String> {
 }
 
 /// Sets the current mode and the mode at boot, below a root directory.
-fn change(root: &Path, wanted: &str) -> Result<(), CallError> {
+fn change(root: &Path, desired: &str) -> Result<(), CallError> {
     if let Some(path) = file_system(root) {
-        let number = if wanted == "enforcing" { "1" } else { "0" };
+        let number = if desired == "enforcing" { "1" } else { "0" };
         let failed = |error| CallError::Execution(format!("Could not write SELinux enforce file: {error}"));
         user_files::open_in_place(path.join("enforce"))
             .and_then(|mut file| file.write_all(number.as_bytes()))
@@ -99,8 +99,8 @@ fn change(root: &Path, wanted: &str) -> Result<(), CallError> {
     let text = files::read_to_string(&path).map_err(failed)?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     match lines.iter_mut().find(|line| line.trim().starts_with(KEY)) {
-        Some(line) => *line = format!("{KEY}{wanted}"),
-        None => lines.push(format!("{KEY}{wanted}")),
+        Some(line) => *line = format!("{KEY}{desired}"),
+        None => lines.push(format!("{KEY}{desired}")),
     }
     let failed = |error| CallError::Execution(format!("Could not write SELinux config file: {error}"));
     files::rewrite(&path, (lines.join("\n") + "\n").as_bytes(), 0o644).map_err(failed)

@@ -118,8 +118,8 @@ pub enum Outcome {
 }
 
 impl From<Outcome> for Value {
-    fn from(done: Outcome) -> Self {
-        match done {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
             Outcome::Exists(keys) => map! {"status" => "exists", "keys" => keys}.into(),
             Outcome::Updated { old, new } => {
                 map! {"status" => "updated", "old" => describe(&old), "new" => describe(&new)}.into()
@@ -218,7 +218,7 @@ impl File {
         let entries = self.entries(context, host)?;
         let fits = |entry: &Entry| match (&host.key, &host.fingerprint) {
             (Some(key), _) => entry.key == *key,
-            (None, Some(wanted)) => entry.fingerprint.as_ref() == Some(wanted),
+            (None, Some(fingerprint)) => entry.fingerprint.as_ref() == Some(fingerprint),
             (None, None) => true,
         };
         Ok((!entries.is_empty()).then(|| entries.iter().any(fits)))
@@ -267,7 +267,7 @@ impl File {
         let stored: Vec<String> = of_kind.map(|entry| entry.key.clone()).collect();
         let is_known = match (&host.fingerprint, &host.key) {
             _ if old.is_empty() => false,
-            (Some(wanted), _) if old.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) => false,
+            (Some(fingerprint), _) if old.iter().all(|entry| entry.fingerprint.as_ref() != Some(fingerprint)) => false,
             (_, Some(key)) if !stored.contains(key) => false,
             // Without an expected key, the host's current key may differ from the stored one.
             (None, None) => false,
@@ -289,8 +289,8 @@ impl File {
         if new.is_empty() {
             return Ok(Outcome::Failed("Unable to receive remote host keys".into()));
         }
-        if let (Some(wanted), None) = (&host.fingerprint, &host.key) {
-            if new.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) {
+        if let (Some(fingerprint), None) = (&host.fingerprint, &host.key) {
+            if new.iter().all(|entry| entry.fingerprint.as_ref() != Some(fingerprint)) {
                 return Ok(Outcome::Failed(
                     "Remote host public keys found but none of their fingerprints match the one you have provided"
                         .into(),
@@ -328,8 +328,8 @@ impl File {
             let have = user_files::read_to_string(&self.path)
                 .map_err(FileError::at("read", &self.path))
                 .map_err(CallError::execution)?;
-            let kept = have.split_inclusive('\n').enumerate().filter(|(at, _)| !gone.contains(&(at + 1)));
-            text = kept.map(|(_, line)| line).collect();
+            let lines = have.split_inclusive('\n').enumerate().filter(|(at, _)| !gone.contains(&(at + 1)));
+            text = lines.map(|(_, line)| line).collect();
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }

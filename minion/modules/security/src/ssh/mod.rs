@@ -76,14 +76,14 @@ pub fn auth_keys(
         one if one.is_truthy() => return Ok(of(&one.to_string())?.into()),
         _ => Accounts::read().users.into_iter().map(|user| user.name).collect(),
     };
-    let mut found = Map::new();
+    let mut keys_by_user = Map::new();
     for user in users {
         let keys = of(&user)?;
         if !keys.is_empty() {
-            found.insert(user.into(), keys.into());
+            keys_by_user.insert(user.into(), keys.into());
         }
     }
-    Ok(found.into())
+    Ok(keys_by_user.into())
 }
 
 /// Check whether a key would have to be added for a user (`add`), updated (`update`), or neither (`exists`).
@@ -171,13 +171,13 @@ pub struct SetAuthKeyArgs {
 ///     salt '*' ssh.set_auth_key <user> '<key>' enc='dsa'
 #[function]
 pub fn set_auth_key(_context: &Context, #[args] args: SetAuthKeyArgs) -> CallResult {
-    let done = set_key(
+    let outcome = set_key(
         &args.user,
         &args.file.config,
         Key { options: args.file.options, enc: args.enc, key: args.key, comment: args.comment },
         args.file.fingerprint_hash_type.as_deref(),
     )?;
-    Ok(done.as_str().into())
+    Ok(outcome.as_str().into())
 }
 
 /// Add the authorized keys of a user from a file.
@@ -315,7 +315,7 @@ pub fn user_keys(
             _ => files.extend(["rsa", "dsa", "ecdsa", "ed25519"].map(|kind| format!("id_{kind}{ending}"))),
         }
     }
-    let mut found = Map::new();
+    let mut keys_by_user = Map::new();
     for account in accounts.users.iter().filter(is_asked) {
         let mut keys = Map::new();
         for file in &files {
@@ -324,10 +324,10 @@ pub fn user_keys(
             keys.extend(std::fs::read_to_string(&path).ok().map(|text| (name.into(), text.trim().into())));
         }
         if !keys.is_empty() {
-            found.insert(account.name.as_str().into(), keys.into());
+            keys_by_user.insert(account.name.as_str().into(), keys.into());
         }
     }
-    Ok(found.into())
+    Ok(keys_by_user.into())
 }
 
 /// Returns the owner of a user's files: the user, if the minion runs as root.
@@ -412,7 +412,7 @@ pub fn set_keys(
     }
     let order = [Outcome::Failed, Outcome::Replaced, Outcome::New];
     let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Unchanged };
-    Ok(order.into_iter().find(|done| all.contains(done)).unwrap_or(empty))
+    Ok(order.into_iter().find(|outcome| all.contains(outcome)).unwrap_or(empty))
 }
 
 /// Removes an authorized key of a user.
@@ -427,5 +427,5 @@ pub fn remove_keys(user: &str, config: &str, keys: &IndexMap<String, Key>) -> Re
         all.push(remove_key(user, config, key)?);
     }
     let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Absent };
-    Ok([Outcome::NotRemoved, Outcome::Removed].into_iter().find(|done| all.contains(done)).unwrap_or(empty))
+    Ok([Outcome::NotRemoved, Outcome::Removed].into_iter().find(|outcome| all.contains(outcome)).unwrap_or(empty))
 }

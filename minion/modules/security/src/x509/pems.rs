@@ -104,9 +104,10 @@ pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError
         Some(kind) => execution(format!("PEM does not contain a single entry of type {kind}")),
         None => execution("PEM text not valid"),
     };
-    let found = regex.captures(&text).ok().flatten().ok_or_else(missing)?;
-    let part =
-        |name: &str| regex.group(name).and_then(|group| found.get(group)).map(|part| part.as_str()).unwrap_or_default();
+    let captures = regex.captures(&text).ok().flatten().ok_or_else(missing)?;
+    let part = |name: &str| {
+        regex.group(name).and_then(|group| captures.get(group)).map(|part| part.as_str()).unwrap_or_default()
+    };
     let body = part("body").split_whitespace().collect::<String>();
     if !body.is_ascii() {
         return Err(missing());
@@ -135,26 +136,26 @@ fn with_header_break(text: &str) -> String {
 
 /// Calls a function for each file that matches a glob, and returns its results by path.
 pub fn each(pattern: &str, read: impl Fn(&Path) -> Option<Value>) -> Result<Map, CallError> {
-    let mut found = vec![PathBuf::from(if pattern.starts_with('/') { "/" } else { "" })];
+    let mut paths = vec![PathBuf::from(if pattern.starts_with('/') { "/" } else { "" })];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let mut next = Vec::new();
         if brine_text::glob::is_pattern(part) {
             let glob = Glob::new(part).map_err(CallError::execution)?;
-            for directory in &found {
+            for directory in &paths {
                 let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
                 let fits = |name: &str| glob.is_match(name) && (part.starts_with('.') || !name.starts_with('.'));
                 let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
                 next.extend(names.filter(|name| fits(name)).map(|name| directory.join(name)));
             }
         } else {
-            next.extend(found.iter().map(|directory| directory.join(part)));
+            next.extend(paths.iter().map(|directory| directory.join(part)));
         }
         if next.len() > MAX_FILES {
             return Err(execution(format!("'{pattern}' is invalid: it matches more than {MAX_FILES} files")));
         }
-        found = next;
+        paths = next;
     }
-    found.sort();
-    let files = found.iter().filter(|path| path.is_file());
+    paths.sort();
+    let files = paths.iter().filter(|path| path.is_file());
     Ok(files.filter_map(|path| Some((path.display().to_string().into(), read(path)?))).collect())
 }

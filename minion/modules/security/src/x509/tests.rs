@@ -189,8 +189,8 @@ fn pem_text_is_corrected() {
         format!("-----BEGIN CERTIFICATE-----\\n{body}\\n-----END CERTIFICATE-----"),
         format!("-----BEGIN X-----\nAAAA\n-----END X-----\n{correct}"),
     ] {
-        let found = good(&context, "get_pem_entry", map! {"text" => text.as_str(), "pem_type" => "CERTIFICATE"});
-        assert_eq!(found.to_string(), correct, "{text}");
+        let entry = good(&context, "get_pem_entry", map! {"text" => text.as_str(), "pem_type" => "CERTIFICATE"});
+        assert_eq!(entry.to_string(), correct, "{text}");
     }
     let wrong = "-----BEGIN PRIVATE KEY-----\nsecret\n";
     assert_eq!(refused(&context, "get_pem_entry", map! {"text" => wrong}), "PEM text not valid");
@@ -457,15 +457,15 @@ fn binary_files_are_backed_up_before_they_are_replaced() {
         ("certificate_managed", map! {"signing_private_key" => &key, "CN" => "a"}),
         ("crl_managed", map! {"signing_private_key" => &key, "signing_cert" => &ca, "revoked" => list![]}),
     ] {
-        for (backup, kept) in [(Value::from("minion"), 1), (Value::Nil, 0)] {
+        for (backup, expected) in [(Value::from("minion"), 1), (Value::Nil, 0)] {
             std::fs::write(&name, "1234").unwrap();
             let state = state_context(false, &[]);
             let mut keyword = map! {"name" => &name, "encoding" => "der", "backup" => backup};
             keyword.extend(more.clone());
-            let done = state.call.minion.states.call(&state, &format!("x509.{function}"), Args::keyword(keyword));
-            assert_eq!(done.unwrap().get("result"), Some(&true.into()), "{function}");
+            let result = state.call.minion.states.call(&state, &format!("x509.{function}"), Args::keyword(keyword));
+            assert_eq!(result.unwrap().get("result"), Some(&true.into()), "{function}");
             let backups = state.call.call("file.list_backups", Args::keyword(map! {"path" => &name})).unwrap();
-            assert_eq!(backups.as_map().unwrap().len(), kept, "{function}");
+            assert_eq!(backups.as_map().unwrap().len(), expected, "{function}");
         }
     }
 }

@@ -92,9 +92,9 @@ pub fn fcontext_get_policy(context: &Context, #[args] args: FileContextArgs) -> 
     let FileContextArgs { name, filetype, sel_type, sel_user, sel_level } = args;
     let kind = filetype.filter(|kind| !kind.is_empty()).map(|kind| described(&kind)).transpose()?;
     let fits = |entry: &Map| {
-        let is = |key: &str, wanted: Option<&str>| {
+        let is = |key: &str, expected: Option<&str>| {
             let value = entry.get(key).map(ToString::to_string);
-            wanted.is_none_or(|wanted| wanted.is_empty() || value.as_deref() == Some(wanted))
+            expected.is_none_or(|expected| expected.is_empty() || value.as_deref() == Some(expected))
         };
         is("filespec", Some(&name))
             && is("filetype", kind)
@@ -200,8 +200,9 @@ pub fn port_get_policy(
         let kind = words.next()?;
         let (proto, ports) = words.next()?.trim().split_once(char::is_whitespace)?;
         let has = ports.split(',').any(|one| one.trim() == port);
-        let fits =
-            proto == protocol && has && sel_type.as_deref().is_none_or(|wanted| wanted.is_empty() || wanted == kind);
+        let fits = proto == protocol
+            && has
+            && sel_type.as_deref().is_none_or(|expected| expected.is_empty() || expected == kind);
         fits.then(|| map! {"sel_type" => kind, "protocol" => proto, "port" => ports.trim()})
     };
     let output = listed(context, &["semanage", "port", "--list"])?;
@@ -274,9 +275,10 @@ pub fn port_delete_policy(
 
 /// Returns the description of a type of files.
 pub(super) fn described(code: &str) -> Result<&'static str, CallError> {
-    let found = FILE_TYPES.iter().find(|(letter, _)| *letter == code).map(|(_, description)| *description);
-    let known = || FILE_TYPES.iter().map(|(letter, _)| *letter).collect::<Vec<_>>().join(", ");
-    found.ok_or_else(|| CallError::Execution(format!("Invalid file type code '{code}'; expected one of: {}", known())))
+    let description = FILE_TYPES.iter().find(|(letter, _)| *letter == code).map(|(_, description)| *description);
+    let letters = || FILE_TYPES.iter().map(|(letter, _)| *letter).collect::<Vec<_>>().join(", ");
+    description
+        .ok_or_else(|| CallError::Execution(format!("Invalid file type code '{code}'; expected one of: {}", letters())))
 }
 
 /// Runs a program, and returns `pid`, `retcode`, `stdout` and `stderr`.

@@ -38,7 +38,7 @@ pub fn mode(
     /// Mode: `Enforcing`, `Permissive` or `Disabled`.
     name: String,
 ) -> CallResult {
-    let wanted = match name.to_lowercase().as_str() {
+    let desired = match name.to_lowercase().as_str() {
         text if text.starts_with('e') || text == "1" || text == "on" || text == "true" => "Enforcing",
         text if text.starts_with('p') || text == "0" || text == "off" || text == "false" => "Permissive",
         text if text.starts_with('d') => "Disabled",
@@ -47,22 +47,22 @@ pub fn mode(
     let configured = || call(context, "getconfig", [], map! {});
     let (mut current, at_boot) = (call(context, "getenforce", [], map! {})?, configured()?);
     // Report the mode that differs: the one at boot if the current mode is as desired.
-    if current.as_str() == Some(wanted) && at_boot.as_str() != Some(wanted) {
+    if current.as_str() == Some(desired) && at_boot.as_str() != Some(desired) {
         current = at_boot;
     }
-    if current.as_str() == Some(wanted) {
-        return Ok(StateReturn::ok(&name, format!("SELinux is already in {wanted} mode")).into());
+    if current.as_str() == Some(desired) {
+        return Ok(StateReturn::ok(&name, format!("SELinux is already in {desired} mode")).into());
     }
     if context.test {
-        let report = StateReturn::predicted(&name, format!("SELinux mode is set to be changed to {wanted}"));
-        return Ok(report.with_changes(map! {"old" => current, "new" => wanted}).into());
+        let report = StateReturn::predicted(&name, format!("SELinux mode is set to be changed to {desired}"));
+        return Ok(report.with_changes(map! {"old" => current, "new" => desired}).into());
     }
-    let now = call(context, "setenforce", [wanted.into()], map! {})?;
-    let is_set = now.as_str() == Some(wanted) || (wanted == "Disabled" && configured()?.as_str() == Some(wanted));
+    let now = call(context, "setenforce", [desired.into()], map! {})?;
+    let is_set = now.as_str() == Some(desired) || (desired == "Disabled" && configured()?.as_str() == Some(desired));
     if !is_set {
-        return Ok(StateReturn::failed(&name, format!("Failed to set SELinux to {wanted} mode")).into());
+        return Ok(StateReturn::failed(&name, format!("Failed to set SELinux to {desired} mode")).into());
     }
-    let report = StateReturn::ok(&name, format!("SELinux has been set to {wanted} mode"));
+    let report = StateReturn::ok(&name, format!("SELinux has been set to {desired} mode"));
     Ok(report.with_changes(map! {"old" => current, "new" => now}).into())
 }
 
@@ -90,22 +90,22 @@ pub fn boolean(
     #[default(false)]
     persist: bool,
 ) -> CallResult {
-    let mut wanted = Map::new();
+    let mut settings = Map::new();
     match &booleans {
-        Value::Map(pairs) => wanted.extend(pairs.clone()),
+        Value::Map(pairs) => settings.extend(pairs.clone()),
         Value::List(list) => {
             for one in list {
                 match one {
-                    Value::Map(pairs) => wanted.extend(pairs.clone()),
-                    one => _ = wanted.insert(one.clone(), value.clone()),
+                    Value::Map(pairs) => settings.extend(pairs.clone()),
+                    one => _ = settings.insert(one.clone(), value.clone()),
                 }
             }
         }
-        _ => _ = wanted.insert(name.as_str().into(), value),
+        _ => _ = settings.insert(name.as_str().into(), value),
     }
     let current = call(context, "list_sebool", [], map! {})?;
     let (mut correct, mut pairs, mut changes) = (Vec::new(), Map::new(), Map::new());
-    for (boolean, value) in &wanted {
+    for (boolean, value) in &settings {
         let Some(about) = current.get(&boolean.to_string()) else {
             return Ok(StateReturn::failed(&name, format!("Boolean {boolean} is not available")).into());
         };
@@ -418,8 +418,8 @@ pub fn port_policy_present(
     let port_of = |kind: Option<&str>| {
         map! {"name" => name.as_str(), "sel_type" => kind, "protocol" => protocol.clone(), "port" => port.clone()}
     };
-    let wanted = || port_of(Some(&sel_type));
-    if call(context, "port_get_policy", [], wanted())?.is_truthy() {
+    let arguments = || port_of(Some(&sel_type));
+    if call(context, "port_get_policy", [], arguments())?.is_truthy() {
         let comment = already(&name, "present", Some(&sel_type), protocol.as_deref(), port.as_ref());
         return Ok(StateReturn::ok(&name, comment).into());
     }
@@ -427,14 +427,14 @@ pub fn port_policy_present(
         return Ok(StateReturn::predicted(&name, "").into());
     }
     let old = call(context, "port_get_policy", [], port_of(None))?;
-    let mut keyword = wanted();
+    let mut keyword = arguments();
     keyword.insert("sel_range".into(), sel_range.clone().into());
     let function = if old.is_truthy() { "port_modify_policy" } else { "port_add_policy" };
     let report = call(context, function, [], keyword)?;
     if failed(&report) {
         return Ok(StateReturn::failed(&name, format!("Error adding new policy: {report}")).into());
     }
-    let new = call(context, "port_get_policy", [], wanted())?;
+    let new = call(context, "port_get_policy", [], arguments())?;
     Ok(StateReturn::ok(&name, "").with_changes(map! {"old" => old, "new" => new}).into())
 }
 
@@ -467,13 +467,13 @@ pub fn port_policy_absent(
     if context.test {
         return Ok(StateReturn::predicted(&name, "").into());
     }
-    let wanted = keyword.clone();
+    let arguments = keyword.clone();
     keyword.shift_remove("sel_type");
     let report = call(context, "port_delete_policy", [], keyword)?;
     if failed(&report) {
         return Ok(StateReturn::failed(&name, format!("Error deleting policy: {report}")).into());
     }
-    let new = call(context, "port_get_policy", [], wanted)?;
+    let new = call(context, "port_get_policy", [], arguments)?;
     Ok(StateReturn::ok(&name, "").with_changes(map! {"old" => old, "new" => new}).into())
 }
 

@@ -52,9 +52,9 @@ pub struct Key {
 impl Key {
     /// Parses a line that includes the type of its key.
     pub fn parse(line: &str) -> Option<Self> {
-        let found = LINE.captures(line.trim())?;
-        let options = found[1].split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect();
-        let mut words = found[2].split_whitespace().map(str::to_owned);
+        let captures = LINE.captures(line.trim())?;
+        let options = captures[1].split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect();
+        let mut words = captures[2].split_whitespace().map(str::to_owned);
         let (enc, key) = (words.next()?, words.next()?);
         Some(Key { options, enc, key, comment: words.collect::<Vec<_>>().join(" ") })
     }
@@ -243,7 +243,7 @@ impl File {
                 self.write(&with_replaced_key(&text, &key.key, &line))?;
                 return Ok(Outcome::Replaced);
             }
-            done => return Ok(done),
+            outcome => return Ok(outcome),
         }
         let home = Path::new(&self.user.home);
         if self.path.starts_with(home) && !home.is_dir() {
@@ -281,7 +281,7 @@ impl File {
 fn with_replaced_key(text: &str, key: &str, line: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let put = |have: &str| {
-        let is_it = !have.starts_with('#') && Key::parse(have).is_some_and(|found| found.key == key);
+        let is_it = !have.starts_with('#') && Key::parse(have).is_some_and(|other| other.key == key);
         if is_it { line.to_owned() } else { format!("{have}\n") }
     };
     lines.map(put).collect()

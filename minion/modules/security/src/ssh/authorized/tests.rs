@@ -7,9 +7,9 @@ fn lines_round_trip() {
         ("no-pty,command=\"a b\" ecdsa-sha2-nistp256 BBBB", "no-pty|command=\"a b\"", "BBBB", ""),
         ("sk-ssh-ed25519@openssh.com CCCC  x", "", "CCCC", "x"),
     ] {
-        let found = Key::parse(line).unwrap();
-        assert_eq!((found.options.join("|").as_str(), &*found.key, &*found.comment), (options, key, comment));
-        assert_eq!(found.render().trim_end(), line.replace("  ", " "));
+        let actual = Key::parse(line).unwrap();
+        assert_eq!((actual.options.join("|").as_str(), &*actual.key, &*actual.comment), (options, key, comment));
+        assert_eq!(actual.render().trim_end(), line.replace("  ", " "));
     }
     assert_eq!(Key::parse("AAAA fred"), None);
     assert_eq!(keys("# ssh-rsa AAAA x\nssh-rsa BBBB\nssh-rsa not%base64\n").keys().collect::<Vec<_>>(), ["BBBB"]);

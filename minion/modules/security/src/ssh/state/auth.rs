@@ -59,12 +59,12 @@ pub struct PresentArgs {
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let whose = KeyFile { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
-    let done = if args.key.source.is_empty() {
+    let result = if args.key.source.is_empty() {
         whose.ensure(context, &args.name, key(&args.name, args.key.enc, args.key.comment, args.key.file.options))
     } else {
         whose.ensure_all(context, &args.name, &args.key.source, &args.key.file.options)
     };
-    done.map(Into::into)
+    result.map(Into::into)
 }
 
 /// Ensure that a user does not have an authorized key, or with `source` any of the keys of a file. `enc`, `comment` and
@@ -94,12 +94,12 @@ pub fn absent(
     #[keywords(further_absent)] _kwargs: Map,
 ) -> CallResult {
     let whose = KeyFile { user, config, hash: fingerprint_hash_type };
-    let done = if source.is_empty() {
+    let result = if source.is_empty() {
         whose.ensure_not(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
     } else {
         whose.ensure_none(context, &name, &source)
     };
-    done.map(Into::into)
+    result.map(Into::into)
 }
 
 /// The arguments of `ssh_auth.manage`.
@@ -129,17 +129,17 @@ pub struct ManageArgs {
 pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
     _ = (args.name, args.key.source);
     let whose = KeyFile { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
-    let mut done = StateReturn::ok("", "");
+    let mut outcome = StateReturn::ok("", "");
     for have in whose.keys()?.keys() {
         if args.ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
             continue;
         }
         if context.test {
-            done.comment = format!("{have} Key set for removal");
-            done.result = None;
+            outcome.comment = format!("{have} Key set for removal");
+            outcome.result = None;
         } else {
             let removed = remove_key(&whose.user, &whose.config, have)?;
-            done.changes.insert(have.as_str().into(), removed.as_str().into());
+            outcome.changes.insert(have.as_str().into(), removed.as_str().into());
         }
     }
     for line in &args.ssh_keys {
@@ -149,14 +149,14 @@ pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
             key(line, args.key.enc.clone(), args.key.comment.clone(), args.key.file.options.clone()),
         )?;
         if one.changes.is_empty() {
-            done.comment = [done.comment, one.comment].join("\n").trim().into();
+            outcome.comment = [outcome.comment, one.comment].join("\n").trim().into();
         }
-        done.changes.extend(one.changes);
+        outcome.changes.extend(one.changes);
         if one.result != Some(true) {
-            done.result = one.result;
+            outcome.result = one.result;
         }
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Parses the key in a name: a whole line, or a key and a comment.
@@ -188,20 +188,20 @@ impl KeyFile {
     }
 
     fn ensure(&self, context: &StateContext, name: &str, key: Key) -> Result<StateReturn, CallError> {
-        let (user, shown) = (&self.user, key.key.clone());
+        let (user, public_key) = (&self.user, key.key.clone());
         if context.test {
             let verb = match would_set_key(user, &self.config, &key)? {
                 Outcome::New => "added",
                 Outcome::Replaced => "updated",
                 _ => {
-                    let comment = format!("The authorized host key {shown} is already present for user {user}");
+                    let comment = format!("The authorized host key {public_key} is already present for user {user}");
                     return Ok(StateReturn::ok(name, comment));
                 }
             };
-            return Ok(StateReturn::predicted(name, format!("Key {shown} for user {user} is set to be {verb}")));
+            return Ok(StateReturn::predicted(name, format!("Key {public_key} for user {user} is set to be {verb}")));
         }
-        let done = set_key(user, &self.config, key, self.hash.as_deref())?;
-        Ok(self.report(name, &shown, done))
+        let outcome = set_key(user, &self.config, key, self.hash.as_deref())?;
+        Ok(self.report(name, &public_key, outcome))
     }
 
     fn ensure_all(
@@ -236,9 +236,9 @@ impl KeyFile {
         Ok(self.report(name, name, set_keys(&self.user, &self.config, keys, options, self.hash.as_deref())?))
     }
 
-    fn report(&self, name: &str, key: &str, done: Outcome) -> StateReturn {
+    fn report(&self, name: &str, key: &str, outcome: Outcome) -> StateReturn {
         let user = &self.user;
-        match done {
+        match outcome {
             Outcome::New => StateReturn::ok(name, format!("The authorized host key {key} for user {user} was added"))
                 .with_changes(map! {key => "New"}),
             Outcome::Replaced => {
@@ -295,13 +295,13 @@ fn no_keys(source: &str) -> String {
     format!("No keys detected in {source}. Is file properly formatted?")
 }
 
-fn removed(name: &str, key: &str, done: Outcome) -> StateReturn {
-    let changes = if done == Outcome::Removed {
+fn removed(name: &str, key: &str, outcome: Outcome) -> StateReturn {
+    let changes = if outcome == Outcome::Removed {
         map! {key => "Removed"}
     } else {
         Map::new()
     };
-    StateReturn::ok(name, done.as_str()).with_changes(changes)
+    StateReturn::ok(name, outcome.as_str()).with_changes(changes)
 }
 
 /// Describes the further arguments of `ssh_auth.absent`.

@@ -32,14 +32,14 @@ pub struct PresentArgs {
 ///         - key: AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
-    let known = config_path(args.user.as_deref(), args.of_host.config).and_then(|config| {
+    let paths = config_path(args.user.as_deref(), args.of_host.config).and_then(|config| {
         if context.test && args.of_host.key.is_some() && args.of_host.fingerprint.is_some() {
             return Err("Specify either \"key\" or \"fingerprint\", not both.".to_owned());
         }
         Ok((File::of(given(args.user.as_deref()), Some(&config))?, config))
     });
-    let (file, config) = match known {
-        Ok(found) => found,
+    let (file, config) = match paths {
+        Ok(paths) => paths,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
     // Salt writes `None` as the type of a key without `enc`.
@@ -116,14 +116,14 @@ pub fn absent(
     if context.test {
         return Ok(would().into());
     }
-    let done = match file.remove(&context.call, &host)? {
+    let outcome = match file.remove(&context.call, &host)? {
         Outcome::Removed(comment) => {
             StateReturn::ok(name, comment).with_changes(map! {"old" => known::describe(&entries), "new" => Value::Nil})
         }
         Outcome::Failed(error) => StateReturn::failed(name, error),
         Outcome::Exists(_) | Outcome::Updated { .. } => StateReturn::ok(name, ""),
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Returns the user, unless the name is empty.

@@ -97,9 +97,9 @@ fn state(managed: &Managed<'_>, args: &CertificateArgs) -> Result<StateReturn, C
             changes.insert("pkcs12_passphrase".into(), true.into());
             return Ok(None);
         };
-        let wanted = wanted(managed.context, args, &kwargs)?;
-        changes.extend(compared(&loaded, &wanted, args, &kwargs, encoding)?);
-        Ok(Some((loaded.certificate, wanted)))
+        let desired = wanted(managed.context, args, &kwargs)?;
+        changes.extend(compared(&loaded, &desired, args, &kwargs, encoding)?);
+        Ok(Some((loaded.certificate, desired)))
     })?;
     let current = current.flatten();
     let only_form = changes.keys().all(|key| FORMAT_CHANGES.iter().any(|form| key.as_str() == Some(form)));

@@ -119,7 +119,7 @@ fn state(managed: &Managed<'_>, args: &CrlArgs) -> Result<StateReturn, CallError
         let last = list.number();
         if counts {
             // With `auto`, the number of the current list is not compared.
-            list.extensions.retain(|one| Some(&one.oid[..]) != named(CRL_NUMBER).map(|known| known.oid));
+            list.extensions.retain(|one| Some(&one.oid[..]) != named(CRL_NUMBER).map(|extension| extension.oid));
         }
         changes.extend(compared(&list, args, &extensions)?);
         Ok((list, last))
