@@ -143,13 +143,13 @@ fn calls(parameters: &[Param], directory: &Path) -> Vec<Map> {
 }
 
 fn is_for_options(name: &str) -> bool {
-    OPTION_PARAMETERS.iter().any(|known| name == *known || name.ends_with(&format!("_{known}")))
+    OPTION_PARAMETERS.iter().any(|parameter| name == *parameter || name.ends_with(&format!("_{parameter}")))
 }
 
 /// Calls all functions in the namespaces, and returns the foreign options by function, program and previous word.
 fn found() -> BTreeMap<String, String> {
     let directory = std::env::temp_dir();
-    let mut found = BTreeMap::new();
+    let mut findings = BTreeMap::new();
     let systems = [
         map! {"os" => "Debian", "os_family" => "Debian", "kernel" => "Linux", "init" => "systemd"},
         map! {"os" => "Fedora", "os_family" => "RedHat", "kernel" => "Linux", "osmajorrelease" => 41, "init" => "systemd"},
@@ -178,16 +178,16 @@ fn found() -> BTreeMap<String, String> {
                     if has_rules && keyword.contains_key("rule") {
                         keyword.insert("rule".into(), "word".into());
                     }
-                    let shown = format!("{keyword:?}");
-                    let done = catch_unwind(AssertUnwindSafe(|| call(keyword)));
+                    let arguments = format!("{keyword:?}");
+                    let result = catch_unwind(AssertUnwindSafe(|| call(keyword)));
                     for command in std::mem::take(&mut *recorder.ran.lock()) {
                         let Some((program, previous)) = foreign_option(&command) else { continue };
                         if seen.insert((name.to_owned(), program.clone(), previous.clone())) {
-                            found.insert(format!("{name}: {program} {previous}"), command);
+                            findings.insert(format!("{name}: {program} {previous}"), command);
                         }
                     }
-                    if done.is_err() {
-                        found.insert(format!("{name} panics: {shown}"), String::new());
+                    if result.is_err() {
+                        findings.insert(format!("{name} panics: {arguments}"), String::new());
                     }
                 }
             };
@@ -205,15 +205,20 @@ fn found() -> BTreeMap<String, String> {
             }
         }
     }
-    found
+    findings
 }
 
 #[test]
 fn arguments_never_become_options() {
     if std::env::var_os(INSIDE).is_some() {
-        let found = found();
-        let lines: Vec<String> = found.iter().map(|(place, command)| format!("{place}\n    {command}")).collect();
-        assert!(found.is_empty(), "arguments became options of programs {} times:\n{}", found.len(), lines.join("\n"));
+        let findings = found();
+        let lines: Vec<String> = findings.iter().map(|(place, command)| format!("{place}\n    {command}")).collect();
+        assert!(
+            findings.is_empty(),
+            "arguments became options of programs {} times:\n{}",
+            findings.len(),
+            lines.join("\n")
+        );
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -225,7 +230,7 @@ fn arguments_never_become_options() {
         done
         ( : > /etc/brine-test ) 2>/dev/null && exit 78
         exec "$@""#;
-    let done = Command::new("unshare")
+    let output = Command::new("unshare")
         .args([
             "--map-root-user",
             "--mount",
@@ -247,8 +252,8 @@ fn arguments_never_become_options() {
         .env("HOME", directory.path())
         .output()
         .expect("the test needs the program unshare");
-    let report = String::from_utf8_lossy(&done.stderr);
+    let report = String::from_utf8_lossy(&output.stderr);
     let wrong = report.find("arguments became options").map_or(report.as_ref(), |at| &report[at..]);
-    assert!(done.status.success(), "{}: {wrong}", done.status);
-    assert!(String::from_utf8_lossy(&done.stdout).contains("1 passed"), "{report}");
+    assert!(output.status.success(), "{}: {wrong}", output.status);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{report}");
 }

@@ -136,17 +136,17 @@ impl Beside {
 
     /// Creates what the arguments of a case name beside the user's directory.
     fn with_fixtures(&self, arguments: &str) -> String {
-        let shown = |name: &str| self.at(name).display().to_string();
+        let pathname = |name: &str| self.at(name).display().to_string();
         if arguments.contains("REPO") && !self.at("repo").exists() {
-            let (repo, identity) = (shown("repo"), ["-c", "user.name=ada", "-c", "user.email=ada@example.com"]);
+            let (repo, identity) = (pathname("repo"), ["-c", "user.name=ada", "-c", "user.email=ada@example.com"]);
             for words in [&["init", "--quiet", &repo][..], &["-C", &repo, "commit", "--quiet", "--allow-empty", "-mx"]]
             {
-                let done = std::process::Command::new("git").args(identity).args(words).output().unwrap();
-                assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+                let output = std::process::Command::new("git").args(identity).args(words).output().unwrap();
+                assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
             }
         }
         if ["KEY", "CERT"].iter().any(|name| arguments.contains(name)) && !self.at("cert").exists() {
-            let (key, cert) = (shown("key"), shown("cert"));
+            let (key, cert) = (pathname("key"), pathname("cert"));
             let call = |name: &str, keyword| {
                 let context = self.context();
                 context.minion.functions.call(&context, name, Args { positional: Vec::new(), keyword }).unwrap()
@@ -160,8 +160,10 @@ impl Beside {
             let port = PORT.get_or_init(|| brine_testing::web::server(|_| ("200 OK", "text/plain", "page".into())));
             format!("http://127.0.0.1:{port}/")
         };
-        let text =
-            arguments.replace("REPO", &shown("repo")).replace("KEY", &shown("key")).replace("CERT", &shown("cert"));
+        let text = arguments
+            .replace("REPO", &pathname("repo"))
+            .replace("KEY", &pathname("key"))
+            .replace("CERT", &pathname("cert"));
         if text.contains("URL") { text.replace("URL", &url()) } else { text }
     }
 
@@ -219,7 +221,7 @@ impl Beside {
     }
 
     fn results(&self, expected: &str) -> String {
-        let shown = |name: &str| match fs::symlink_metadata(self.home().join(name)) {
+        let description = |name: &str| match fs::symlink_metadata(self.home().join(name)) {
             Ok(status) => {
                 let user = if status.uid() == NOBODY { "nobody".to_owned() } else { status.uid().to_string() };
                 format!("{name} {} {:o}", user.replace('0', "root"), status.mode() & 0o7777)
@@ -227,7 +229,7 @@ impl Beside {
             Err(_) => format!("{name} is missing"),
         };
         let names = expected.split(", ").map(|result| result.split(' ').next().unwrap());
-        names.map(shown).collect::<Vec<_>>().join(", ")
+        names.map(description).collect::<Vec<_>>().join(", ")
     }
 }
 

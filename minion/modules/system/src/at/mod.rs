@@ -77,9 +77,9 @@ pub fn atrm(
             (queued(context, rest.first())?, rest.first().cloned().unwrap_or_default())
         }
         numbers => {
-            let wanted: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            let ids: Vec<String> = numbers.iter().map(ToString::to_string).collect();
             let mut jobs = queued(context, None)?;
-            jobs.retain(|job| wanted.contains(&job.job.to_string()));
+            jobs.retain(|job| ids.contains(&job.job.to_string()));
             (jobs, Value::Nil)
         }
     };
@@ -169,12 +169,12 @@ pub fn jobcheck(
     if all.is_empty() {
         return Ok(listed(all));
     }
-    let found = matching(all, &kwargs);
-    if found.is_empty() {
+    let jobs = matching(all, &kwargs);
+    if jobs.is_empty() {
         let note = "No match jobs or time format error";
         return Ok(map! {"jobs" => Vec::<Value>::new(), "note" => note}.into());
     }
-    Ok(listed(found))
+    Ok(listed(jobs))
 }
 
 fn listed(jobs: Vec<Queued>) -> Value {
@@ -241,15 +241,15 @@ pub(crate) fn remove(context: &Context, jobs: &[Queued]) -> Result<Vec<String>, 
 }
 
 /// Returns the jobs that have all these properties.
-pub(crate) fn matching(jobs: Vec<Queued>, wanted: &Map) -> Vec<Queued> {
-    let text = |key: &str| wanted.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
+pub(crate) fn matching(jobs: Vec<Queued>, criteria: &Map) -> Vec<Queued> {
+    let text = |key: &str| criteria.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
     let is = |key: &str, part: Option<&str>| {
         let Some(mut text) = text(key) else { return true };
         if key == "year" && text.len() == 2 {
             text.insert_str(0, "20");
         }
         match (text.parse::<u32>(), part.unwrap_or_default().parse::<u32>()) {
-            (Ok(wanted), Ok(part)) => wanted == part,
+            (Ok(expected), Ok(part)) => expected == part,
             _ => Some(text.as_str()) == part,
         }
     };

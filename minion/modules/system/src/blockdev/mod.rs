@@ -64,11 +64,11 @@ fn tuned_device(context: &StateContext, name: &str, kwargs: Map) -> Result<State
             continue;
         }
         // `getro` is 1 for a read-only device.
-        let shown = |now: &Value| match value {
+        let display = |now: &Value| match value {
             Value::Bool(_) => ((now.to_string() == "1") != (key.as_str() == Some("read-write"))).into(),
             _ => now.clone(),
         };
-        changes.insert(key.clone(), format!("Changed from {} to {}", shown(&old), shown(&new)).into());
+        changes.insert(key.clone(), format!("Changed from {} to {}", display(&old), display(&new)).into());
     }
     let comment = if changes.is_empty() {
         format!("Block device {name} already in correct state")

@@ -70,7 +70,7 @@ fn create_environment(root: &Path) -> io::Result<()> {
     for (name, mode) in DIRECTORIES {
         match user_files::create_dir(root.join(name), mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            done => done?,
+            result => result?,
         }
     }
     Ok(())

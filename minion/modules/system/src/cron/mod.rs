@@ -128,8 +128,8 @@ pub fn set_special(
     identifier: Option<String>,
 ) -> CallResult {
     let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
-    let wanted = Desired { when: CronTime::Special(special), command: &cmd, identifier, comment, commented };
-    Ok(set(context, &user, &wanted)?.into())
+    let desired = Desired { when: CronTime::Special(special), command: &cmd, identifier, comment, commented };
+    Ok(set(context, &user, &desired)?.into())
 }
 
 /// The arguments of `cron.set_job`.
@@ -324,8 +324,8 @@ pub enum Outcome {
 }
 
 impl From<Outcome> for Value {
-    fn from(done: Outcome) -> Self {
-        match done {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
             Outcome::New => "new".into(),
             Outcome::Updated => "updated".into(),
             Outcome::Present => "present".into(),
@@ -374,17 +374,17 @@ pub fn install(context: &Context, user: &str, path: &str) -> Result<Output, Call
     Ok(output)
 }
 
-/// Writes a crontab, and returns `done`, or `Refused` if `crontab` fails.
-fn write(context: &Context, user: &str, tab: &Tab, done: Outcome) -> Result<Outcome, CallError> {
+/// Writes a crontab, and returns `outcome`, or `Refused` if `crontab` fails.
+fn write(context: &Context, user: &str, tab: &Tab, outcome: Outcome) -> Result<Outcome, CallError> {
     let file = Scratch::new(tab.render().as_bytes(), None)?;
     let output = install(context, user, &file.path().to_string_lossy())?;
-    Ok(if output.retcode == 0 { done } else { Outcome::Refused(output.stderr) })
+    Ok(if output.retcode == 0 { outcome } else { Outcome::Refused(output.stderr) })
 }
 
 /// Sets a job.
-pub fn set(context: &Context, user: &str, wanted: &Desired) -> Result<Outcome, CallError> {
+pub fn set(context: &Context, user: &str, desired: &Desired) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
-    match tab.set(wanted) {
+    match tab.set(desired) {
         None => Ok(Outcome::Present),
         Some(before) => write(context, user, &tab, if before { Outcome::Updated } else { Outcome::New }),
     }
@@ -408,8 +408,8 @@ pub fn remove_job(
     identifier: Option<&str>,
 ) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
-    let found = tab.jobs.iter().position(|job| job.matches(command, identifier) && job.runs_at(times));
-    let Some(at) = found else { return Ok(Outcome::Absent) };
+    let position = tab.jobs.iter().position(|job| job.matches(command, identifier) && job.runs_at(times));
+    let Some(at) = position else { return Ok(Outcome::Absent) };
     tab.jobs.remove(at);
     write(context, user, &tab, Outcome::Removed)
 }

@@ -71,7 +71,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let times = [&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek];
     let when = args.special.map_or_else(|| CronTime::times(times), CronTime::Special);
     let identifier = identifier_of(&args.identifier, name);
-    let wanted = Desired {
+    let desired = Desired {
         when,
         command: name,
         identifier: identifier.as_deref(),
@@ -83,14 +83,14 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
             name,
             &format!("Cron {name}"),
             &args.user,
-            error_on_new_line(cron::set(&context.call, &args.user, &wanted)?),
+            error_on_new_line(cron::set(&context.call, &args.user, &desired)?),
         )
         .into());
     }
     let tab = cron::read(&context.call, &args.user)?;
-    let jobs = if matches!(wanted.when, CronTime::Special(_)) { &tab.special } else { &tab.jobs };
-    let job = jobs.iter().find(|job| job.matches(name, wanted.identifier));
-    Ok(predict_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
+    let jobs = if matches!(desired.when, CronTime::Special(_)) { &tab.special } else { &tab.jobs };
+    let job = jobs.iter().find(|job| job.matches(name, desired.identifier));
+    Ok(predict_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&desired))).into())
 }
 
 /// Ensure that a job is not in a user's crontab.
@@ -125,11 +125,11 @@ pub fn absent(
             |job: &Job| job.matches(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when);
         return Ok(predict_remove(name, &format!("Cron {name}"), jobs.iter().any(is_it)).into());
     }
-    let done = match special {
+    let outcome = match special {
         Some(_) => cron::remove_special(&context.call, &user, name, special, identifier.as_deref())?,
         None => cron::remove_job(&context.call, &user, name, [None; 5], identifier.as_deref())?,
     };
-    Ok(report(name, &format!("Cron {name}"), &user, done).into())
+    Ok(report(name, &format!("Cron {name}"), &user, outcome).into())
 }
 
 /// The arguments of `cron.file`.
@@ -258,12 +258,12 @@ fn predict_remove(name: &str, what: &str, have: bool) -> StateReturn {
 }
 
 /// Starts the error message of the program on a new line, as Salt does for added and changed items.
-fn error_on_new_line(done: Outcome) -> Outcome {
-    if let Outcome::Refused(message) = done { Outcome::Refused(format!("\n{message}")) } else { done }
+fn error_on_new_line(outcome: Outcome) -> Outcome {
+    if let Outcome::Refused(message) = outcome { Outcome::Refused(format!("\n{message}")) } else { outcome }
 }
 
-fn report(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
-    let comment = match &done {
+fn report(name: &str, what: &str, user: &str, outcome: Outcome) -> StateReturn {
+    let comment = match &outcome {
         Outcome::New => format!("{what} added to {user}'s crontab"),
         Outcome::Updated => format!("{what} updated"),
         Outcome::Removed => format!("{what} removed from {user}'s crontab"),
@@ -296,20 +296,20 @@ fn crontab_state(
     if !have.ends_with('\n') {
         have.push('\n');
     }
-    let wanted = match content() {
-        Ok(wanted) => wanted,
+    let new_content = match content() {
+        Ok(content) => content,
         Err(message) => return Ok(StateReturn::failed(name, message)),
     };
-    if wanted == have.as_bytes() {
+    if new_content == have.as_bytes() {
         return Ok(StateReturn::ok(name, format!("Crontab for user {user} is in the correct state")));
     }
-    let mut changes = difference(Some(have.as_bytes()), &wanted, true);
+    let mut changes = difference(Some(have.as_bytes()), &new_content, true);
     if context.test {
         let lines: Vec<String> = changes.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
         let comment = format!("The following values are set to be changed:\n{}", lines.concat());
         return Ok(StateReturn::predicted(name, comment));
     }
-    let file = Scratch::new(&wanted, None)?;
+    let file = Scratch::new(&new_content, None)?;
     let path = file.path().to_string_lossy();
     let output = cron::install(&context.call, user, &path)?;
     if output.retcode != 0 {

@@ -105,21 +105,21 @@ impl Table {
 
     /// Replaces the entries that have the same values in these fields, or adds the entry.
     pub fn set(&mut self, entry: &Entry, match_on: &[String]) -> Result<Change, CallError> {
-        let wanted = entry.fields();
-        let unknown = |field: &&String| !wanted.iter().any(|(name, _)| name == field);
+        let fields = entry.fields();
+        let unknown = |field: &&String| !fields.iter().any(|(name, _)| name == field);
         if let Some(field) = match_on.iter().find(unknown) {
             return Err(CallError::Execution(format!("Unrecognized keys in match_on: \"{field}\"")));
         }
-        let fits = |found: &Entry| {
-            wanted
+        let fits = |other: &Entry| {
+            fields
                 .iter()
-                .zip(found.fields())
+                .zip(other.fields())
                 .all(|((name, a), (_, b))| !match_on.contains(&(*name).to_owned()) || *a == b)
         };
         let mut change = None;
         for line in &mut self.0 {
-            let Some(found) = Entry::parse(line).filter(fits) else { continue };
-            if found == *entry {
+            let Some(existing) = Entry::parse(line).filter(fits) else { continue };
+            if existing == *entry {
                 change = change.or(Some(Change::Present));
             } else {
                 *line = entry.line();

@@ -43,18 +43,18 @@ pub fn crypttab(
     config: String,
 ) -> CallResult {
     let Some(table) = Table::read_if_exists(&config)? else { return Ok(Value::map()) };
-    let mut found = Map::new();
+    let mut devices = Map::new();
     for entry in table.entries() {
         let mut name = entry.name.clone();
         // As in Salt, further entries with the same name get the suffix `_`.
-        while found.contains_key(&Value::from(name.as_str())) {
+        while devices.contains_key(&Value::from(name.as_str())) {
             name.push('_');
         }
         let options: Value = entry.options.split(',').collect();
         let about = map! {"device" => entry.device, "password" => entry.password, "options" => options};
-        found.insert(name.into(), about.into());
+        devices.insert(name.into(), about.into());
     }
-    Ok(found.into())
+    Ok(devices.into())
 }
 
 /// Remove the entry of a name from a crypttab. The result is `change` or `absent`.

@@ -32,23 +32,23 @@ pub fn filter(
     #[default]
     udev_ex: Map,
 ) -> CallResult {
-    let mut found = BTreeSet::new();
+    let mut disks = BTreeSet::new();
     for disk in context.grains().get("disks").and_then(Value::as_list).unwrap_or_default() {
         let about = context.call("udev.info", Args::positional([disk.clone()]))?;
         if matches(&about, &udev_in) && (udev_ex.is_empty() || !matches(&about, &udev_ex)) {
-            found.insert(disk.to_string());
+            disks.insert(disk.to_string());
         }
     }
-    Ok(found.into_iter().collect())
+    Ok(disks.into_iter().collect())
 }
 
 /// Whether a device has, for each property, one of the given values.
-fn matches(about: &Value, wanted: &Map) -> bool {
+fn matches(about: &Value, criteria: &Map) -> bool {
     let list = |value: &Value| match value {
         Value::List(items) => items.clone(),
         one => vec![one.clone()],
     };
-    wanted.iter().all(|(key, values)| {
+    criteria.iter().all(|(key, values)| {
         let key = key.to_string().to_uppercase();
         let absent = || Value::from("n/a");
         let have = key.split('.').try_fold(about, |value, part| value.get(part)).cloned().unwrap_or_else(absent);
@@ -86,12 +86,12 @@ pub fn hwinfo(
     if context.minion.programs.find("hwinfo").is_none() {
         return Err(CallError::Execution("the program hwinfo is not installed: install the package 'hwinfo'".into()));
     }
-    let mut wanted = names(&items);
-    if wanted.is_empty() {
-        wanted = ["bios", "cpu", "disk", "memory", "network", "partition"].map(str::to_owned).to_vec();
+    let mut items = names(&items);
+    if items.is_empty() {
+        items = ["bios", "cpu", "disk", "memory", "network", "partition"].map(str::to_owned).to_vec();
     }
     let mut words = vec!["hwinfo".to_owned()];
-    for item in &wanted {
+    for item in &items {
         words.push(format!("--{}", argument(item)?));
     }
     words.extend(short.then(|| "--short".to_owned()));
@@ -104,12 +104,12 @@ pub fn hwinfo(
     let mut result = map! {"hwinfo" => if short { report::short(text) } else { report::full(text) }};
     let grains = context.grains();
     let mut add = |item: &str, keys: &[(&str, &str)]| {
-        if wanted.iter().any(|wanted| wanted == item) {
-            let found: Map = keys
+        if items.iter().any(|other| other == item) {
+            let values: Map = keys
                 .iter()
                 .map(|(name, grain)| ((*name).into(), grains.get(*grain).cloned().unwrap_or_default()))
                 .collect();
-            result.insert(format!("{item} grains").into(), found.into());
+            result.insert(format!("{item} grains").into(), values.into());
         }
     };
     add("bios", &[("efi", "efi"), ("efi-secure-boot", "efi-secure-boot")]);

@@ -16,7 +16,7 @@ fn disks_are_chosen_by_their_properties() {
             | E: ID_BUS=usb
         ";
     let context = context_with(map! {"disks" => list!["sdb", "sda"]}, Scripted::new(transcript));
-    for (wanted, without, expected) in [
+    for (criteria, without, expected) in [
         (map! {}, map! {}, list!["sda", "sdb"]),
         (map! {"e.id_bus" => "ata"}, map! {}, list!["sda"]),
         (map! {"e.id_bus" => list!["ata", "usb"]}, map! {"s" => "by-id/two"}, list!["sdb"]),
@@ -24,7 +24,7 @@ fn disks_are_chosen_by_their_properties() {
         (map! {"e" => "x"}, map! {}, list!["sda", "sdb"]),
         (map! {"s" => list!["by-id/two", "by-id/three"]}, map! {"e.id_bus" => "ata"}, list!["sdb"]),
     ] {
-        assert_eq!(filter(&context, wanted.clone(), without.clone()).unwrap(), expected, "{wanted:?} {without:?}");
+        assert_eq!(filter(&context, criteria.clone(), without.clone()).unwrap(), expected, "{criteria:?} {without:?}");
     }
 }
 

@@ -189,10 +189,10 @@ pub fn dump(
 }
 
 /// Returns the command line flags for these arguments, each followed by its value unless that is True.
-fn options(known: &[(&str, &str)], kwargs: &Map) -> Vec<String> {
+fn options(flags: &[(&str, &str)], kwargs: &Map) -> Vec<String> {
     let mut words = Vec::new();
     for (key, value) in kwargs {
-        let Some((_, flag)) = known.iter().find(|(name, _)| key.as_str() == Some(name)) else { continue };
+        let Some((_, flag)) = flags.iter().find(|(name, _)| key.as_str() == Some(name)) else { continue };
         words.push((*flag).to_owned());
         let value = value.to_string();
         if !value.eq_ignore_ascii_case("true") {

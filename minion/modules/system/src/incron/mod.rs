@@ -157,8 +157,8 @@ pub fn set_job(
     /// Command to run.
     cmd: String,
 ) -> CallResult {
-    let wanted = match watch(&path, &mask, &cmd)? {
-        Ok(wanted) => wanted,
+    let watch = match watch(&path, &mask, &cmd)? {
+        Ok(watch) => watch,
         Err(wrong) => return Ok(wrong.into()),
     };
     let kinds = |mask: &str| {
@@ -166,16 +166,16 @@ pub fn set_job(
         kinds.sort();
         kinds
     };
-    let (mut table, new) = (read(context, &user)?, kinds(&wanted.mask));
-    let is_same = |have: &Watch| have.path == wanted.path && have.command == wanted.command;
+    let (mut table, new) = (read(context, &user)?, kinds(&watch.mask));
+    let is_same = |have: &Watch| have.path == watch.path && have.command == watch.command;
     if table.watches.iter().any(|have| is_same(have) && kinds(&have.mask) == new) {
         return Ok("present".into());
     }
     let before = table.watches.len();
     table.watches.retain(|have| !(is_same(have) && kinds(&have.mask).iter().any(|kind| new.contains(kind))));
-    let done = if table.watches.len() < before { "updated" } else { "new" };
-    table.watches.push(wanted);
-    write(context, &user, &table, done)
+    let outcome = if table.watches.len() < before { "updated" } else { "new" };
+    table.watches.push(watch);
+    write(context, &user, &table, outcome)
 }
 
 /// Remove a watch: the first one with this path, mask and command. Returns `removed` or `absent`.
@@ -195,12 +195,12 @@ pub fn rm_job(
     /// Command to run.
     cmd: String,
 ) -> CallResult {
-    let wanted = match watch(&path, &mask, &cmd)? {
-        Ok(wanted) => wanted,
+    let watch = match watch(&path, &mask, &cmd)? {
+        Ok(watch) => watch,
         Err(wrong) => return Ok(wrong.into()),
     };
     let mut table = read(context, &user)?;
-    let Some(place) = table.watches.iter().position(|have| *have == wanted) else { return Ok("absent".into()) };
+    let Some(place) = table.watches.iter().position(|have| *have == watch) else { return Ok("absent".into()) };
     table.watches.remove(place);
     write(context, &user, &table, "removed")
 }
@@ -285,7 +285,7 @@ fn read(context: &Context, user: &str) -> Result<Table, CallError> {
 }
 
 /// Writes a table, and returns the outcome or the error message of `incrontab`.
-fn write(context: &Context, user: &str, table: &Table, done: &str) -> CallResult {
+fn write(context: &Context, user: &str, table: &Table, outcome: &str) -> CallResult {
     if user == SYSTEM {
         let path = system_table();
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -293,7 +293,7 @@ fn write(context: &Context, user: &str, table: &Table, done: &str) -> CallResult
             return Err(CallError::Execution("/etc/incron.d/ does not exist: install incron".into()));
         }
         files::rewrite(&path, table.text().as_bytes(), 0o644).map_err(CallError::execution)?;
-        return Ok(done.into());
+        return Ok(outcome.into());
     }
     let file = Scratch::new(table.text().as_bytes(), Some(user))?;
     let output = incrontab(context, user, &[file.path().to_string_lossy().into_owned()])?;
@@ -301,7 +301,7 @@ fn write(context: &Context, user: &str, table: &Table, done: &str) -> CallResult
         context.set_retcode(output.retcode);
         return Ok(output.stderr.trim_end().into());
     }
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Runs `incrontab` as a user.

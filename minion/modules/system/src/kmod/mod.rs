@@ -149,8 +149,8 @@ pub fn remove(
 /// Runs a program with a module and its options. Returns the error output if the program fails.
 fn run_on_module(context: &Context, program: &str, module: &str) -> Result<Option<String>, CallError> {
     let mut words = vec![program.to_owned(), argument(module.trim())?];
-    if let Some(given) = words.pop() {
-        words.extend(given.split_whitespace().map(str::to_owned));
+    if let Some(argument) = words.pop() {
+        words.extend(argument.split_whitespace().map(str::to_owned));
     }
     let output = run(context, &words, &[])?;
     if output.retcode == 0 {
@@ -166,8 +166,8 @@ fn name_of(module: &str) -> Option<String> {
 
 /// Returns the modules that this kernel can load.
 pub fn loadable() -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let Ok(release) = files::read_to_string("/proc/sys/kernel/osrelease") else { return found };
+    let mut modules = BTreeSet::new();
+    let Ok(release) = files::read_to_string("/proc/sys/kernel/osrelease") else { return modules };
     let mut open = vec![Path::new("/lib/modules").join(release.trim())];
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
@@ -175,13 +175,13 @@ pub fn loadable() -> BTreeSet<String> {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push(entry.path());
             } else if name == "modules.builtin" {
-                found.extend(files::read_to_string(entry.path()).iter().flat_map(|text| built_in(text)));
+                modules.extend(files::read_to_string(entry.path()).iter().flat_map(|text| built_in(text)));
             } else {
-                found.extend(name.find(".ko").map(|end| name[..end].replace('-', "_")));
+                modules.extend(name.find(".ko").map(|end| name[..end].replace('-', "_")));
             }
         }
     }
-    found
+    modules
 }
 
 fn built_in(text: &str) -> Vec<String> {
@@ -243,9 +243,9 @@ fn remove_from_file(context: &Context, module: &str, comment: bool) -> Result<bo
 /// Returns the text with the line of a module uncommented, or else appended.
 fn with_module(text: &str, module: &str) -> String {
     let is_it = |line: &str| line.strip_prefix('#').is_some_and(|rest| rest.trim() == module);
-    let found = text.lines().any(is_it);
+    let exists = text.lines().any(is_it);
     let lines = text.lines().map(|line| if is_it(line) { module } else { line });
-    lines.chain((!found).then_some(module)).flat_map(|line| [line, "\n"]).collect()
+    lines.chain((!exists).then_some(module)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Returns the text with the lines of a module deleted or, with `comment`, commented out.

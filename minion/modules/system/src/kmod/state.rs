@@ -31,8 +31,8 @@ pub fn present(
     let mods = modules(&name, &mods);
     let mut have = kmod::loaded(&context.call)?;
     if persist {
-        let kept = kmod::persistent_modules(&context.call)?;
-        have.retain(|module| kept.contains(module));
+        let persistent_modules = kmod::persistent_modules(&context.call)?;
+        have.retain(|module| persistent_modules.contains(module));
     }
     let (there, missing): (Vec<String>, Vec<String>) = mods.into_iter().partition(|module| have.contains(module));
     let mut sentences = Vec::new();
@@ -50,8 +50,8 @@ pub fn present(
     let work = Progress::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
     sentences.extend(work.report("Loaded", "load"));
     let result = cannot.is_empty() && work.failed.is_empty();
-    let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, sentences.join("\n")) };
-    Ok(done.with_changes(work.changes).into())
+    let outcome = StateReturn { result: Some(result), ..StateReturn::ok(&name, sentences.join("\n")) };
+    Ok(outcome.with_changes(work.changes).into())
 }
 
 /// Ensure that a module, or several (`mods`), are not loaded; with `persist` not at boot either.
@@ -96,8 +96,8 @@ pub fn absent(
     let how = map! {"persist" => persist, "comment" => comment};
     let work = Progress::of(context, &there, "kmod.remove", how, "removed")?;
     let sentences = work.report("Removed", "remove").join("\n");
-    let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, sentences) };
-    Ok(done.with_changes(work.changes).into())
+    let outcome = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, sentences) };
+    Ok(outcome.with_changes(work.changes).into())
 }
 
 fn modules(name: &str, mods: &Value) -> Vec<String> {
@@ -119,7 +119,7 @@ fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
 /// Results of changing modules.
 struct Progress {
     changes: Map,
-    done: Vec<String>,
+    changed: Vec<String>,
     /// The failed modules, each with the error output if there is any.
     failed: Vec<(String, Option<String>)>,
 }
@@ -132,18 +132,18 @@ impl Progress {
         how: Map,
         change: &str,
     ) -> Result<Self, CallError> {
-        let mut work = Progress { changes: Map::new(), done: Vec::new(), failed: Vec::new() };
+        let mut work = Progress { changes: Map::new(), changed: Vec::new(), failed: Vec::new() };
         for module in modules {
             // An earlier module may have loaded this one as a dependency.
             if work.changes.contains_key(module.as_str()) {
-                work.done.push(module.clone());
+                work.changed.push(module.clone());
                 continue;
             }
             let args = Args { positional: vec![module.into()], keyword: how.clone() };
             match context.call.call(function, args)? {
                 Value::List(changed) if !changed.is_empty() => {
                     work.changes.extend(changed.into_iter().map(|module| (module, change.into())));
-                    work.done.push(module.clone());
+                    work.changed.push(module.clone());
                 }
                 Value::List(_) => work.failed.push((module.clone(), None)),
                 complaint => work.failed.push((module.clone(), Some(complaint.to_string()))),
@@ -152,7 +152,7 @@ impl Progress {
         Ok(work)
     }
 
-    fn report(&self, done: &str, verb: &str) -> Vec<String> {
+    fn report(&self, participle: &str, verb: &str) -> Vec<String> {
         let names = |modules: &[String]| {
             let plural = if modules.len() == 1 { "" } else { "s" };
             (!modules.is_empty()).then(|| format!("kernel module{plural} {}", modules.join(", ")))
@@ -160,7 +160,7 @@ impl Progress {
         let silent: Vec<String> =
             self.failed.iter().filter(|(_, why)| why.is_none()).map(|(module, _)| module.clone()).collect();
         let mut sentences = Vec::new();
-        sentences.extend(names(&self.done).map(|names| format!("{done} {names}")));
+        sentences.extend(names(&self.changed).map(|names| format!("{participle} {names}")));
         sentences.extend(names(&silent).map(|names| format!("Failed to {verb} {names}")));
         for (module, why) in &self.failed {
             sentences.extend(why.iter().map(|why| format!("Failed to {verb} kernel module {module}: {why}")));

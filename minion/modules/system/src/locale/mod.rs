@@ -41,8 +41,8 @@ pub fn avail(
     /// Name of the locale, such as `en_US.UTF-8`.
     locale: String,
 ) -> CallResult {
-    let wanted = Locale::parse(&locale).normal();
-    Ok(available_locales(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
+    let desired = Locale::parse(&locale).normal();
+    Ok(available_locales(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == desired).into())
 }
 
 /// Return the system locale.
@@ -111,15 +111,15 @@ pub fn gen_locale(
 ) -> CallResult {
     let system = context.grains().get("os").map(ToString::to_string).unwrap_or_default();
     let (ubuntu, gentoo) = (system == "Ubuntu", context.os_family() == "Gentoo");
-    let mut wanted = Locale::parse(&locale);
-    if wanted.charmap.is_empty() && !ubuntu {
-        wanted.charmap.clone_from(&wanted.codeset);
+    let mut desired = Locale::parse(&locale);
+    if desired.charmap.is_empty() && !ubuntu {
+        desired.charmap.clone_from(&desired.codeset);
     }
-    let whole = wanted.render();
-    let place = format!("{}_{}", wanted.language, wanted.territory);
+    let whole = desired.render();
+    let place = format!("{}_{}", desired.language, desired.territory);
     let is_known = if system == "Debian" || gentoo {
-        let known = files::read_to_string("/usr/share/i18n/SUPPORTED").map_err(CallError::execution)?;
-        known.lines().any(|line| line == whole)
+        let supported_locales = files::read_to_string("/usr/share/i18n/SUPPORTED").map_err(CallError::execution)?;
+        supported_locales.lines().any(|line| line == whole)
     } else {
         let directory = if context.os_family() == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
         if !Path::new(directory).is_dir() {
@@ -138,15 +138,15 @@ pub fn gen_locale(
             files::rewrite(list, text.as_bytes(), 0o644).map_err(CallError::execution)?;
         }
     } else if ubuntu {
-        let list = format!("/var/lib/locales/supported.d/{}", wanted.language);
+        let list = format!("/var/lib/locales/supported.d/{}", desired.language);
         lines::set(list, &whole, &whole, Missing::Append)?;
     }
     let words = if which("locale-gen").is_some() {
         let generate = gentoo.then(|| "--generate".to_owned());
-        let name = if ubuntu { wanted.normal() } else { argument(&whole)? };
+        let name = if ubuntu { desired.normal() } else { argument(&whole)? };
         ["locale-gen".to_owned()].into_iter().chain(generate).chain([name]).collect()
     } else if which("localedef").is_some() {
-        let codeset = &wanted.codeset;
+        let codeset = &desired.codeset;
         let words = ["localedef", "--force", "-i", &place, "-f", codeset, &format!("{place}.{codeset}")];
         let loud = if verbose { "--verbose" } else { "--quiet" };
         words.iter().copied().chain([loud]).map(str::to_owned).collect::<Vec<_>>()
@@ -223,7 +223,7 @@ fn by_localectl(context: &Context) -> Result<Vec<(String, String)>, CallError> {
 }
 
 fn parse_localectl(text: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let mut settings = Vec::new();
     let mut is_system = false;
     for line in text.lines() {
         let value = match line.split_once(": ") {
@@ -234,10 +234,10 @@ fn parse_localectl(text: &str) -> Vec<(String, String)> {
             None => line,
         };
         if let Some((name, value)) = value.trim().split_once('=').filter(|_| is_system) {
-            found.push((name.to_owned(), value.to_owned()));
+            settings.push((name.to_owned(), value.to_owned()));
         }
     }
-    found
+    settings
 }
 
 /// Returns the text of a list of locales with this one uncommented or appended; `None` if it is listed already.
@@ -246,9 +246,9 @@ fn with_locale(text: &str, locale: &str) -> Option<String> {
         return None;
     }
     let is_it = |line: &str| line.trim().strip_prefix('#').is_some_and(|rest| rest.trim() == locale);
-    let found = text.lines().any(is_it);
+    let exists = text.lines().any(is_it);
     let lines = text.lines().map(|line| if is_it(line) { locale } else { line });
-    Some(lines.chain((!found).then_some(locale)).flat_map(|line| [line, "\n"]).collect())
+    Some(lines.chain((!exists).then_some(locale)).flat_map(|line| [line, "\n"]).collect())
 }
 
 #[cfg(test)]

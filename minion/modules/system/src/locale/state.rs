@@ -25,7 +25,7 @@ pub fn system(
         Err(CallError::Execution(error)) => {
             Ok(StateReturn::failed(&name, format!("Failed to set system locale: {error}")).into())
         }
-        done => done.map(Into::into),
+        result => result.map(Into::into),
     }
 }
 
@@ -42,7 +42,7 @@ pub fn present(
     name: String,
 ) -> CallResult {
     let call = |function: &str| context.call.call(function, Args::positional([name.as_str().into()]));
-    let done = if call("locale.avail")?.is_truthy() {
+    let outcome = if call("locale.avail")?.is_truthy() {
         StateReturn::ok(&name, format!("Locale {name} is already present"))
     } else if context.test {
         StateReturn::predicted(&name, format!("Locale {name} needs to be generated"))
@@ -51,7 +51,7 @@ pub fn present(
     } else {
         StateReturn::failed(&name, format!("Failed to generate locale {name}"))
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 fn set(context: &StateContext, name: &str) -> Result<StateReturn, CallError> {

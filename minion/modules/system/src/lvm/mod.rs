@@ -333,8 +333,8 @@ pub struct SizeArgs {
 impl SizeArgs {
     /// Runs a program that sets the size; `verb` is used in the message of success.
     fn run(self, context: &Context, [program, how]: [&str; 2], verb: &str) -> CallResult {
-        let given = |value: Option<Value>| value.filter(Value::is_truthy).map(|value| value.to_string());
-        let (flag, amount) = match (given(self.size), given(self.extents)) {
+        let non_empty = |value: Option<Value>| value.filter(Value::is_truthy).map(|value| value.to_string());
+        let (flag, amount) = match (non_empty(self.size), non_empty(self.extents)) {
             (Some(size), None) => ("-L", size),
             (None, Some(extents)) => ("-l", extents),
             (None, None) => return failure(context, "Error: Either size or extents must be specified"),
@@ -417,15 +417,15 @@ fn names(devices: &Value) -> Result<Vec<String>, CallError> {
 /// Returns the devices that are physical volumes. Without `skips`, a device that is not one is an inner error with the
 /// message.
 fn present(context: &Context, devices: &Value, skips: bool) -> Result<Result<Vec<String>, String>, CallError> {
-    let mut found = Vec::new();
+    let mut present_devices = Vec::new();
     for device in names(devices)? {
         if !physical(context, &device, false)?.is_empty() {
-            found.push(device);
+            present_devices.push(device);
         } else if !skips {
             return Ok(Err(format!("{device} is not a physical volume")));
         }
     }
-    Ok(Ok(found))
+    Ok(Ok(present_devices))
 }
 
 /// Runs a program with `-c`, and returns the fields of its lines, which are separated by colons. A failure counts as no
@@ -448,7 +448,7 @@ fn mapping(names: &[&str], row: &[String]) -> Map {
 
 /// Returns the physical volumes by device; with `real`, with symbolic links resolved.
 fn physical(context: &Context, name: &str, real: bool) -> Result<Map, CallError> {
-    let mut found = Map::new();
+    let mut volumes = Map::new();
     for row in rows(context, "pvdisplay", name)? {
         let Some((device, rest)) = row.split_first() else { continue };
         let mut about = map! {"Physical Volume Device" => device};
@@ -458,9 +458,9 @@ fn physical(context: &Context, name: &str, real: bool) -> Result<Map, CallError>
             key = resolved(&key);
             about.insert("Real Physical Volume Device".into(), key.clone().into());
         }
-        found.insert(key.into(), about.into());
+        volumes.insert(key.into(), about.into());
     }
-    Ok(found)
+    Ok(volumes)
 }
 
 fn groups(context: &Context, name: &str) -> Result<Map, CallError> {

@@ -85,7 +85,7 @@ fn parse(text: &str, listed: &str, accounts: &Accounts) -> IndexMap<String, Moun
             (words.get(2) == Some(name)).then(|| words[0].to_owned())
         });
         let options = |opts: &str| opts.split(',').map(|opt| numbered(opt, accounts).replace("\\040", "\\ ")).collect();
-        let found = Mount {
+        let mount = Mount {
             numbers: [mount, parent, major, minor].map(|number| (*number).to_owned()),
             root: (*root).to_owned(),
             device: device.replace("\\040", "\\ "),
@@ -94,7 +94,7 @@ fn parse(text: &str, listed: &str, accounts: &Accounts) -> IndexMap<String, Moun
             opts: options(opts),
             superopts: options(superopts),
         };
-        mounts.insert((*name).to_owned(), found);
+        mounts.insert((*name).to_owned(), mount);
     }
     mounts
 }

@@ -157,15 +157,15 @@ impl Entry {
 /// Reads the entries of a table by mount point; duplicate ones get the suffix `_`. A missing file has none.
 pub fn read(config: &str) -> Result<Vec<(String, Entry)>, CallError> {
     let text = files::read_if_exists(config).map_err(CallError::execution)?.unwrap_or_default();
-    let mut found: Vec<(String, Entry)> = Vec::new();
+    let mut entries: Vec<(String, Entry)> = Vec::new();
     for entry in text.lines().filter_map(Entry::parse) {
         let mut name = entry.name.clone();
-        while found.iter().any(|(have, _)| *have == name) {
+        while entries.iter().any(|(have, _)| *have == name) {
             name.push('_');
         }
-        found.push((name, entry));
+        entries.push((name, entry));
     }
-    Ok(found)
+    Ok(entries)
 }
 
 /// Returns entries as `mount.fstab` reports them.
@@ -179,20 +179,20 @@ pub fn set(config: &str, entry: &Entry, how: &WriteOptions) -> Result<Outcome, C
         return Err(CallError::Execution(format!("Bad config file \"{config}\"")));
     }
     let text = files::read_to_string(config).map_err(CallError::execution)?;
-    let (text, done) = with(&text, entry, how)?;
-    if done != Outcome::Present && !how.test {
+    let (text, outcome) = with(&text, entry, how)?;
+    if outcome != Outcome::Present && !how.test {
         files::rewrite(config, text.as_bytes(), 0o644).map_err(CallError::execution)?;
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 /// Removes the entries of a mount point from a table, or only those of this device.
 pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), CallError> {
     let text = files::read_to_string(config).map_err(CallError::execution)?;
     let is_it = |entry: Entry| entry.name == name && device.is_none_or(|device| entry.device == device);
-    let kept: String = text.split_inclusive('\n').filter(|line| !Entry::parse(line).is_some_and(is_it)).collect();
-    if kept != text {
-        files::rewrite(config, kept.as_bytes(), 0o644).map_err(CallError::execution)?;
+    let new_text: String = text.split_inclusive('\n').filter(|line| !Entry::parse(line).is_some_and(is_it)).collect();
+    if new_text != text {
+        files::rewrite(config, new_text.as_bytes(), 0o644).map_err(CallError::execution)?;
     }
     Ok(())
 }
@@ -210,31 +210,31 @@ fn with(text: &str, entry: &Entry, how: &WriteOptions) -> Result<(String, Outcom
         _ => by,
     };
     if let Some(unknown) = by.iter().find(|field| !ALL.contains(field)) {
-        let known = ALL.join(", ");
-        return Err(CallError::Execution(format!("match_on is invalid: expected {known}, got '{unknown}'")));
+        let names = ALL.join(", ");
+        return Err(CallError::Execution(format!("match_on is invalid: expected {names}, got '{unknown}'")));
     }
     let is_same = |fields: &[&str], have: &Entry| fields.iter().all(|field| have.same(entry, field) == Some(true));
-    let (mut edited, mut done) = (String::new(), Outcome::New);
+    let (mut edited, mut outcome) = (String::new(), Outcome::New);
     for line in text.split_inclusive('\n') {
         match Entry::parse(line).filter(|have| is_same(&by, have)) {
             Some(have) if how.not_change || is_same(&ALL, &have) => {
-                done = if done == Outcome::New { Outcome::Present } else { done };
+                outcome = if outcome == Outcome::New { Outcome::Present } else { outcome };
                 edited.push_str(line);
             }
             Some(_) => {
-                done = Outcome::Changed;
+                outcome = Outcome::Changed;
                 edited.push_str(&entry.render());
             }
             None => edited.push_str(line),
         }
     }
-    if done == Outcome::New {
+    if outcome == Outcome::New {
         if !edited.is_empty() && !edited.ends_with('\n') {
             edited.push('\n');
         }
         edited.push_str(&entry.render());
     }
-    Ok((edited, done))
+    Ok((edited, outcome))
 }
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_by_device_or_name() {
-        for (wanted, match_on, done) in [
+        for (entry, match_on, expected) in [
             (entry("/dev/a", "/a", "ext4", "a,b"), "auto", Outcome::Present),
             (entry("/dev/a", "/b", "ext4", "a,b"), "auto", Outcome::Changed),
             (entry("/dev/a", "/b", "ext4", "a,b"), "name", Outcome::New),
@@ -257,11 +257,11 @@ mod tests {
             (entry("/dev/b", "/b b", "ext4", "defaults"), "auto", Outcome::New),
         ] {
             let how = WriteOptions { match_on: vec![match_on.into()], ..WriteOptions::default() };
-            let (text, found) = with(TEXT, &wanted, &how).unwrap();
-            assert_eq!(found, done, "{wanted:?}");
-            assert_eq!(with(&text, &wanted, &how).unwrap(), (text, Outcome::Present));
+            let (text, outcome) = with(TEXT, &entry, &how).unwrap();
+            assert_eq!(outcome, expected, "{entry:?}");
+            assert_eq!(with(&text, &entry, &how).unwrap(), (text, Outcome::Present));
             let how = WriteOptions { not_change: true, ..how };
-            assert_ne!(with(TEXT, &wanted, &how).unwrap().1, Outcome::Changed);
+            assert_ne!(with(TEXT, &entry, &how).unwrap().1, Outcome::Changed);
         }
         let how = WriteOptions { match_on: vec!["sort".into()], ..WriteOptions::default() };
         assert!(with(TEXT, &entry("a", "b", "c", "d"), &how).is_err());

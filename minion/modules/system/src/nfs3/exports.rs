@@ -158,17 +158,17 @@ impl Exports {
 
     /// Removes a path. Returns whether it was exported.
     pub fn remove(&mut self, path: &str) -> bool {
-        let mut found = false;
+        let mut exists = false;
         self.0.retain_mut(|line| {
             if !line.paths.iter().any(|own| own == path) {
                 return true;
             }
-            found = true;
+            exists = true;
             line.paths.retain(|own| own != path);
             line.format();
             !line.paths.is_empty()
         });
-        found
+        exists
     }
 }
 

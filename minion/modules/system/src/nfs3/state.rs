@@ -38,12 +38,12 @@ pub fn present(
     #[default("/etc/exports".into())]
     exports: String,
 ) -> CallResult {
-    let wanted: Vec<Client> = match &clients {
+    let desired: Vec<Client> = match &clients {
         Value::List(all) if !all.is_empty() => all
             .iter()
             .map(|one| client(one.get("hosts").unwrap_or(&Value::Nil), one.get("options").unwrap_or(&Value::Nil)))
             .collect::<Result<_, CallError>>()?,
-        given if given.is_truthy() => {
+        other if other.is_truthy() => {
             return Ok(StateReturn::failed(&name, "clients is invalid: expected a list of mappings").into());
         }
         _ if hosts.is_truthy() => vec![client(&hosts, &options)?],
@@ -51,15 +51,15 @@ pub fn present(
     };
     let mut file = Exports::read(&exports)?;
     let old = file.clients(&name);
-    if old.as_ref() == Some(&wanted) {
+    if old.as_ref() == Some(&desired) {
         return Ok(StateReturn::ok(&name, format!("Export {name} already configured")).into());
     }
     let verb = if old.is_some() { "changed" } else { "added" };
     file.remove(&name);
-    for client in &wanted {
+    for client in &desired {
         file.add(&name, client.clone())?;
     }
-    let changes = map! {"old" => old.map(described), "new" => described(wanted)};
+    let changes = map! {"old" => old.map(described), "new" => described(desired)};
     if context.test {
         let comment = format!("Export {name} would be {verb}");
         return Ok(StateReturn::predicted(&name, comment).with_changes(changes).into());

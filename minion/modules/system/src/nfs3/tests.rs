@@ -58,8 +58,8 @@ fn edits_keep_other_lines() {
         let mut exports = Exports::parse(FILE);
         exports.add(path, client("new", &["rw", "sync"])).unwrap();
         assert_eq!(exports.text(), FILE.replace(from, to), "{path}");
-        let found = Exports::parse(&exports.text()).clients(path).unwrap();
-        assert_eq!(found.last(), Some(&client("new", &["rw", "sync"])), "{path}");
+        let clients = Exports::parse(&exports.text()).clients(path).unwrap();
+        assert_eq!(clients.last(), Some(&client("new", &["rw", "sync"])), "{path}");
     }
     let mut exports = Exports::parse(FILE);
     exports.add("/media/data", client("new", &[])).unwrap();

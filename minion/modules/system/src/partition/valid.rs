@@ -61,8 +61,8 @@ pub(super) fn invalid(what: &str, function: &str) -> CallError {
 }
 
 /// Checks that a word is one of those that `parted` knows.
-pub(super) fn one_of(word: &str, known: &[&str], what: &str, function: &str) -> Result<(), CallError> {
-    if known.contains(&word) { Ok(()) } else { Err(invalid(what, function)) }
+pub(super) fn one_of(word: &str, words: &[&str], what: &str, function: &str) -> Result<(), CallError> {
+    if words.contains(&word) { Ok(()) } else { Err(invalid(what, function)) }
 }
 
 /// Checks that a path is a block device.

@@ -63,13 +63,13 @@ pub fn pgrep(
     #[default(false)]
     pattern_is_regex: bool,
 ) -> CallResult {
-    let found = if pattern_is_regex {
+    let pids = if pattern_is_regex {
         let regex = Regex::new(&pattern).map_err(CallError::execution)?;
         matching(user.as_deref(), full, |text| regex.is_match(text).unwrap_or(false))
     } else {
         matching(user.as_deref(), full, |text| text.contains(&pattern))
     };
-    Ok(if found.is_empty() { Value::Nil } else { found.into_iter().collect() })
+    Ok(if pids.is_empty() { Value::Nil } else { pids.into_iter().collect() })
 }
 
 /// Send a signal to the processes that `pgrep` finds, except the minion's own, and return them; nothing if there is
@@ -97,8 +97,8 @@ pub fn pkill(
     }
     let signal = signal_of(signal)?;
     let own = std::process::id();
-    let found = matching(user.as_deref(), full, |text| text.contains(&pattern));
-    let killed: Vec<u32> = found.into_iter().filter(|pid| *pid != own && send(*pid, signal)).collect();
+    let pids = matching(user.as_deref(), full, |text| text.contains(&pattern));
+    let killed: Vec<u32> = pids.into_iter().filter(|pid| *pid != own && send(*pid, signal)).collect();
     Ok(if killed.is_empty() { Value::Nil } else { map! {"killed" => killed.into_iter().collect::<Value>()}.into() })
 }
 

@@ -38,9 +38,9 @@ pub fn absent(
         args.insert("signal".into(), signal);
     }
     args.insert("full".into(), true.into());
-    let done = context.call.call("ps.pkill", Args::keyword(args))?;
-    let count = done.get("killed").and_then(Value::as_list).map_or(0, <[Value]>::len);
+    let result = context.call.call("ps.pkill", Args::keyword(args))?;
+    let count = result.get("killed").and_then(Value::as_list).map_or(0, <[Value]>::len);
     let report = if count == 0 { none.to_owned() } else { format!("Killed {count} processes") };
-    let changes = done.as_map().cloned().unwrap_or_else(Map::new);
+    let changes = result.as_map().cloned().unwrap_or_else(Map::new);
     Ok(StateReturn::ok(&name, report).with_changes(changes).into())
 }

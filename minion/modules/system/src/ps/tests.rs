@@ -20,22 +20,19 @@ fn processes_are_found_and_killed() {
     let word = format!("brine-ps-{}", std::process::id());
     let mut child = waiting(&word);
     let pid = child.id();
-    let found = |more: brine_value::Map| {
+    let pids = |more: brine_value::Map| {
         let mut args = map! {"pattern" => &word, "full" => true};
         args.extend(more);
         called("pgrep", args).unwrap()
     };
     // The shell's command line is visible only once it runs.
-    while found(map! {}).is_nil() {
+    while pids(map! {}).is_nil() {
         std::thread::yield_now();
     }
-    assert_eq!(found(map! {}), list![pid]);
-    assert_eq!(
-        found(map! {"pattern" => format!("ps-{}$", std::process::id()), "pattern_is_regex" => true}),
-        list![pid]
-    );
-    assert_eq!(found(map! {"full" => false}), Value::Nil);
-    assert_eq!(found(map! {"user" => "nobody_at_all"}), Value::Nil);
+    assert_eq!(pids(map! {}), list![pid]);
+    assert_eq!(pids(map! {"pattern" => format!("ps-{}$", std::process::id()), "pattern_is_regex" => true}), list![pid]);
+    assert_eq!(pids(map! {"full" => false}), Value::Nil);
+    assert_eq!(pids(map! {"user" => "nobody_at_all"}), Value::Nil);
     assert_eq!(
         called("pkill", map! {"pattern" => &word, "full" => true}).unwrap(),
         map! {"killed" => list![pid]}.into()

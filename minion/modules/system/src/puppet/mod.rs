@@ -151,9 +151,9 @@ pub fn summary(context: &Context) -> CallResult {
         let time = second.and_then(|second| Timestamp::from_second(second).ok());
         let time = time.map(|time| time.to_zoned(brine_clock::zone()).strftime("%Y-%m-%dT%H:%M:%S").to_string());
         summary.insert("last_run".into(), time.unwrap_or_else(|| "invalid or missing timestamp".into()).into());
-        let known = ["total", "config_retrieval"].into_iter();
-        let known = known.filter_map(|name| Some((name.into(), times.get(name)?.clone())));
-        summary.insert("time".into(), known.collect::<Map>().into());
+        let timings = ["total", "config_retrieval"].into_iter();
+        let timings = timings.filter_map(|name| Some((name.into(), times.get(name)?.clone())));
+        summary.insert("time".into(), timings.collect::<Map>().into());
     }
     summary.extend(report.get("resources").map(|resources| ("resources".into(), resources.clone())));
     Ok(summary.into())

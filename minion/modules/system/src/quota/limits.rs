@@ -30,13 +30,13 @@ pub fn set_(
 ) -> CallResult {
     let owner = Owner::of(&kwargs)?;
     check(&kwargs)?;
-    let given = |limit: &str| kwargs.get(limit).cloned();
+    let new_limit = |limit: &str| kwargs.get(limit).cloned();
     let mut limits = Map::new();
     let all_given = LIMITS.iter().all(|limit| kwargs.contains_key(*limit));
     let former = if all_given { Map::new() } else { owner.limits(context, &device)? };
     let mut words = vec!["setquota".to_owned(), owner.kind.flag().to_owned(), argument(&owner.name)?];
     for limit in LIMITS {
-        let value = given(limit).or_else(|| former.get(limit).cloned()).unwrap_or(Value::Int(0));
+        let value = new_limit(limit).or_else(|| former.get(limit).cloned()).unwrap_or(Value::Int(0));
         words.push(argument(&value.to_string())?);
         limits.insert(limit.into(), value);
     }

@@ -59,9 +59,9 @@ pub(super) fn report(output: &str, kind: Kind) -> Map {
             in_rows = line.starts_with('-');
         }
     }
-    let mut found = map! {kind.rows() => rows};
-    found.extend(grace);
-    found
+    let mut quotas = map! {kind.rows() => rows};
+    quotas.extend(grace);
+    quotas
 }
 
 /// Parses a row. Names of directory services may contain blanks.
@@ -75,7 +75,7 @@ fn row(line: &str) -> Option<(Value, Value)> {
 
 /// Parses the output of `quotaon -p DEVICE`.
 pub(super) fn modes(output: &str, device: &str) -> Map {
-    let mut found = Map::new();
+    let mut modes = Map::new();
     for line in output.lines() {
         if let Some(message) = line.strip_prefix("quotaon: ") {
             if message.starts_with("Cannot") {
@@ -83,16 +83,16 @@ pub(super) fn modes(output: &str, device: &str) -> Map {
             }
             let rest = message.strip_prefix("Mountpoint (or device) ");
             if let Some((mount, _)) = rest.and_then(|rest| rest.rsplit_once(" not found")) {
-                found.insert(mount.into(), "disabled".into());
+                modes.insert(mount.into(), "disabled".into());
             }
         } else if let Some(mode) = Mode::parse(line) {
-            let about = found.entry(mode.mount.into()).or_insert_with(|| map! {"device" => mode.device}.into());
+            let about = modes.entry(mode.mount.into()).or_insert_with(|| map! {"device" => mode.device}.into());
             if let Value::Map(about) = about {
                 about.insert(mode.kind.into(), mode.state.into());
             }
         }
     }
-    found
+    modes
 }
 
 /// A line such as `user quota on /home (/dev/sda2) is on`.

@@ -26,13 +26,13 @@ pub fn mode(
     quotatype: String,
 ) -> CallResult {
     let failed = |comment: String| Ok(StateReturn::failed(&name, comment).into());
-    let Some(wanted) = bool::from_value(&mode) else {
+    let Some(is_on) = bool::from_value(&mode) else {
         return failed(format!("mode is invalid: expected on or off, got {mode}"));
     };
     if !matches!(quotatype.as_str(), "user" | "group") {
         return failed(format!("quotatype is invalid: expected user or group, got {quotatype}"));
     }
-    let wanted = if wanted { "on" } else { "off" };
+    let desired = if is_on { "on" } else { "off" };
     let call = |function: &str| {
         context.call.call(&format!("quota.{function}"), Args::positional([Value::from(name.as_str())]))
     };
@@ -41,19 +41,19 @@ pub fn mode(
     let current = match modes.map(|(_, about)| (about, about.get(&quotatype))) {
         Some((_, Some(state))) => state.to_string(),
         Some((about @ Value::Str(_), _)) => {
-            return failed(format!("Quota for {name} cannot be set to {wanted}: {about}"));
+            return failed(format!("Quota for {name} cannot be set to {desired}: {about}"));
         }
-        _ => return failed(format!("Quota for {name} cannot be set to {wanted}: its mode is unknown")),
+        _ => return failed(format!("Quota for {name} cannot be set to {desired}: its mode is unknown")),
     };
-    if current == wanted {
-        return Ok(StateReturn::ok(&name, format!("Quota for {name} already set to {wanted}")).into());
+    if current == desired {
+        return Ok(StateReturn::ok(&name, format!("Quota for {name} already set to {desired}")).into());
     }
     if context.test {
-        return Ok(StateReturn::predicted(&name, format!("Quota for {name} needs to be set to {wanted}")).into());
+        return Ok(StateReturn::predicted(&name, format!("Quota for {name} needs to be set to {desired}")).into());
     }
-    if !call(wanted)?.is_truthy() {
-        return failed(format!("Failed to set quota for {name} to {wanted}"));
+    if !call(desired)?.is_truthy() {
+        return failed(format!("Failed to set quota for {name} to {desired}"));
     }
     let changes = map! {"quota" => name.as_str()};
-    Ok(StateReturn::ok(&name, format!("Set quota for {name} to {wanted}")).with_changes(changes).into())
+    Ok(StateReturn::ok(&name, format!("Set quota for {name} to {desired}")).with_changes(changes).into())
 }

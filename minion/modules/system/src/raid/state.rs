@@ -40,12 +40,12 @@ pub fn present(
 ) -> CallResult {
     let array = Array { context, name, level, kwargs };
     let devices = Devices::examine(context, &devices_of(&devices)?)?;
-    let found = array.find()?;
-    let members = match devices.check(found.as_ref()) {
+    let current = array.find()?;
+    let members = match devices.check(current.as_ref()) {
         Ok(members) => members,
         Err(comment) => return Ok(StateReturn::failed(&array.name, comment).into()),
     };
-    let operation = match (&found, members.is_empty()) {
+    let operation = match (&current, members.is_empty()) {
         (Some(_), _) => None,
         (None, false) => Some(Operation::Assemble),
         (None, true) if devices.new.is_empty() => {
@@ -221,13 +221,13 @@ impl Devices {
     }
 
     /// Returns the members of the array. Members of another array are an error, the comment.
-    fn check(&self, found: Option<&Map>) -> Result<&[String], String> {
+    fn check(&self, current: Option<&Map>) -> Result<&[String], String> {
         if self.members.len() > 1 {
             let uuids: Vec<String> = self.members.keys().cloned().collect();
             return Err(format!("Devices are a mix of RAID constituents with multiple MD_UUIDs: {}.", shown(&uuids)));
         }
         let Some((uuid, members)) = self.members.first_key_value() else { return Ok(&[]) };
-        let own = found.map(|array| array.get("uuid").map(ToString::to_string).unwrap_or_default());
+        let own = current.map(|array| array.get("uuid").map(ToString::to_string).unwrap_or_default());
         match own.filter(|own| own != uuid) {
             Some(own) => Err(format!("Devices MD_UUIDs: {uuid} differs from present RAID uuid {own}.")),
             None => Ok(members),

@@ -69,14 +69,14 @@ fn rescan(hosts: &Path, host: &str) -> CallResult {
 }
 
 fn devices(text: &str, get_size: bool) -> Map {
-    let mut found = Map::new();
+    let mut devices = Map::new();
     let mut current: Option<Map> = None;
     let mut key = Value::Nil;
     for line in text.lines() {
         let mut words: Vec<&str> = line.split_whitespace().collect();
         if line.starts_with('[') {
             if let Some(device) = current.take() {
-                found.insert(key.clone(), device.into());
+                devices.insert(key.clone(), device.into());
             }
             key = words.first().copied().unwrap_or_default().into();
             let size = if get_size { words.pop() } else { None };
@@ -100,9 +100,9 @@ fn devices(text: &str, get_size: bool) -> Map {
         }
     }
     if let Some(device) = current {
-        found.insert(key, device.into());
+        devices.insert(key, device.into());
     }
-    found
+    devices
 }
 
 #[cfg(test)]

@@ -160,11 +160,11 @@ pub fn status(
     if !is_pattern(&name) {
         return Ok(services.is_running(context, &name, sig.as_deref())?.into());
     }
-    let mut found = Map::new();
+    let mut states = Map::new();
     for service in services.all(context)?.iter().filter(|service| fnmatch(&name, service)) {
-        found.insert(service.into(), services.is_running(context, service, None)?.into());
+        states.insert(service.into(), services.is_running(context, service, None)?.into());
     }
-    Ok(found.into())
+    Ok(states.into())
 }
 
 /// Return whether a service exists.

@@ -147,8 +147,8 @@ fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
     let output = systemctl(context, &["is-enabled", &unit(&argument(name)?)])?;
     match (output.stdout.trim(), output.retcode) {
         ("alias", _) => {
-            let shown = systemctl(context, &["show", &unit(name), "-P", "Id"])?;
-            Ok(systemctl(context, &["is-enabled", &unit(shown.stdout.trim())])?.retcode == 0)
+            let output = systemctl(context, &["show", &unit(name), "-P", "Id"])?;
+            Ok(systemctl(context, &["is-enabled", &unit(output.stdout.trim())])?.retcode == 0)
         }
         (_, 0) => Ok(true),
         // For a System V script, the links of the current runlevel decide.
@@ -219,8 +219,8 @@ fn act(context: &Context, action: &str, name: &str, how: ServiceOptions) -> Resu
 /// Returns the command prefix that runs a program in its own scope, so that it is not stopped together with the service
 /// of the minion.
 fn scope(context: &Context) -> &'static [&'static str] {
-    let wanted = brine_config::opts::modules::systemd_scope(&context.config().opts).is_truthy();
-    if wanted && has_systemd() && which("systemd-run").is_some() { &["systemd-run", "--scope"] } else { &[] }
+    let uses_scope = brine_config::opts::modules::systemd_scope(&context.config().opts).is_truthy();
+    if uses_scope && has_systemd() && which("systemd-run").is_some() { &["systemd-run", "--scope"] } else { &[] }
 }
 
 fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, CallError> {

@@ -142,7 +142,7 @@ pub fn undo(
         let words: Vec<&str> = ["undochange", &interval].into_iter().chain(chunk.iter().map(String::as_str)).collect();
         let output = snapper.run(&words, "Error while processing Snapper response")?;
         for (name, count) in parsed_counts(&output)? {
-            match counts.iter_mut().find(|(known, _)| *known == name) {
+            match counts.iter_mut().find(|(key, _)| *key == name) {
                 Some((_, sum)) => *sum += count,
                 None => counts.push((name, count)),
             }
@@ -191,21 +191,21 @@ pub fn diff(
     let doing = "Error encountered while showing differences between snapshots";
     let snapper = snapper(context, &config);
     let (pre, post) = interval(&snapper, num_pre, num_post)?;
-    let wanted = filename.filter(|name| !name.is_empty());
+    let filename = filename.filter(|name| !name.is_empty());
     let changed = snapper.status(pre, post, LISTING)?;
     let files: Vec<String> = changed.into_keys().map(|path| path.to_string()).collect();
     let settings = snapper.settings(doing)?;
     let subvolume = settings.get("SUBVOLUME").map(ToString::to_string).unwrap_or_default();
     let before = Mounted::new(&snapper, pre, &subvolume, doing)?;
     let after = Mounted::new(&snapper, post, &subvolume, doing)?;
-    let mut found = Map::new();
-    for file in files.into_iter().filter(|file| wanted.as_ref().is_none_or(|wanted| wanted == file)) {
+    let mut diffs = Map::new();
+    for file in files.into_iter().filter(|file| filename.as_ref().is_none_or(|filename| filename == file)) {
         if !Path::new(&file).is_dir() {
             let inner = file.strip_prefix(&subvolume).unwrap_or(&file).trim_start_matches('/').to_owned();
-            found.insert(file.into(), compared(context, &before.root.join(&inner), &after.root.join(&inner))?.into());
+            diffs.insert(file.into(), compared(context, &before.root.join(&inner), &after.root.join(&inner))?.into());
         }
     }
-    Ok(found.into())
+    Ok(diffs.into())
 }
 
 /// Return the differences that a job made that ran by `snapper.run`, as `snapper.diff`.
@@ -303,8 +303,8 @@ fn compared(context: &Context, before: &Path, after: &Path) -> Result<Map, CallE
         _ => "changed",
     };
     let is_there = !matches!((&old, &new), (Content::Missing, Content::Missing));
-    if let (Some(have), Some(wanted), true) = (old.text(), new.text(), is_there) {
-        let diff = difference(Some(have.as_bytes()), wanted.as_bytes(), true).swap_remove("diff").unwrap_or_default();
+    if let (Some(have), Some(new_text), true) = (old.text(), new.text(), is_there) {
+        let diff = difference(Some(have.as_bytes()), new_text.as_bytes(), true).swap_remove("diff").unwrap_or_default();
         let names = format!("--- {}\n+++ {}\n", before.display(), after.display());
         let diff = diff.to_string().replacen("--- \n+++ \n", &names, 1);
         return Ok(map! {"comment" => format!("text file {verb}"), "diff" => diff});

@@ -170,12 +170,12 @@ pub fn create_config(
     /// Mapping of settings that replace those of the template.
     extra_opts: Option<Map>,
 ) -> CallResult {
-    let given = |value: Option<String>, argument: &str| {
+    let required = |value: Option<String>, argument: &str| {
         let missing = || CallError::Execution(format!("You must provide a \"{argument}\" for the new configuration"));
         value.filter(|value| !value.is_empty()).ok_or_else(missing)
     };
-    let (name, subvolume) = (given(name, "name")?, argument(&given(subvolume, "subvolume")?)?);
-    let fstype = given(fstype, "fstype")?;
+    let (name, subvolume) = (required(name, "name")?, argument(&required(subvolume, "subvolume")?)?);
+    let fstype = required(fstype, "fstype")?;
     let mut words = vec!["create-config", "--fstype", &fstype];
     if let Some(template) = template.as_deref().filter(|template| !template.is_empty()) {
         words.extend(["--template", template]);
@@ -281,8 +281,8 @@ pub fn delete_snapshot(
         return Err(CallError::execution("Error: No snapshot ID has been provided"));
     }
     let snapper = snapper(context, &config);
-    let known = snapper.list("Error encountered while listing snapshots")?;
-    let is_known = |id: &Value| known.iter().any(|about| about.get("id") == Some(id) && id.is_truthy());
+    let snapshots = snapper.list("Error encountered while listing snapshots")?;
+    let is_known = |id: &Value| snapshots.iter().any(|about| about.get("id") == Some(id) && id.is_truthy());
     let unknown: Vec<String> = ids.iter().filter(|id| !is_known(id)).map(ToString::to_string).collect();
     if !unknown.is_empty() {
         return Err(CallError::Execution(format!("Error: Snapshots '{}' not found", unknown.join(", "))));

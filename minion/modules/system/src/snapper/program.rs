@@ -115,12 +115,12 @@ fn snapshot(listed: &Value) -> Map {
 
 /// Parses the output of `snapper status`. The name of a file may contain line ends.
 fn statuses(output: &str) -> Map {
-    let mut found: Vec<(String, &str)> = Vec::new();
+    let mut files: Vec<(String, &str)> = Vec::new();
     for line in output.split_inclusive('\n') {
         match line.split_at_checked(6).and_then(|(flags, rest)| Some((flags, rest.strip_prefix(' ')?))) {
-            Some((flags, path)) if path.starts_with('/') && are_flags(flags) => found.push((path.to_owned(), flags)),
+            Some((flags, path)) if path.starts_with('/') && are_flags(flags) => files.push((path.to_owned(), flags)),
             _ => {
-                if let Some((path, _)) = found.last_mut() {
+                if let Some((path, _)) = files.last_mut() {
                     path.push_str(line);
                 }
             }
@@ -131,12 +131,13 @@ fn statuses(output: &str) -> Map {
         map! {"status" => STATUSES.iter().filter(is_set).map(|(_, _, name)| *name).collect::<Value>()}
     };
     let path = |path: &str| path.strip_suffix('\n').unwrap_or(path).to_owned();
-    found.iter().map(|(name, flags)| (path(name).into(), about(flags).into())).collect()
+    files.iter().map(|(name, flags)| (path(name).into(), about(flags).into())).collect()
 }
 
 fn are_flags(flags: &str) -> bool {
-    let known = |(at, c): (usize, char)| c == '.' || STATUSES.iter().any(|(place, flag, _)| (at, c) == (*place, *flag));
-    flags.chars().enumerate().all(known)
+    let is_known =
+        |(at, c): (usize, char)| c == '.' || STATUSES.iter().any(|(place, flag, _)| (at, c) == (*place, *flag));
+    flags.chars().enumerate().all(is_known)
 }
 
 /// Returns the names of the statuses of a number, whose bits are in the order of [`STATUSES`].

@@ -129,7 +129,7 @@ pub fn diskusage(
     for line in read("/proc/mounts")?.lines() {
         let mut words = line.split_whitespace().skip(1);
         let (Some(path), Some(kind)) = (words.next(), words.next()) else { continue };
-        if (all || kinds.iter().any(|wanted| fnmatch(wanted, kind))) && !paths.iter().any(|known| known == path) {
+        if (all || kinds.iter().any(|pattern| fnmatch(pattern, kind))) && !paths.iter().any(|other| other == path) {
             paths.push(path.to_owned());
         }
     }

@@ -62,15 +62,15 @@ fn with_data(mut report: StateReturn, data: Value) -> Value {
 fn within(name: &str, load: f64, minimum: Option<f64>, maximum: Option<f64>) -> StateReturn {
     // As in Salt, a limit of 0 counts as unset.
     let (minimum, maximum) = (minimum.filter(|limit| *limit != 0.0), maximum.filter(|limit| *limit != 0.0));
-    let shown = |number: f64| Value::from(number).to_string();
+    let display = |number: f64| Value::from(number).to_string();
     match (minimum, maximum) {
         (Some(minimum), Some(maximum)) if minimum >= maximum => StateReturn::failed(name, "Min must be less than max"),
         (Some(minimum), _) if load < minimum => {
-            let comment = format!("Load avg is below minimum of {} at {}", shown(minimum), shown(load));
+            let comment = format!("Load avg is below minimum of {} at {}", display(minimum), display(load));
             StateReturn::failed(name, comment)
         }
         (_, Some(maximum)) if load > maximum => {
-            StateReturn::failed(name, format!("Load avg above maximum of {} at {}", shown(maximum), shown(load)))
+            StateReturn::failed(name, format!("Load avg above maximum of {} at {}", display(maximum), display(load)))
         }
         _ => StateReturn::ok(name, "Load avg in acceptable range"),
     }

@@ -181,11 +181,11 @@ pub fn status_bool(
     #[args] control: Control,
 ) -> CallResult {
     let all = control.processes(context, Some(&name))?;
-    let found = all.into_iter().find(|(process, _)| process.as_str() == Some(&*name));
+    let entry = all.into_iter().find(|(process, _)| process.as_str() == Some(&*name));
     let field = |about: &Value, key: &str| about.get(key).map(ToString::to_string).unwrap_or_default();
     let is_there = |about: &Value| field(about, "reason") != "(no such process)";
     let is_expected = |about: &Value| expected_state.as_ref().is_none_or(|state| field(about, "state") == *state);
-    Ok(found.is_some_and(|(_, about)| is_there(&about) && is_expected(&about)).into())
+    Ok(entry.is_some_and(|(_, about)| is_there(&about) && is_expected(&about)).into())
 }
 
 /// Run any command of `supervisorctl`, and return its output.
@@ -284,13 +284,13 @@ fn group(name: &str) -> &str {
 
 /// Returns the options of a section, with numbers and booleans parsed.
 fn section(text: &str, name: &str) -> Option<Map> {
-    let mut found: Option<Map> = None;
+    let mut options: Option<Map> = None;
     let mut is_inside = false;
     for line in text.lines() {
         if let Some(header) = line.trim().strip_prefix('[').and_then(|line| line.split(']').next()) {
             is_inside = header == name;
             if is_inside {
-                found.get_or_insert_default();
+                options.get_or_insert_default();
             }
         } else if let (true, false, Some((key, value))) =
             (is_inside, line.trim_start().starts_with(['#', ';']), line.split_once(['=', ':']))
@@ -305,10 +305,10 @@ fn section(text: &str, name: &str) -> Option<Map> {
                     .or_else(|_| value.parse::<f64>().map(Value::from))
                     .unwrap_or_else(|_| value.into()),
             };
-            found.get_or_insert_default().insert(key.trim().to_lowercase().into(), read);
+            options.get_or_insert_default().insert(key.trim().to_lowercase().into(), read);
         }
     }
-    found
+    options
 }
 
 #[cfg(test)]

@@ -18,9 +18,12 @@ fn the_output_of_supervisorctl_is_read() {
     let context = context_with(map! {}, programs.clone());
     let call =
         |function: &str, words: Value, keyword: Map| brine_testing::answers(&context, &[(function, words, keyword)]);
-    for (name, state, found) in [("web", "RUNNING", true), ("web", "STOPPED", false), ("none", "RUNNING", false)] {
+    for (name, state, expected) in [("web", "RUNNING", true), ("web", "STOPPED", false), ("none", "RUNNING", false)] {
         let keyword = map! {"expected_state" => state};
-        assert!(call("supervisord.status_bool", list![name], keyword).ends_with(&found.to_string()), "{name} {state}");
+        assert!(
+            call("supervisord.status_bool", list![name], keyword).ends_with(&expected.to_string()),
+            "{name} {state}"
+        );
     }
     let all = call("supervisord.status", list![], map! {});
     assert!(all.contains(r#""web": {"state": "RUNNING", "reason": "pid 5, uptime 0:00:10"}"#), "{all}");

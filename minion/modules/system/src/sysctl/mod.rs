@@ -171,18 +171,18 @@ pub fn set_and_save(context: &Context, name: &str, value: &str, config: &str) ->
 
 /// Returns the text with a parameter set; `None` if it is set already.
 fn with_parameter(text: &str, name: &str, value: &str) -> Option<String> {
-    let (mut edited, mut found) = (String::new(), false);
+    let (mut edited, mut exists) = (String::new(), false);
     for line in text.lines() {
         match configured(line).next().filter(|(have, _)| *have == name) {
             Some((_, have)) if equal_values(have, value) => return None,
             Some(_) => {
-                found = true;
+                exists = true;
                 edited = format!("{edited}{name} = {value}\n");
             }
             None => edited = format!("{edited}{line}\n"),
         }
     }
-    Some(if found { edited } else { format!("{edited}{name} = {value}\n") })
+    Some(if exists { edited } else { format!("{edited}{name} = {value}\n") })
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub fn present(
     if context.test {
         return would(context, &name, &text, &config).map(Into::into);
     }
-    let done = match sysctl::set_and_save(&context.call, &name, &text, &config) {
+    let outcome = match sysctl::set_and_save(&context.call, &name, &text, &config) {
         Ok(true) => StateReturn::ok(&name, format!("Updated sysctl value {name} = {text}"))
             .with_changes(map! {name.as_str() => value}),
         Ok(false) => StateReturn::ok(&name, format!("Sysctl value {name} = {text} is already set")),
@@ -48,7 +48,7 @@ pub fn present(
         }
         Err(error) => return Err(error),
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 fn would(context: &StateContext, name: &str, value: &str, config: &str) -> Result<StateReturn, CallError> {

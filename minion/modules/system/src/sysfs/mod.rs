@@ -77,8 +77,9 @@ pub fn read(
 ) -> CallResult {
     let one = |key: &str| value_of(ROOT, Path::new(&root).join(key).to_string_lossy().as_ref());
     let Value::List(keys) = &key else { return Ok(one(&key.to_string())) };
-    let found = keys.iter().map(|key| (key.clone(), one(&key.to_string()))).filter(|(_, value)| *value != false.into());
-    Ok(found.collect::<Map>().into())
+    let values =
+        keys.iter().map(|key| (key.clone(), one(&key.to_string()))).filter(|(_, value)| *value != false.into());
+    Ok(values.collect::<Map>().into())
 }
 
 /// Return the path of an attribute without symbolic links, or its last part without `full`; False for an unknown name.
@@ -179,14 +180,14 @@ struct Attributes {
 
 /// Returns the files below a directory, relative to it. Symbolic links to directories are not followed.
 fn attributes(root: &Path) -> Attributes {
-    let mut found = Attributes::default();
+    let mut attributes = Attributes::default();
     let (mut open, mut seen) = (vec![root.to_path_buf()], 0);
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             seen += 1;
             if seen > MAX_ENTRIES {
                 tracing::warn!(path = %root.display(), "only {MAX_ENTRIES} entries of a directory are read");
-                return found;
+                return attributes;
             }
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -197,14 +198,14 @@ fn attributes(root: &Path) -> Attributes {
             let Ok(name) = path.strip_prefix(root).map(|name| name.to_string_lossy().into_owned()) else { continue };
             let mode = metadata.permissions().mode();
             match (mode & 0o400 != 0, mode & 0o200 != 0) {
-                (true, true) => found.both.push(name),
-                (true, false) => found.readable.push(name),
-                (false, true) => found.writable.push(name),
+                (true, true) => attributes.both.push(name),
+                (true, false) => attributes.readable.push(name),
+                (false, true) => attributes.writable.push(name),
                 (false, false) => {}
             }
         }
     }
-    found
+    attributes
 }
 
 /// Inserts a value into nested mappings, one for each directory in its name.

@@ -168,8 +168,8 @@ pub(super) fn started(context: &Context, args: &StartArgs, test: bool) -> CallRe
         words.extend(flags.contains(&(name, true)).then(|| format!("--{name}")));
     }
     if test {
-        let shown: Value = words.iter().map(String::as_str).map(Value::from).collect();
-        let comment = format!("Syslog_ng state module will start {shown}");
+        let command_line: Value = words.iter().map(String::as_str).map(Value::from).collect();
+        let comment = format!("Syslog_ng state module will start {command_line}");
         return Ok(report(args.name.clone(), None, no_changes(), &comment));
     }
     context.run_program(&program(&words, &[])).map_err(CallError::execution)?;

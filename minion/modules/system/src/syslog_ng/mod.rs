@@ -128,10 +128,10 @@ pub fn set_parameters(
     }
     if version.is_some_and(|version| version.is_truthy()) {
         let directory = context.job.setting(BINARY_PATH);
-        let found = installed_version(context, directory.as_deref());
-        let found =
-            found.map_err(|answer| CallError::Execution(format!("the version of syslog-ng is unknown: {answer}")))?;
-        start_config_file(context, &short_version(&found));
+        let result = installed_version(context, directory.as_deref());
+        let detected_version =
+            result.map_err(|answer| CallError::Execution(format!("the version of syslog-ng is unknown: {answer}")))?;
+        start_config_file(context, &short_version(&detected_version));
     }
     Ok(map! {"retcode" => 0}.into())
 }
@@ -154,7 +154,7 @@ pub fn config_test(
     let file = cfgfile.filter(|file| !file.is_empty()).map(|file| format!("--cfgfile={file}"));
     let words: Vec<&str> = ["--syntax-only"].into_iter().chain(file.as_deref()).collect();
     Ok(match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &words) {
-        Ok(done) => done.to_value(),
+        Ok(output) => output.to_value(),
         Err(answer) => answer,
     })
 }
@@ -187,12 +187,12 @@ pub fn modules(
     /// Directory of the programs `syslog-ng` and `syslog-ng-ctl`.
     syslog_ng_sbin_dir: Option<String>,
 ) -> CallResult {
-    let done = match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &["-V"]) {
-        Ok(done) if done.retcode == 0 => done,
-        Ok(done) => return Ok(done.to_value()),
+    let output = match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &["-V"]) {
+        Ok(output) if output.retcode == 0 => output,
+        Ok(output) => return Ok(output.to_value()),
         Err(answer) => return Ok(answer),
     };
-    let line = done.stdout.lines().find(|line| line.starts_with("Available-Modules"));
+    let line = output.stdout.lines().find(|line| line.starts_with("Available-Modules"));
     Ok(match line.and_then(|line| line.split_whitespace().nth(1)) {
         Some(modules) => map! {"retcode" => 0, "stdout" => modules}.into(),
         None => map! {"retcode" => -1, "stderr" => "Unable to find the modules."}.into(),
@@ -211,7 +211,7 @@ pub fn stats(
     syslog_ng_sbin_dir: Option<String>,
 ) -> CallResult {
     Ok(match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng-ctl", &["stats"]) {
-        Ok(done) => done.to_value(),
+        Ok(output) => output.to_value(),
         Err(answer) => answer,
     })
 }
@@ -312,11 +312,11 @@ fn run_program(context: &Context, directory: Option<&str>, name: &str, words: &[
 /// Returns the installed version: the second word of the first line of `syslog-ng -V`. The error is the result that the
 /// function returns.
 fn installed_version(context: &Context, directory: Option<&str>) -> Result<String, Value> {
-    let done = run_program(context, directory, "syslog-ng", &["-V"])?;
-    let version = done.stdout.lines().next().and_then(|line| line.split_whitespace().nth(1));
+    let output = run_program(context, directory, "syslog-ng", &["-V"])?;
+    let version = output.stdout.lines().next().and_then(|line| line.split_whitespace().nth(1));
     match version {
-        Some(version) if done.retcode == 0 => Ok(version.to_owned()),
-        _ => Err(done.to_value()),
+        Some(version) if output.retcode == 0 => Ok(version.to_owned()),
+        _ => Err(output.to_value()),
     }
 }
 

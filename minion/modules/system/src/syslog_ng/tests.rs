@@ -58,8 +58,8 @@ fn a_configuration_is_built_up_and_passes_syslog_ng() {
         ("log.", list![map! {"source" => "s_local"}, map! {"destination" => "d_file"}]),
     ] {
         // As in Salt, parameters of sources are separated by commas, which syslog-ng accepts.
-        let done = ask("syslog_ng.config", list![name, config], map! {});
-        assert!(done.contains(r#""result": true"#), "{done}");
+        let result = ask("syslog_ng.config", list![name, config], map! {});
+        assert!(result.contains(r#""result": true"#), "{result}");
     }
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(
@@ -79,8 +79,8 @@ fn starting_passes_the_options() {
         "name" => "n", "user" => "-x", "no_caps" => true, "fd_limit" => 5, "debug" => true, "persist_file" => "/p", "worker_threads" => 2,
     };
     let command = "syslog-ng --user=-x --no-caps --fd-limit=5 --debug --cfgfile=/etc/syslog-ng.conf --persist-file=/p --worker-threads=2";
-    let done = applied("syslog_ng.started", all.clone(), false, &format!("$ {command}\n"));
-    assert_eq!((done.result, done.changes), (Some(true), map! {"new" => command, "old" => ""}.into()));
+    let outcome = applied("syslog_ng.started", all.clone(), false, &format!("$ {command}\n"));
+    assert_eq!((outcome.result, outcome.changes), (Some(true), map! {"new" => command, "old" => ""}.into()));
     let planned = applied("syslog_ng.started", all, true, "");
     let words: Vec<String> = command.split(' ').map(|word| format!("'{word}'")).collect();
     assert_eq!(planned.comment, format!("Syslog_ng state module will start [{}]", words.join(", ")));

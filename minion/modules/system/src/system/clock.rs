@@ -105,9 +105,9 @@ fn parse_date(text: &str) -> Option<Date> {
 }
 
 /// Returns a given part of a date, or the current one.
-fn part<T: TryFrom<i32>>(given: Option<i32>, current: T) -> Result<T, CallError> {
-    let Some(given) = given else { return Ok(current) };
-    T::try_from(given).map_err(|_| CallError::Execution(format!("the date is invalid: {given} is out of range")))
+fn part<T: TryFrom<i32>>(value: Option<i32>, current: T) -> Result<T, CallError> {
+    let Some(value) = value else { return Ok(current) };
+    T::try_from(value).map_err(|_| CallError::Execution(format!("the date is invalid: {value} is out of range")))
 }
 
 /// Return whether the hardware clock can be set.
@@ -180,8 +180,8 @@ mod tests {
         assert_eq!(parse_date("03-08-13"), Some(date(2013, 3, 8)));
         assert_eq!(parse_date("tomorrow"), None);
         for (text, hour) in [("11:20:05 PM", 23), ("11:20 AM", 11), ("23:20:05", 23), ("11:20", 11)] {
-            let found = TIMES.iter().find_map(|format| Time::strptime(format, text).ok());
-            assert_eq!(found.map(|time| (time.hour(), time.minute())), Some((hour, 20)), "{text}");
+            let time = TIMES.iter().find_map(|format| Time::strptime(format, text).ok());
+            assert_eq!(time.map(|time| (time.hour(), time.minute())), Some((hour, 20)), "{text}");
         }
         assert!(!TIMES.iter().any(|format| Time::strptime(format, "noon").is_ok()));
     }

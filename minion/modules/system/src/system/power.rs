@@ -104,8 +104,8 @@ mod tests {
             ("reboot", 5.into()),
             ("shutdown", "22:00".into()),
         ] {
-            let given = Some(time).filter(|time| !time.is_nil());
-            context.call(&format!("system.{function}"), Args::positional(given)).unwrap();
+            let argument = Some(time).filter(|time| !time.is_nil());
+            context.call(&format!("system.{function}"), Args::positional(argument)).unwrap();
         }
         let ran = programs.ran();
         for command in ["halt", "init 3", "poweroff", "shutdown -r now", "shutdown -r 5", "shutdown -h 22:00"] {

@@ -105,8 +105,8 @@ pub fn zone_compare(
     let have = std::fs::read(LOCAL).map_err(|error| {
         CallError::Execution(format!("Failed to read {LOCAL} to determine current timezone: {error}"))
     })?;
-    let wanted = std::fs::read(&path).map_err(FileError::at("read", &path)).map_err(CallError::execution)?;
-    Ok((have == wanted).into())
+    let expected = std::fs::read(&path).map_err(FileError::at("read", &path)).map_err(CallError::execution)?;
+    Ok((have == expected).into())
 }
 
 /// Return whether the hardware clock runs in `UTC` or in `localtime`.

@@ -47,8 +47,8 @@ pub fn system(
     }
     let (mut changes, mut result) = (Map::new(), true);
     if !is_zone {
-        let done = call("timezone.set_zone", &name)?;
-        if done == true.into() {
+        let answer = call("timezone.set_zone", &name)?;
+        if answer == true.into() {
             changes.insert("timezone".into(), name.as_str().into());
             report.push(format!("Set timezone {name}"));
         } else {

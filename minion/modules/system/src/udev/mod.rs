@@ -95,7 +95,7 @@ pub fn exportdb(
     #[default]
     subsystems: Value,
 ) -> CallResult {
-    let wanted = match &subsystems {
+    let names = match &subsystems {
         Value::Nil => None,
         Value::List(subsystems) => Some(subsystems),
         _ => return Err(CallError::Execution("subsystems must be a list".into())),
@@ -103,7 +103,7 @@ pub fn exportdb(
     let devices = query(context, &["udevadm", "info", "--export-db"])?;
     let fits = |device: &Map| {
         let subsystem = device.get("E").and_then(|properties| properties.get("SUBSYSTEM"));
-        wanted.is_none_or(|wanted| subsystem.is_some_and(|subsystem| wanted.contains(subsystem)))
+        names.is_none_or(|names| subsystem.is_some_and(|subsystem| names.contains(subsystem)))
     };
     Ok(devices.into_iter().filter(fits).collect())
 }
@@ -130,11 +130,11 @@ fn query(context: &Context, words: &[&str]) -> Result<Vec<Map>, CallError> {
 
 /// Parses the output of `udevadm info`: devices are separated by empty lines.
 fn devices(text: &str) -> Vec<Map> {
-    let (mut found, mut device) = (Vec::new(), Map::new());
+    let (mut devices, mut device) = (Vec::new(), Map::new());
     for line in text.lines().map(str::trim).chain([""]) {
         if line.is_empty() {
             if !device.is_empty() {
-                found.push(normalized(std::mem::take(&mut device)));
+                devices.push(normalized(std::mem::take(&mut device)));
             }
             continue;
         }
@@ -153,7 +153,7 @@ fn devices(text: &str) -> Vec<Map> {
             }
         }
     }
-    found
+    devices
 }
 
 /// Unwraps lists with a single item.

@@ -111,9 +111,9 @@ pub struct NewFileSystem {
 #[function]
 pub fn mkfs(context: &Context, #[args] new: NewFileSystem) -> CallResult {
     let mut words = vec!["mkfs.xfs".to_owned()];
-    let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
+    let non_empty = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
     for (flag, value) in [("-L", &new.label), ("-s", &new.ssize)] {
-        words.extend(given(value).into_iter().flat_map(|value| [flag.to_owned(), value]));
+        words.extend(non_empty(value).into_iter().flat_map(|value| [flag.to_owned(), value]));
     }
     let options = [
         ("-b", &new.bso),
@@ -125,7 +125,7 @@ pub fn mkfs(context: &Context, #[args] new: NewFileSystem) -> CallResult {
         ("-r", &new.rso),
     ];
     for (flag, value) in options {
-        let Some(value) = given(value).filter(|value| value.contains('=')) else { continue };
+        let Some(value) = non_empty(value).filter(|value| value.contains('=')) else { continue };
         if !value.split(',').all(|pair| pair.split('=').count() == 2) {
             return Err(CallError::Execution(format!("Wrong parameters \"{value}\" for option \"{flag}\"")));
         }

@@ -38,8 +38,8 @@ pub struct PresentArgs {
 ///         - tag: reboot
 ///         - unique_tag: True
 #[function]
-pub fn present(context: &StateContext, #[args] wanted: PresentArgs) -> CallResult {
-    added(context, wanted)
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    added(context, args)
 }
 
 /// Remove jobs: the one with the number `jobid`; those that have all given properties, such as `tag`, `runas`, `year`,
@@ -67,11 +67,11 @@ pub fn absent(
     }
     let all = queued(&context.call, None)?;
     if let Some(jobid) = jobid.filter(Value::is_truthy) {
-        let found: Vec<_> = all.into_iter().filter(|job| job.job.to_string() == jobid.to_string()).collect();
-        if found.is_empty() {
+        let jobs: Vec<_> = all.into_iter().filter(|job| job.job.to_string() == jobid.to_string()).collect();
+        if jobs.is_empty() {
             return Ok(StateReturn::ok(&name, format!("job with id {jobid} not present")).into());
         }
-        let removed = remove(&context.call, &found)?;
+        let removed = remove(&context.call, &jobs)?;
         let comment = format!("job with id {jobid} was removed");
         return Ok(StateReturn::ok(&name, comment).with_changes(map! {"removed" => removed}).into());
     }
@@ -96,8 +96,8 @@ pub fn absent(
 ///         - watch:
 ///           - file: /etc/app.conf
 #[function]
-pub fn watch(_context: &StateContext, #[args] wanted: PresentArgs) -> CallResult {
-    Ok(StateReturn::ok(&wanted.name, "").into())
+pub fn watch(_context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    Ok(StateReturn::ok(&args.name, "").into())
 }
 
 /// Add the job of `at.watch`, whose watched state has changed.
@@ -113,19 +113,19 @@ pub fn watch(_context: &StateContext, #[args] wanted: PresentArgs) -> CallResult
 #[function]
 pub fn mod_watch(
     context: &StateContext,
-    #[args] wanted: PresentArgs,
+    #[args] args: PresentArgs,
     /// Further arguments of the watching state.
     #[keywords]
     kwargs: Map,
 ) -> CallResult {
     if kwargs.get("sfun").and_then(Value::as_str) != Some("watch") {
-        return Ok(StateReturn::failed(&wanted.name, "").into());
+        return Ok(StateReturn::failed(&args.name, "").into());
     }
-    added(context, wanted)
+    added(context, args)
 }
 
-fn added(context: &StateContext, wanted: PresentArgs) -> CallResult {
-    let PresentArgs { name, timespec, tag, user, job, unique_tag } = wanted;
+fn added(context: &StateContext, args: PresentArgs) -> CallResult {
+    let PresentArgs { name, timespec, tag, user, job, unique_tag } = args;
     let job = job.filter(|job| !job.is_empty()).unwrap_or_else(|| name.clone());
     let tag = tag.filter(|tag| !tag.is_empty());
     if context.test {

@@ -71,20 +71,20 @@ impl CronTime {
         CronTime::Times(fields.map(|field| field.to_string().to_lowercase()))
     }
 
-    fn differs(&self, wanted: &CronTime) -> bool {
-        match (self, wanted) {
-            (CronTime::Times(have), CronTime::Times(wanted)) => {
-                have.iter().zip(wanted).any(|(have, wanted)| field_differs(have, wanted))
+    fn differs(&self, desired: &CronTime) -> bool {
+        match (self, desired) {
+            (CronTime::Times(have), CronTime::Times(desired)) => {
+                have.iter().zip(desired).any(|(have, desired)| field_differs(have, desired))
             }
-            (have, wanted) => have != wanted,
+            (have, desired) => have != desired,
         }
     }
 
     /// Returns the time to write: fields of the old job are kept where they satisfy the desired ones, and values are
     /// chosen for `random` and for ranges such as `5:10`.
     fn resolved(&self, old: Option<&CronTime>) -> Self {
-        let CronTime::Times(wanted) = self else { return self.clone() };
-        let mut fields = wanted.clone();
+        let CronTime::Times(times) = self else { return self.clone() };
+        let mut fields = times.clone();
         if let Some(CronTime::Times(old)) = old {
             for (field, old) in fields.iter_mut().zip(old).filter(|(field, old)| !field_differs(old, field)) {
                 field.clone_from(old);
@@ -110,8 +110,8 @@ impl CronTime {
 }
 
 /// Whether a field must change: any value except `*` satisfies `random`.
-fn field_differs(have: &str, wanted: &str) -> bool {
-    if wanted == "random" { have == "*" } else { have != wanted }
+fn field_differs(have: &str, desired: &str) -> bool {
+    if desired == "random" { have == "*" } else { have != desired }
 }
 
 impl Job {
@@ -125,23 +125,23 @@ impl Job {
     }
 
     /// Whether the job differs from the desired one.
-    pub fn differs(&self, wanted: &Desired) -> bool {
-        self.when.differs(&wanted.when)
-            || self.command != wanted.command
-            || self.commented != wanted.commented
-            || wanted
+    pub fn differs(&self, desired: &Desired) -> bool {
+        self.when.differs(&desired.when)
+            || self.command != desired.command
+            || self.commented != desired.commented
+            || desired
                 .comment
                 .is_some_and(|comment| self.comment.as_deref().map(str::trim_end) != Some(comment.trim_end()))
-            || wanted.identifier.is_some_and(|identifier| self.identifier.as_deref() != Some(identifier))
+            || desired.identifier.is_some_and(|identifier| self.identifier.as_deref() != Some(identifier))
     }
 
     /// Whether the job runs at these times; unset fields match any value.
     pub fn runs_at(&self, times: [Option<&str>; 5]) -> bool {
         let CronTime::Times(have) = &self.when else { return false };
-        have.iter().zip(times).all(|(have, wanted)| match wanted {
+        have.iter().zip(times).all(|(have, desired)| match desired {
             None => true,
-            Some(wanted) if wanted.eq_ignore_ascii_case("random") => have != "*",
-            Some(wanted) => have == wanted,
+            Some(desired) if desired.eq_ignore_ascii_case("random") => have != "*",
+            Some(desired) => have == desired,
         })
     }
 
@@ -235,29 +235,29 @@ impl Tab {
     }
 
     /// Sets a job. Returns true if it was changed, false if it was added, `None` if it is present as desired.
-    pub fn set(&mut self, wanted: &Desired) -> Option<bool> {
+    pub fn set(&mut self, desired: &Desired) -> Option<bool> {
         let mut old = None::<Job>;
         loop {
-            let matches = |job: &&Job| job.matches(wanted.command, wanted.identifier);
+            let matches = |job: &&Job| job.matches(desired.command, desired.identifier);
             match self.jobs.iter().chain(&self.special).find(matches) {
-                Some(job) if !job.differs(wanted) => return old.map(|_| true),
+                Some(job) if !job.differs(desired) => return old.map(|_| true),
                 Some(_) => {}
                 None => break,
             }
-            let matches = |job: &Job| job.matches(wanted.command, wanted.identifier);
+            let matches = |job: &Job| job.matches(desired.command, desired.identifier);
             let taken = match self.jobs.iter().position(matches) {
                 Some(at) => self.jobs.remove(at),
                 None => self.special.remove(self.special.iter().position(matches)?),
             };
             old.get_or_insert(taken);
         }
-        let comment = wanted.comment.map(str::to_owned);
+        let comment = desired.comment.map(str::to_owned);
         let job = Job {
-            when: wanted.when.resolved(old.as_ref().map(|old| &old.when)),
-            command: wanted.command.to_owned(),
-            identifier: wanted.identifier.map(str::to_owned),
+            when: desired.when.resolved(old.as_ref().map(|old| &old.when)),
+            command: desired.command.to_owned(),
+            identifier: desired.identifier.map(str::to_owned),
             comment: comment.or_else(|| old.as_ref()?.comment.clone()),
-            commented: wanted.commented,
+            commented: desired.commented,
         };
         let list = if matches!(job.when, CronTime::Special(_)) { &mut self.special } else { &mut self.jobs };
         list.push(job);

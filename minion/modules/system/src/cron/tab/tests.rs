@@ -29,7 +29,7 @@ fn a_newline_at_the_end_of_a_comment_changes_nothing() {
 
 #[test]
 fn jobs_are_found_by_identifier_and_by_command() {
-    for (wanted, done) in [
+    for (desired, expected) in [
         (desired("0 * * * *", "plain", None), None),
         (desired("random * * * *", "plain", None), None),
         (desired("@daily", "two words", Some("d")), None),
@@ -41,8 +41,8 @@ fn jobs_are_found_by_identifier_and_by_command() {
         (desired("1 2 3 4 5", "run a=b", None), Some(false)),
     ] {
         let mut tab = Tab::parse(TEXT);
-        assert_eq!(tab.set(&wanted), done, "{wanted:?}");
-        assert_eq!(tab.set(&wanted), None, "{wanted:?} twice");
+        assert_eq!(tab.set(&desired), expected, "{desired:?}");
+        assert_eq!(tab.set(&desired), None, "{desired:?} twice");
     }
 }
 

@@ -64,8 +64,8 @@ pub fn mapped(context: &StateContext, #[args] device: Device) -> CallResult {
         change_now(context, &mut report, "mapped", "map", open)?;
     }
     if persist {
-        let wanted = entry(name, device, &keyfile.into(), &opts)?;
-        let sentences = match set(&config, &wanted, &match_on, context.test)? {
+        let desired = entry(name, device, &keyfile.into(), &opts)?;
+        let sentences = match set(&config, &desired, &match_on, context.test)? {
             Change::New => Some((format!("Entry added in {config}"), format!("Entry will be added in {config}"))),
             Change::Changed => Some((
                 format!("Existing entry in {config} changed"),
@@ -125,18 +125,18 @@ fn is_mapped(context: &StateContext, name: &str) -> Result<bool, CallError> {
 fn change_now(
     context: &StateContext,
     report: &mut StateReturn,
-    done: &str,
+    participle: &str,
     infinitive: &str,
     change: impl FnOnce() -> CallResult,
 ) -> Result<(), CallError> {
     if context.test {
         report.result = None;
-        report.comment = format!("Device would be {done} immediately");
+        report.comment = format!("Device would be {participle} immediately");
         return Ok(());
     }
     let succeeded = change()?.is_truthy();
     let sentence = if succeeded {
-        format!("Device {done} using cryptsetup")
+        format!("Device {participle} using cryptsetup")
     } else {
         report.result = Some(false);
         format!("Device failed to {infinitive} using cryptsetup")
@@ -147,12 +147,12 @@ fn change_now(
 
 /// Adds a change of the crypttab to the report: the outcome or, in test mode, the prediction.
 fn report_crypttab(context: &StateContext, report: &mut StateReturn, change: Option<(String, String)>) {
-    let Some((done, planned)) = change else { return };
+    let Some((applied, planned)) = change else { return };
     if context.test {
         report.result = report.result.filter(|result| !result);
         report.comment = if report.comment.is_empty() { planned } else { format!("{}\n{planned}", report.comment) };
     } else {
-        report.changes.insert("crypttab".into(), done.into());
+        report.changes.insert("crypttab".into(), applied.into());
     }
 }
 

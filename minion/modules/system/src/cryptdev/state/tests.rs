@@ -7,7 +7,7 @@ use crate::testing::applied;
 fn devices_are_mapped_now_and_at_boot() {
     let active = "$ dmsetup ls --target crypt\n| data\t(254, 0)\n";
     let open = "$ cryptsetup open --key-file /key /dev/x new\n";
-    let wanted = |name: &str, more: Map| {
+    let arguments = |name: &str, more: Map| {
         map! {"name" => name, "device" => "/dev/x", "keyfile" => "/key"}.into_iter().chain(more).collect::<Map>()
     };
     let now = || map! {"immediate" => true, "persist" => false};
@@ -15,29 +15,29 @@ fn devices_are_mapped_now_and_at_boot() {
     for (function, keyword, test, more, result, comment, changes) in [
         (
             "cryptdev.mapped",
-            wanted("new", map! {}),
+            arguments("new", map! {}),
             false,
             "",
             Some(true),
             "",
             map! {"crypttab" => "Entry added in FILE"},
         ),
-        ("cryptdev.mapped", wanted("new", map! {}), true, "", None, "Entry will be added in FILE", map! {}),
-        ("cryptdev.mapped", wanted("old", map! {}), false, "", Some(true), "", map! {}),
+        ("cryptdev.mapped", arguments("new", map! {}), true, "", None, "Entry will be added in FILE", map! {}),
+        ("cryptdev.mapped", arguments("old", map! {}), false, "", Some(true), "", map! {}),
         (
             "cryptdev.mapped",
-            wanted("old", map! {"opts" => "luks"}),
+            arguments("old", map! {"opts" => "luks"}),
             false,
             "",
             Some(true),
             "",
             map! {"crypttab" => "Existing entry in FILE changed"},
         ),
-        ("cryptdev.mapped", wanted("data", now()), false, "", Some(true), "", map! {}),
-        ("cryptdev.mapped", wanted("new", now()), true, "", None, "Device would be mapped immediately", map! {}),
+        ("cryptdev.mapped", arguments("data", now()), false, "", Some(true), "", map! {}),
+        ("cryptdev.mapped", arguments("new", now()), true, "", None, "Device would be mapped immediately", map! {}),
         (
             "cryptdev.mapped",
-            wanted("new", now()),
+            arguments("new", now()),
             false,
             open,
             Some(true),
@@ -46,7 +46,7 @@ fn devices_are_mapped_now_and_at_boot() {
         ),
         (
             "cryptdev.mapped",
-            wanted("new", now()),
+            arguments("new", now()),
             false,
             &format!("{open}= 1\n"),
             Some(false),
@@ -55,7 +55,7 @@ fn devices_are_mapped_now_and_at_boot() {
         ),
         (
             "cryptdev.mapped",
-            wanted("new", map! {"immediate" => true, "persist" => false, "keyfile" => "none"}),
+            arguments("new", map! {"immediate" => true, "persist" => false, "keyfile" => "none"}),
             false,
             "",
             Some(false),
@@ -64,7 +64,7 @@ fn devices_are_mapped_now_and_at_boot() {
         ),
         (
             "cryptdev.mapped",
-            wanted("new", map! {"persist" => false}),
+            arguments("new", map! {"persist" => false}),
             false,
             "",
             Some(false),

@@ -45,8 +45,8 @@ pub fn dump(
     args: Option<Vec<String>>,
 ) -> CallResult {
     let Some(all) = attributes_of(context, &device)? else { return Ok(false.into()) };
-    let Some(wanted) = args.filter(|args| !args.is_empty()) else { return Ok(all.into()) };
-    selected(&all, wanted.iter().map(String::as_str)).map(Value::from)
+    let Some(names) = args.filter(|args| !args.is_empty()) else { return Ok(all.into()) };
+    selected(&all, names.iter().map(String::as_str)).map(Value::from)
 }
 
 /// Set attributes of a block device, and return those that were set.
@@ -193,8 +193,8 @@ pub fn fstype(
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         Ok(run(context, &words, &[("LC_ALL", "C")])?.stdout.lines().nth(1).map(|line| line.trim().to_owned()))
     };
-    if let Some(found) = second_line(&["lsblk", "-o", "fstype", &device])?.filter(|found| !found.is_empty()) {
-        return Ok(found.into());
+    if let Some(file_system) = second_line(&["lsblk", "-o", "fstype", &device])?.filter(|text| !text.is_empty()) {
+        return Ok(file_system.into());
     }
     let row = second_line(&["df", "-T", &device])?.unwrap_or_default();
     Ok(row.split_whitespace().nth(1).unwrap_or_default().into())

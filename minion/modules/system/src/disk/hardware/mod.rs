@@ -30,7 +30,7 @@ pub fn hdparms(
     let flags = names(&args).concat();
     Ok(parameters(context, &disks, &flags)?
         .into_iter()
-        .map(|(disk, found)| (disk.into(), found.into()))
+        .map(|(disk, values)| (disk.into(), values.into()))
         .collect::<Map>()
         .into())
 }
@@ -52,8 +52,8 @@ pub fn hpa(
     size: Value,
 ) -> CallResult {
     let mut areas = IndexMap::new();
-    for (disk, found) in parameters(context, &disks, "N")? {
-        let numbers = found.values().next().and_then(Value::as_list).unwrap_or_default();
+    for (disk, values) in parameters(context, &disks, "N")? {
+        let numbers = values.values().next().and_then(Value::as_list).unwrap_or_default();
         let number = |place: usize| numbers.get(place).and_then(Value::as_i64);
         let (Some(visible), Some(total)) = (number(0), number(1)) else {
             return Err(CallError::execution(format!("{disk} does not report its sectors")));
@@ -69,7 +69,7 @@ pub fn hpa(
                 map! {"total" => total, "visible" => visible, "hidden" => total - visible}
             }
         };
-        return Ok(areas.into_iter().map(|(disk, found)| (disk.into(), area(found).into())).collect::<Map>().into());
+        return Ok(areas.into_iter().map(|(disk, values)| (disk.into(), area(values).into())).collect::<Map>().into());
     }
     for (disk, (_, total, _)) in areas {
         let visible = visible(total, &size)?;
@@ -142,24 +142,24 @@ fn parameter(line: &str) -> Option<(Value, Value)> {
         let word = word.split(' ').next().unwrap_or_default().trim_matches(['(', ')']);
         return Some((key.into(), Value::List(vec![number.into(), word.into()])));
     }
-    let (mut found, mut named) = (Vec::<Value>::new(), Map::new());
+    let (mut parts, mut named) = (Vec::<Value>::new(), Map::new());
     for part in value.split(['/', ',']).map(str::trim).filter(|part| !part.is_empty()) {
         match (part.parse::<i64>(), part.split_once('=')) {
-            (Ok(number), _) => found.push(number.into()),
+            (Ok(number), _) => parts.push(number.into()),
             (_, Some((name, value))) if !value.trim().is_empty() => {
                 named.insert(name.trim().into(), value.trim().into());
             }
             (_, Some(_)) => {}
-            (_, None) => found.push(part.into()),
+            (_, None) => parts.push(part.into()),
         }
     }
     if !named.is_empty() {
-        found.push(named.into());
+        parts.push(named.into());
     }
-    match found.len() {
+    match parts.len() {
         0 => None,
-        1 => Some((key.into(), found.remove(0))),
-        _ => Some((key.into(), found.into())),
+        1 => Some((key.into(), parts.remove(0))),
+        _ => Some((key.into(), parts.into())),
     }
 }
 
@@ -184,18 +184,18 @@ pub fn smart_attributes(
     let mut lines = text.lines().skip_while(|line| !line.starts_with("ID#"));
     let header = lines.next().unwrap_or_default();
     let fields = header.split_whitespace().skip(1).map(str::to_lowercase).collect::<Vec<_>>();
-    let wanted = names(&attributes);
-    let mut found = Map::new();
+    let numbers = names(&attributes);
+    let mut rows = Map::new();
     for line in lines.take_while(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())) {
         let mut words = line.split_whitespace();
         let Some(number) = words.next().and_then(|word| word.parse::<i64>().ok()) else { continue };
-        if !attributes.is_nil() && !wanted.contains(&number.to_string()) {
+        if !attributes.is_nil() && !numbers.contains(&number.to_string()) {
             continue;
         }
         let words = words.collect::<Vec<_>>();
         let mut one = Map::new();
         for (place, field) in fields.iter().enumerate() {
-            if values.as_ref().is_some_and(|wanted| !wanted.contains(field)) {
+            if values.as_ref().is_some_and(|names| !names.contains(field)) {
                 continue;
             }
             // The last column may contain blanks.
@@ -216,9 +216,9 @@ pub fn smart_attributes(
                 },
             );
         }
-        found.insert(number.into(), one.into());
+        rows.insert(number.into(), one.into());
     }
-    Ok(found.into())
+    Ok(rows.into())
 }
 
 /// Return the I/O statistics of disks and the processor usage (`sys`), as reported by `iostat`: the averages of `count`

@@ -24,18 +24,18 @@ const HDPARM: &str = "$ hdparm -mWNg /dev/sda
 
 #[test]
 fn parameters_of_disks_are_parsed() {
-    let (found, _) = call(HDPARM, "disk.hdparms", &["sda".into(), "mWNg".into()], map! {});
+    let (result, _) = call(HDPARM, "disk.hdparms", &["sda".into(), "mWNg".into()], map! {});
     let expected = map! {"/dev/sda" => map! {
         "multcount" => list![16, "on"], "write-caching" => list![1, "on"],
         "geometry" => list![60801, 255, 63, map! {"sectors" => "976773168", "start" => "0"}],
         "max_sectors" => list![976_773_168, 976_773_168, "HPA is disabled"],
     }};
-    assert_eq!(found, Ok(expected.into()));
+    assert_eq!(result, Ok(expected.into()));
     let expected = map! {"/dev/sdb" => map! {"total" => 1000, "visible" => 900, "hidden" => 100}};
     assert_eq!(call(HDPARM, "disk.hpa", &["/dev/sdb".into()], map! {}).0, Ok(expected.into()));
-    let (done, ran) = call(HDPARM, "disk.hpa", &["/dev/sdb".into(), "5%".into()], map! {});
+    let (result, ran) = call(HDPARM, "disk.hpa", &["/dev/sdb".into(), "5%".into()], map! {});
     assert_eq!(
-        (done, ran.lines().last()),
+        (result, ran.lines().last()),
         (Ok(Value::Nil), Some("hdparm --yes-i-know-what-i-am-doing -Np950 /dev/sdb"))
     );
     for (args, error) in [
@@ -59,12 +59,12 @@ fn attributes_are_parsed() {
             |
             | 999 not an attribute
             ";
-    let (found, _) =
+    let (result, _) =
         call(transcript, "disk.smart_attributes", &["sda".into()], map! {"values" => list!["value", "raw_value"]});
     let expected = map! {5 => map! {"value" => 100, "raw_value" => 0}, 194 => map! {"value" => 34, "raw_value" => "34 (Min/Max 14/48)"}};
-    assert_eq!(found, Ok(expected.into()));
-    let (found, _) = call(transcript, "disk.smart_attributes", &["sda".into()], map! {"attributes" => list![5]});
-    assert_eq!(found.unwrap().as_map().unwrap().len(), 1);
+    assert_eq!(result, Ok(expected.into()));
+    let (result, _) = call(transcript, "disk.smart_attributes", &["sda".into()], map! {"attributes" => list![5]});
+    assert_eq!(result.unwrap().as_map().unwrap().len(), 1);
 }
 
 #[test]
@@ -85,16 +85,16 @@ fn measurements_are_averaged() {
             | Device:           r/s     rkB/s
             | vda            100.00   0.00
             ";
-    let (found, _) = call(transcript, "disk.iostat", &[1.into(), 2.into()], map! {});
+    let (result, _) = call(transcript, "disk.iostat", &[1.into(), 2.into()], map! {});
     let expected = map! {
         "sys" => map! {"%user" => 15.0, "%nice" => 0.38},
         "vda" => map! {"r/s" => 150.0, "rkB/s" => 2000.0},
         "loop0" => map! {"r/s" => 0.05, "rkB/s" => 1.43},
     };
-    assert_eq!(found, Ok(expected.into()));
+    assert_eq!(result, Ok(expected.into()));
     for args in [[0.into(), 5.into()], [3600.into(), 2.into()]] {
-        let (found, ran) = call(transcript, "disk.iostat", &args, map! {});
-        assert_eq!(found, Err("interval and count are invalid: expected 1 to 3600 seconds together".to_owned()));
+        let (result, ran) = call(transcript, "disk.iostat", &args, map! {});
+        assert_eq!(result, Err("interval and count are invalid: expected 1 to 3600 seconds together".to_owned()));
         assert_eq!(ran, "");
     }
 }

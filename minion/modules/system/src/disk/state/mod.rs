@@ -118,10 +118,10 @@ impl Limits {
     /// Returns whether the usage is within the limits, and the comment.
     fn check_limits(&self, used: &Value, available: &Value) -> (bool, String) {
         let unit = if self.absolute { "KB" } else { "%" };
-        let (what, shown) = if self.free { ("available", available) } else { ("used", used) };
-        let amount = shown.as_f64().unwrap_or_default();
+        let (what, space) = if self.free { ("available", available) } else { ("used", used) };
+        let amount = space.as_f64().unwrap_or_default();
         let outside = |side: &str, limit: i64| {
-            (false, format!("Disk {what} space is {side} of {limit} {unit} at {shown} {unit}"))
+            (false, format!("Disk {what} space is {side} of {limit} {unit} at {space} {unit}"))
         };
         match (self.minimum, self.maximum) {
             (Some(minimum), _) if amount < minimum as f64 => outside("below minimum", minimum),

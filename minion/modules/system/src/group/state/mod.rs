@@ -57,7 +57,7 @@ pub struct PresentArgs {
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let list = |users: Option<Value>| users.map(|users| names(&users));
-    let wanted = Desired {
+    let desired = Desired {
         gid: args.gid,
         system: args.system,
         non_unique: args.non_unique,
@@ -66,9 +66,9 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         remove: list(args.delusers),
         members: list(args.members),
     };
-    match present_state(context, &args.name, &wanted, &Accounts::read()) {
+    match present_state(context, &args.name, &desired, &Accounts::read()) {
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(&args.name, message).into()),
-        done => done.map(Into::into),
+        result => result.map(Into::into),
     }
 }
 
@@ -150,31 +150,31 @@ fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, 
 fn present_state(
     context: &StateContext,
     name: &str,
-    wanted: &Desired,
+    desired: &Desired,
     accounts: &Accounts,
 ) -> Result<StateReturn, CallError> {
-    if wanted.members.is_some() && (wanted.add.is_some() || wanted.remove.is_some()) {
+    if desired.members.is_some() && (desired.add.is_some() || desired.remove.is_some()) {
         let comment =
             "Error: Conflicting options \"members\" with \"addusers\" and/or \"delusers\" can not be used together. ";
         return Ok(StateReturn::predicted(name, comment));
     }
-    let mut removed = wanted.remove.iter().flatten();
-    if removed.any(|user| wanted.add.iter().flatten().any(|added| added == user)) {
+    let mut removed = desired.remove.iter().flatten();
+    if removed.any(|user| desired.add.iter().flatten().any(|added| added == user)) {
         return Ok(StateReturn::predicted(name, "Error. Same user(s) can not be added and deleted simultaneously"));
     }
     let Some(group) = accounts.group(name) else {
         return if context.test {
             Ok(StateReturn::predicted(name, format!("Group {name} set to be added")))
         } else {
-            add(context, name, wanted, accounts)
+            add(context, name, desired, accounts)
         };
     };
-    let changes = wanted.differences(group);
+    let changes = desired.differences(group);
     if changes.is_empty() {
         return Ok(StateReturn::ok(name, format!("Group {name} is present and up to date")));
     }
     // Salt reports the removed members as a set.
-    let is_set = |key: &Value| wanted.members.is_some() && key.as_str() == Some("delusers");
+    let is_set = |key: &Value| desired.members.is_some() && key.as_str() == Some("delusers");
     let show = |key: &Value, value: &Value| match value.to_string() {
         text if is_set(key) => format!("{{{}}}", text.trim_matches(['[', ']'])),
         text => text,
@@ -187,7 +187,7 @@ fn present_state(
     for (key, value) in &changes {
         let function = match key.as_str() {
             Some("gid") => {
-                call(context, "group.chgid", &[name.into(), value.clone(), wanted.non_unique.into()])?;
+                call(context, "group.chgid", &[name.into(), value.clone(), desired.non_unique.into()])?;
                 continue;
             }
             Some("members") => {
@@ -201,7 +201,7 @@ fn present_state(
             call(context, function, &[name.into(), user.clone()])?;
         }
     }
-    let left = Accounts::read().group(name).map(|group| wanted.differences(group)).unwrap_or_default();
+    let left = Accounts::read().group(name).map(|group| desired.differences(group)).unwrap_or_default();
     if !left.is_empty() {
         let failed = StateReturn::failed(name, format!("{comment}Some changes could not be applied"));
         return Ok(failed.with_changes(map! {"Failed" => left}));
@@ -209,29 +209,29 @@ fn present_state(
     Ok(StateReturn::ok(name, comment).with_changes(map! {"Final" => "All changes applied successfully"}))
 }
 
-fn add(context: &StateContext, name: &str, wanted: &Desired, accounts: &Accounts) -> Result<StateReturn, CallError> {
-    let taken = accounts.groups.iter().find(|group| Value::from(group.gid) == wanted.gid && !wanted.non_unique);
+fn add(context: &StateContext, name: &str, desired: &Desired, accounts: &Accounts) -> Result<StateReturn, CallError> {
+    let taken = accounts.groups.iter().find(|group| Value::from(group.gid) == desired.gid && !desired.non_unique);
     if let Some(taken) = taken {
         let comment =
             format!("Group {name} is not present but gid {} is already taken by group {}", taken.gid, taken.name);
         return Ok(StateReturn::failed(name, comment));
     }
     let args = map! {
-        "gid" => wanted.gid.clone(), "system" => wanted.system, "non_unique" => wanted.non_unique, "local" => wanted.local,
+        "gid" => desired.gid.clone(), "system" => desired.system, "non_unique" => desired.non_unique, "local" => desired.local,
     };
     let added = context.call.call("group.add", Args { positional: vec![name.into()], keyword: args })?;
     if !added.is_truthy() {
         return Ok(StateReturn::failed(name, format!("Failed to create new group {name}")));
     }
     let filled = |users: &Option<Vec<String>>| users.clone().filter(|users| !users.is_empty());
-    if let Some(members) = filled(&wanted.add).or_else(|| filled(&wanted.members)) {
+    if let Some(members) = filled(&desired.add).or_else(|| filled(&desired.members)) {
         call(context, "group.members", &[name.into(), members.into()])?;
     }
     let now = Accounts::read();
     let Some(group) = now.group(name) else {
         return Ok(StateReturn::failed(name, format!("Group {name} is gone")));
     };
-    let left = wanted.differences(group);
+    let left = desired.differences(group);
     if !left.is_empty() {
         let comment = format!("Group {name} has been created but, some changes could not be applied");
         return Ok(StateReturn::failed(name, comment).with_changes(map! {"Failed" => left}));

@@ -8,7 +8,7 @@ fn results_of_groups_match_salt() {
     let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let some = |names: &[&str]| Some(list(names));
     let mut report = String::new();
-    for (name, wanted) in [
+    for (name, desired) in [
         ("adm", Desired::default()),
         ("adm", Desired { gid: 4.into(), members: Some(list(&["ann", "fred"])), ..Desired::default() }),
         ("adm", Desired { gid: 7.into(), ..Desired::default() }),
@@ -18,8 +18,8 @@ fn results_of_groups_match_salt() {
         ("adm", Desired { add: some(&["ann"]), remove: some(&["ann"]), ..Desired::default() }),
         ("new", Desired::default()),
     ] {
-        let done = present_state(&context, name, &wanted, &accounts).unwrap();
-        report = format!("{report}{}: {}\n", Value::from(done.result), done.comment);
+        let outcome = present_state(&context, name, &desired, &accounts).unwrap();
+        report = format!("{report}{}: {}\n", Value::from(outcome.result), outcome.comment);
     }
     insta::assert_snapshot!(report, @r#"
         True: Group adm is present and up to date
@@ -39,8 +39,8 @@ fn results_of_groups_match_salt() {
         None: Group new set to be added
         "#);
     let taken = Desired { gid: 4.into(), ..Desired::default() };
-    let done = present_state(&testing::state_context(false, &[]), "new", &taken, &accounts).unwrap();
-    assert_eq!(done.comment, "Group new is not present but gid 4 is already taken by group adm");
+    let outcome = present_state(&testing::state_context(false, &[]), "new", &taken, &accounts).unwrap();
+    assert_eq!(outcome.comment, "Group new is not present but gid 4 is already taken by group adm");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn test_mode_changes_no_groups() {
     let context = testing::state_context(true, &[]);
     for (name, comment) in [("root", "Group root is set for removal"), ("nobody_here", "Group not present")] {
         let args = Args::keyword(map! {"name" => name});
-        let done = context.call.minion.states.call(&context, "group.absent", args).unwrap();
-        assert_eq!(done.get("comment"), Some(&comment.into()));
+        let outcome = context.call.minion.states.call(&context, "group.absent", args).unwrap();
+        assert_eq!(outcome.get("comment"), Some(&comment.into()));
     }
 }

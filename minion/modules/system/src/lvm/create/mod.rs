@@ -188,8 +188,8 @@ pub struct NewVolume {
 ///     salt '*' lvm.lvcreate new_snapshot    vg_name snapshot=volume_name size=3G
 #[function]
 pub fn lvcreate(context: &Context, #[args] new: NewVolume) -> CallResult {
-    let given = |value: &Option<Value>| value.as_ref().filter(|value| value.is_truthy()).map(ToString::to_string);
-    let (size, extents) = (given(&new.size), given(&new.extents));
+    let non_empty = |value: &Option<Value>| value.as_ref().filter(|value| value.is_truthy()).map(ToString::to_string);
+    let (size, extents) = (non_empty(&new.size), non_empty(&new.extents));
     if size.is_some() && extents.is_some() {
         return Ok("Error: Please specify only one of size or extents".into());
     }

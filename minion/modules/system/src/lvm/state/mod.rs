@@ -141,8 +141,8 @@ pub struct Volume {
 #[function]
 pub fn lv_present(context: &StateContext, #[args] mut volume: Volume) -> CallResult {
     let state = volume.name.clone();
-    let given = |value: &Option<Value>| value.clone().filter(Value::is_truthy);
-    (volume.size, volume.extents) = (given(&volume.size), given(&volume.extents));
+    let argument = |value: &Option<Value>| value.clone().filter(Value::is_truthy);
+    (volume.size, volume.extents) = (argument(&volume.size), argument(&volume.extents));
     if volume.size.is_some() && volume.extents.is_some() {
         return Ok(StateReturn::failed(&state, "Only one of extents or size can be specified.").into());
     }
@@ -226,7 +226,7 @@ fn changed(
     change: impl FnOnce() -> CallResult,
 ) -> CallResult {
     let wants = matches!(goal, Goal::Present);
-    let (done, infinitive, already) = match goal {
+    let (participle, infinitive, already) = match goal {
         Goal::Present => ("created", "create", "already present"),
         Goal::Absent(already) => ("removed", "remove", already),
     };
@@ -234,7 +234,7 @@ fn changed(
         return Ok(StateReturn::ok(name, format!("{kind} {name} {already}")).into());
     }
     if context.test {
-        return Ok(StateReturn::predicted(name, format!("{kind} {name} is set to be {done}")).into());
+        return Ok(StateReturn::predicted(name, format!("{kind} {name} is set to be {participle}")).into());
     }
     let report = change()?;
     if is_present()? != wants {
@@ -242,7 +242,7 @@ fn changed(
         return Ok(StateReturn::failed(name, format!("Failed to {infinitive} {kind} {name}")).into());
     }
     let verb = if wants { "Created" } else { "Removed" };
-    Ok(StateReturn::ok(name, format!("{verb} {kind} {name}")).with_changes(map! {done => report}).into())
+    Ok(StateReturn::ok(name, format!("{verb} {kind} {name}")).with_changes(map! {participle => report}).into())
 }
 
 /// Adds the physical volumes that a volume group lacks.
@@ -260,7 +260,7 @@ fn extended(context: &StateContext, name: &str, devices: &[String]) -> Result<St
             Some(group) if group.is_empty() || group == "#orphans_lvm2" => {
                 let added = Value::from(format!("added to {name}"));
                 if context.test {
-                    report.result = report.result.filter(|done| !done);
+                    report.result = report.result.filter(|is_successful| !is_successful);
                     report.changes.insert(device.as_str().into(), added);
                     continue;
                 }
@@ -305,15 +305,15 @@ fn resized(
     let old = (megabytes_of(about), number(about, "Current Logical Extents Associated"));
     let invalid =
         |extents: &String| CallError::Execution(format!("extents is invalid: expected a number, got {extents}"));
-    let (flag, wanted, former) = match (size, &extents) {
+    let (flag, target_size, former) = match (size, &extents) {
         (Some(size), _) => ("size", size, old.0),
         (None, Some(extents)) => ("extents", extents.parse::<f64>().map_err(|_| invalid(extents))?, old.1),
         (None, None) => return Ok(already),
     };
-    if wanted < former && !volume.force {
+    if target_size < former && !volume.force {
         return Ok(StateReturn::failed(name, "To reduce a Logical Volume option 'force' must be True."));
     }
-    if (wanted - former).abs() < f64::EPSILON {
+    if (target_size - former).abs() < f64::EPSILON {
         return Ok(already);
     }
     if context.test {

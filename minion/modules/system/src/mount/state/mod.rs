@@ -90,7 +90,7 @@ pub struct MountedArgs {
 pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult {
     let mut invisible = args.extra_mount_invisible_options;
     invisible.extend(options(&args.hidden_opts));
-    let wanted = mounted::Desired {
+    let desired = mounted::Desired {
         name: args.name,
         device: args.device,
         fstype: args.fstype,
@@ -110,7 +110,7 @@ pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult 
         translate: args.extra_mount_translate_options,
         bind_copy: args.bind_mount_copy_active_opts,
     };
-    mounted::state(context, wanted).map(Into::into)
+    mounted::state(context, desired).map(Into::into)
 }
 
 /// Ensure that nothing is mounted at a mount point; with `persist` not at boot either.
@@ -141,20 +141,24 @@ pub fn unmounted(
     if name.is_empty() {
         return Ok(StateReturn::failed(&name, "Must provide name to mount.unmounted").into());
     }
-    let mut done = StateReturn::ok(&name, "Target was already unmounted");
+    let mut outcome = StateReturn::ok(&name, "Target was already unmounted");
     if active::read(&context.call)?.contains_key(&name.replace(' ', "\\040")) {
         if context.test {
             return Ok(StateReturn::predicted(&name, format!("Mount point {name} is mounted but should not be")).into());
         }
         let args = map! {"name" => &name, "device" => device.as_deref(), "user" => user};
         let output = context.call.call("mount.umount", Args::keyword(args))?;
-        done = match output.as_str() {
+        outcome = match output.as_str() {
             Some(complaint) => StateReturn::failed(&name, complaint),
             None => StateReturn::ok(&name, "Target was successfully unmounted").with_changes(map! {"umount" => true}),
         };
         context.call.call("mount.delete_mount_cache", Args::positional([name.as_str().into()]))?;
     }
-    if persist { purge(context, done, &name, device.as_deref(), &config).map(Into::into) } else { Ok(done.into()) }
+    if persist {
+        purge(context, outcome, &name, device.as_deref(), &config).map(Into::into)
+    } else {
+        Ok(outcome.into())
+    }
 }
 
 /// Ensure that swap space is active, now and, unless `persist` is false, at boot.
@@ -184,7 +188,7 @@ pub fn swap(
         Ok(context.call.call("mount.swaps", Args::default())?.as_map().cloned().unwrap_or_default())
     };
     let is_used = used(context)?.contains_key(real.as_str());
-    let mut done = if is_used {
+    let mut outcome = if is_used {
         StateReturn::ok(&name, format!("Swap {name} already active"))
     } else if context.test {
         StateReturn::predicted(&name, format!("Swap {name} is set to be activated"))
@@ -196,29 +200,29 @@ pub fn swap(
         }
     };
     if !persist {
-        return Ok(done.into());
+        return Ok(outcome.into());
     }
     let entries = fstab::read(&config)?;
     if context.test {
         if !entries.iter().any(|(place, entry)| *place == name || entry.device == name) {
-            done.result = None;
+            outcome.result = None;
             if is_used {
-                done.comment = format!("Swap {name} is set to be added to the fstab and to be activated");
+                outcome.comment = format!("Swap {name} is set to be added to the fstab and to be activated");
             }
         }
-        return Ok(done.into());
+        return Ok(outcome.into());
     }
     if entries.iter().any(|(place, entry)| place == "none" && entry.device == name && entry.fstype != "swap") {
-        return Ok(done.into());
+        return Ok(outcome.into());
     }
     let entry = Entry::new("none", &name, "swap", &"defaults".into(), &0.into(), &0.into());
     let (comment, change) = match fstab::set(&config, &entry, &WriteOptions::default())? {
         Outcome::Present => ("", None),
         other => fstab_report(other),
     };
-    done.comment.push_str(comment);
-    done.changes.extend(change.map(|change| ("persist".into(), change.into())));
-    Ok(done.into())
+    outcome.comment.push_str(comment);
+    outcome.changes.extend(change.map(|change| ("persist".into(), change.into())));
+    Ok(outcome.into())
 }
 
 /// The arguments of `mount.fstab_present`.
@@ -279,13 +283,13 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
         return Ok(StateReturn::failed(name, format!("Device {name} cannot be converted to {by}")).into());
     };
     let entry = Entry::new(index, &device, &args.fs_vfstype, &args.fs_mntops, &args.fs_freq, &args.fs_passno);
-    let done = fstab::set(
+    let outcome = fstab::set(
         config,
         &entry,
         &WriteOptions { match_on: args.match_on, not_change: args.not_change, test: context.test },
     )?;
     if context.test {
-        let comment = match done {
+        let comment = match outcome {
             Outcome::Present => {
                 return Ok(StateReturn::ok(name, format!("{index} entry is already in {config}.")).into());
             }
@@ -297,8 +301,8 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
         };
         return Ok(StateReturn::predicted(name, comment).into());
     }
-    let changes = map! {"persist" => done.as_str()};
-    let report = match done {
+    let changes = map! {"persist" => outcome.as_str()};
+    let report = match outcome {
         Outcome::Present => StateReturn::ok(name, format!("{index} entry was already in {config}.")),
         Outcome::Changed => StateReturn::ok(name, format!("{index} entry updated in {config}.")).with_changes(changes),
         Outcome::New if !args.mount => {
@@ -344,7 +348,7 @@ pub fn fstab_absent(
     let place = without_slash(&fs_file);
     let is_there = fstab::read(&config)?.iter().any(|(have, _)| have == place);
     let missing = format!("{place} entry is already missing in {config}.");
-    let done = match (context.test, is_there) {
+    let outcome = match (context.test, is_there) {
         (true, true) => StateReturn::predicted(&name, format!("{place} entry will be removed from {config}.")),
         (true, false) => StateReturn::predicted(&name, missing),
         (false, false) => StateReturn::ok(&name, missing),
@@ -354,7 +358,7 @@ pub fn fstab_absent(
                 .with_changes(map! {"persist" => "removed"})
         }
     };
-    Ok(done.into())
+    Ok(outcome.into())
 }
 
 /// Remount the file system when a watched state has changes.
@@ -403,8 +407,8 @@ pub fn mod_watch(
 }
 
 /// Returns the part of the comment about the entry, and the change to report.
-fn fstab_report(done: Outcome) -> (&'static str, Option<&'static str>) {
-    match done {
+fn fstab_report(outcome: Outcome) -> (&'static str, Option<&'static str>) {
+    match outcome {
         Outcome::Present => (". Entry already exists in the fstab.", None),
         Outcome::New => (". Added new entry to the fstab.", Some("new")),
         Outcome::Changed => (". Updated the entry in the fstab.", Some("update")),
@@ -431,7 +435,7 @@ fn device_name(device: &str, mount_by: Option<&str>) -> Option<String> {
 /// Removes the entry of an unmounted file system from `/etc/fstab`.
 fn purge(
     context: &StateContext,
-    mut done: StateReturn,
+    mut outcome: StateReturn,
     name: &str,
     device: Option<&str>,
     config: &str,
@@ -439,12 +443,12 @@ fn purge(
     let device = device.filter(|device| !device.is_empty());
     let entries = fstab::read(config)?;
     let Some((_, entry)) = entries.iter().find(|(place, _)| place == name) else {
-        done.comment.push_str(". fstab entry not found");
-        return Ok(done);
+        outcome.comment.push_str(". fstab entry not found");
+        return Ok(outcome);
     };
     if let Some(device) = device.filter(|device| entry.device != *device) {
-        done.comment = format!("{}. fstab entry for device {device} not found", done.comment);
-        return Ok(done);
+        outcome.comment = format!("{}. fstab entry for device {device} not found", outcome.comment);
+        return Ok(outcome);
     }
     if context.test {
         let comment =
@@ -452,7 +456,7 @@ fn purge(
         return Ok(StateReturn::predicted(name, comment));
     }
     fstab::remove(config, name, device)?;
-    done.comment.push_str(". Removed target from fstab");
-    done.changes.insert("persist".into(), "purged".into());
-    Ok(done)
+    outcome.comment.push_str(". Removed target from fstab");
+    outcome.changes.insert("persist".into(), "purged".into());
+    Ok(outcome)
 }

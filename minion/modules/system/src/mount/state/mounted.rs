@@ -44,7 +44,7 @@ pub(super) struct Desired {
 /// The progress of a run of the state.
 struct Run<'w> {
     context: &'w StateContext,
-    wanted: Desired,
+    desired: Desired,
     active: IndexMap<String, Mount>,
     /// The mount point, with symbolic links resolved; `key` is its form in the list of mounts, with blanks as `\040`.
     path: PathBuf,
@@ -57,23 +57,24 @@ struct Run<'w> {
     remember: bool,
 }
 
-pub(super) fn state(context: &StateContext, mut wanted: Desired) -> Result<StateReturn, CallError> {
-    let shown = wanted.name.clone();
-    for (value, word) in [(&wanted.name, "name"), (&wanted.device, "device"), (&wanted.fstype, "fstype")] {
+pub(super) fn state(context: &StateContext, mut desired: Desired) -> Result<StateReturn, CallError> {
+    let name = desired.name.clone();
+    for (value, word) in [(&desired.name, "name"), (&desired.device, "device"), (&desired.fstype, "fstype")] {
         if value.is_empty() {
-            return Ok(StateReturn::failed(&shown, format!("Must provide {word} to mount.mounted")));
+            return Ok(StateReturn::failed(&name, format!("Must provide {word} to mount.mounted")));
         }
     }
-    if wanted.name != "/" {
-        wanted.name.truncate(wanted.name.trim_end_matches('/').len());
+    if desired.name != "/" {
+        desired.name.truncate(desired.name.trim_end_matches('/').len());
     }
-    let path = std::fs::canonicalize(&wanted.name).unwrap_or_else(|_| PathBuf::from(&wanted.name));
+    let path = std::fs::canonicalize(&desired.name).unwrap_or_else(|_| PathBuf::from(&desired.name));
     let key = path.display().to_string().replace(' ', "\\040");
     let active = active::read(&context.call)?;
     let (changes, comment) = (Map::new(), String::new());
-    let mut work = Run { context, wanted, active, path, key, device: String::new(), changes, comment, remember: false };
-    let done = work.apply()?;
-    Ok(StateReturn { name: shown, ..done })
+    let mut work =
+        Run { context, desired, active, path, key, device: String::new(), changes, comment, remember: false };
+    let outcome = work.apply()?;
+    Ok(StateReturn { name, ..outcome })
 }
 
 impl Run<'_> {
@@ -83,22 +84,22 @@ impl Run<'_> {
             Err(message) => return Ok(self.failed(message)),
         }
         let mut result = Some(true);
-        if self.active.contains_key(&self.key) && self.wanted.mount {
+        if self.active.contains_key(&self.key) && self.desired.mount {
             if let Some(ended) = self.ensure_options()? {
                 return Ok(ended);
             }
             match self.ensure_device()? {
-                Ok(found) => result = found,
+                Ok(new_result) => result = new_result,
                 Err(ended) => return Ok(ended),
             }
         }
         if !self.active.contains_key(&self.key) {
             match self.ensure_mounted()? {
-                Ok(found) => result = found,
+                Ok(new_result) => result = new_result,
                 Err(ended) => return Ok(ended),
             }
         }
-        if self.wanted.persist { self.ensure_entry(result) } else { Ok(self.report(result)) }
+        if self.desired.persist { self.ensure_entry(result) } else { Ok(self.report(result)) }
     }
 
     fn report(&mut self, result: Option<bool>) -> StateReturn {
@@ -117,10 +118,10 @@ impl Run<'_> {
 
     /// Resolves the device. For a bind mount, options are taken over from the source, if requested.
     fn real_device(&mut self) -> Result<String, String> {
-        let device = self.wanted.device.clone();
+        let device = self.desired.device.clone();
         let upper = device.to_uppercase();
         if let Some(path) = device.strip_prefix('/') {
-            if self.wanted.opts.iter().any(|opt| opt == "bind") && self.active.contains_key(&self.key) {
+            if self.desired.opts.iter().any(|opt| opt == "bind") && self.active.contains_key(&self.key) {
                 return Ok(self.bind_device());
             }
             let mapped = path.strip_prefix("dev/").and_then(|path| path.split_once('/')).map(|(group, volume)| {
@@ -149,19 +150,19 @@ impl Run<'_> {
     fn bind_device(&mut self) -> String {
         let own = self.active.get(&self.key).map(|mount| mount.device.clone()).unwrap_or_default();
         let on_device = own.starts_with('/');
-        let ancestors = Path::new(&self.wanted.device).ancestors().map(|path| path.display().to_string());
+        let ancestors = Path::new(&self.desired.device).ancestors().map(|path| path.display().to_string());
         let mut directories = ancestors.map(|path| path.replace(' ', "\\040"));
-        let found = if on_device {
+        let mount_point = if on_device {
             directories.find(|directory| self.active.contains_key(directory))
         } else {
             directories.next()
         };
-        let below = found.and_then(|directory| self.active.get(&directory)).cloned();
+        let below = mount_point.and_then(|directory| self.active.get(&directory)).cloned();
         if let Some(below) = &below {
-            if self.wanted.bind_copy {
-                self.wanted.opts.extend(below.opts.iter().chain(&below.superopts).cloned());
-                self.wanted.opts.sort();
-                self.wanted.opts.dedup();
+            if self.desired.bind_copy {
+                self.desired.opts.extend(below.opts.iter().chain(&below.superopts).cloned());
+                self.desired.opts.sort();
+                self.desired.opts.dedup();
             }
             if let Some(mount) = self.active.get_mut(&self.key) {
                 mount.opts.push("bind".into());
@@ -173,8 +174,8 @@ impl Run<'_> {
     /// Remounts the file system if options differ, or were removed since the last run. Returns the result if the state
     /// ends here.
     fn ensure_options(&mut self) -> Result<Option<StateReturn>, CallError> {
-        let Some(mount) = self.active.get(&self.key).filter(|_| !self.wanted.opts.is_empty()) else { return Ok(None) };
-        let mut differing = differing(&self.wanted, mount);
+        let Some(mount) = self.active.get(&self.key).filter(|_| !self.desired.opts.is_empty()) else { return Ok(None) };
+        let mut differing = differing(&self.desired, mount);
         differing.sort();
         if !differing.is_empty()
             && let Some(ended) = self.remount(&differing.join(","), " ")?
@@ -186,7 +187,7 @@ impl Run<'_> {
             self.remember = true;
             return Ok(None);
         };
-        let gone: Vec<String> = before.into_iter().filter(|opt| !self.wanted.opts.contains(opt)).collect();
+        let gone: Vec<String> = before.into_iter().filter(|opt| !self.desired.opts.contains(opt)).collect();
         if gone.is_empty() { Ok(None) } else { self.remount(&gone.join(","), "") }
     }
 
@@ -195,14 +196,14 @@ impl Run<'_> {
             self.comment = format!("Remount would be forced because options ({options}){gap}changed");
             return Ok(Some(self.report(None)));
         }
-        let fstype = self.wanted.fstype.as_str();
+        let fstype = self.desired.fstype.as_str();
         let path = self.path.display().to_string();
         let how = map! {
             "name" => &path,
-            "device" => &self.wanted.device,
-            "mkmnt" => self.wanted.mkmnt,
+            "device" => &self.desired.device,
+            "mkmnt" => self.desired.mkmnt,
             "fstype" => fstype,
-            "opts" => self.wanted.opts.clone(),
+            "opts" => self.desired.opts.clone(),
         };
         let output = if ["nfs", "cvfs"].contains(&fstype) || fstype.starts_with("fuse") {
             let mut message = format!("Forced unmount and mount because options ({options}) changed");
@@ -243,7 +244,7 @@ impl Run<'_> {
             self.comment = "Target was already mounted".into();
             return Ok(Ok(Some(true)));
         }
-        for pattern in &self.wanted.device_name_regex {
+        for pattern in &self.desired.device_name_regex {
             let pattern = Regex::new(pattern).map_err(CallError::execution)?;
             if let Some(device) = devices.iter().find(|device| pattern.is_match_at_start(device).unwrap_or(false)) {
                 self.comment =
@@ -251,18 +252,19 @@ impl Run<'_> {
                 return Ok(Ok(Some(true)));
             }
         }
-        let wanted = &self.wanted.device;
+        let desired = &self.desired.device;
         if self.context.test {
-            self.comment = format!("An umount would have been forced because devices do not match.  Watched: {wanted}");
+            self.comment =
+                format!("An umount would have been forced because devices do not match.  Watched: {desired}");
             return Ok(Ok(None));
         }
-        let real = if self.device == *wanted { String::new() } else { format!(" ({})", self.device) };
+        let real = if self.device == *desired { String::new() } else { format!(" ({})", self.device) };
         let message = format!(
-            "Forced unmount because devices don't match. Wanted: {wanted}{real}, current: {}",
+            "Forced unmount because devices don't match. Wanted: {desired}{real}, current: {}",
             devices.join(", ")
         );
         self.changes.insert("umount".into(), message.into());
-        let user = self.wanted.user.as_deref();
+        let user = self.desired.user.as_deref();
         self.call("mount.umount", map! {"name" => self.path.display().to_string(), "user" => user})?;
         self.active = active::read(&self.context.call)?;
         if self.active.contains_key(&self.key) {
@@ -275,9 +277,9 @@ impl Run<'_> {
     /// Mounts the device, unless `mount` is false; with `mkmnt`, the mount point is created. Returns the same values as
     /// `ensure_device`.
     fn ensure_mounted(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
-        let (name, mkmnt, test) = (self.wanted.name.clone(), self.wanted.mkmnt, self.context.test);
+        let (name, mkmnt, test) = (self.desired.name.clone(), self.desired.mkmnt, self.context.test);
         let exists = Path::new(&name).exists();
-        if !self.wanted.mount {
+        if !self.desired.mount {
             self.comment = match (exists, test, mkmnt) {
                 (true, true, _) => format!("{name} would not be mounted"),
                 (true, false, _) => format!("{name} not mounted"),
@@ -287,7 +289,7 @@ impl Run<'_> {
                 (false, false, false) => format!("{name} not present and not mounted"),
             };
             if !exists && !test && mkmnt {
-                make_directory(&name, self.wanted.user.as_deref())?;
+                make_directory(&name, self.desired.user.as_deref())?;
             }
             return Ok(Ok(if test && !exists { None } else { Some(true) }));
         }
@@ -304,11 +306,11 @@ impl Run<'_> {
         }
         let how = map! {
             "name" => &name,
-            "device" => &self.wanted.device,
+            "device" => &self.desired.device,
             "mkmnt" => mkmnt,
-            "fstype" => &self.wanted.fstype,
-            "opts" => self.wanted.opts.clone(),
-            "user" => self.wanted.user.as_deref(),
+            "fstype" => &self.desired.fstype,
+            "opts" => self.desired.opts.clone(),
+            "user" => self.desired.user.as_deref(),
         };
         let output = self.call("mount.mount", how)?;
         self.active = active::read(&self.context.call)?;
@@ -325,13 +327,16 @@ impl Run<'_> {
 
     /// Ensures that the table has the entry, and returns the result of the state.
     fn ensure_entry(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
-        let Desired { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
+        let Desired { name, device, fstype, opts, dump, pass, .. } = &self.desired;
         let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);
-        let how =
-            WriteOptions { match_on: self.wanted.match_on.clone(), test: self.context.test, ..WriteOptions::default() };
-        let done = fstab::set(&self.wanted.config, &entry, &how)?;
-        if self.context.test && done != Outcome::Present {
-            let needs = match (done, self.wanted.mount) {
+        let how = WriteOptions {
+            match_on: self.desired.match_on.clone(),
+            test: self.context.test,
+            ..WriteOptions::default()
+        };
+        let outcome = fstab::set(&self.desired.config, &entry, &how)?;
+        if self.context.test && outcome != Outcome::Present {
+            let needs = match (outcome, self.desired.mount) {
                 (Outcome::New, true) => {
                     format!("{name} is mounted, but needs to be written to the fstab in order to be made persistent.")
                 }
@@ -347,14 +352,14 @@ impl Run<'_> {
         if self.remember && !self.context.test {
             let how = map! {
                 "real_name" => self.path.display().to_string(),
-                "device" => &self.wanted.device,
-                "mkmnt" => self.wanted.mkmnt,
-                "fstype" => &self.wanted.fstype,
-                "mount_opts" => self.wanted.opts.clone(),
+                "device" => &self.desired.device,
+                "mkmnt" => self.desired.mkmnt,
+                "fstype" => &self.desired.fstype,
+                "mount_opts" => self.desired.opts.clone(),
             };
             self.call("mount.write_mount_cache", how)?;
         }
-        let (comment, change) = super::fstab_report(done);
+        let (comment, change) = super::fstab_report(outcome);
         self.comment.push_str(comment);
         self.changes.extend(change.map(|change| ("persist".into(), change.into())));
         Ok(self.report(result))

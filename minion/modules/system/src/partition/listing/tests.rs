@@ -25,9 +25,9 @@ fn disks_and_partitions_are_parsed_in_each_unit() {
             r#"{"1": {"number": "1", "start": "4cyl", "end": "80cyl", "size": "76cyl", "file system": "", "name": "My Documents", "flags": ""}}"#,
         ),
     ] {
-        let found = parse(&output).unwrap();
-        assert_eq!(to_json(found.get("partitions").unwrap()), partitions);
-        assert_eq!(found.get("info").and_then(|info| info.get("model")), Some(&"User-Mode Linux UBD".into()));
+        let listing = parse(&output).unwrap();
+        assert_eq!(to_json(listing.get("partitions").unwrap()), partitions);
+        assert_eq!(listing.get("info").and_then(|info| info.get("model")), Some(&"User-Mode Linux UBD".into()));
     }
     assert_eq!(to_json(&parse("").unwrap().into()), r#"{"info": {}, "partitions": {}}"#);
     for output in ["Error: ", "BYT;\n/dev/a:1:2;", &format!("BYT;\n{disk}\n1:1049kB:21.0MB;"), &format!("{disk}\n\n")] {

@@ -157,13 +157,14 @@ fn busy(before: &[u64], after: &[u64]) -> f64 {
 /// row.
 fn report<'a>(
     rows: impl Iterator<Item = (&'a str, Vec<u64>)>,
-    wanted: Option<&str>,
+    required_name: Option<&str>,
     counters: &[(&'static str, usize, u64)],
     counts: impl Fn(&str) -> bool,
 ) -> Value {
-    let wanted = wanted.filter(|name| !name.is_empty());
-    let rows: Vec<_> = rows.filter(|(name, _)| wanted.map_or_else(|| counts(name), |wanted| wanted == *name)).collect();
-    if wanted.is_some() && rows.is_empty() {
+    let required_name = required_name.filter(|name| !name.is_empty());
+    let rows: Vec<_> =
+        rows.filter(|(name, _)| required_name.map_or_else(|| counts(name), |required| required == *name)).collect();
+    if required_name.is_some() && rows.is_empty() {
         return false.into();
     }
     let sum = |column: usize, unit: u64| -> u64 {

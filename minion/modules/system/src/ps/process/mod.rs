@@ -88,9 +88,10 @@ pub fn status(
         return Err(CallError::Execution("Filter is required for ps.status".into()));
     }
     // Salt's documentation writes the names of states with underscores.
-    let wanted = status.replace('_', "-");
-    let found = pids().into_iter().filter_map(Process::read).filter(|process| name_of_state(process.state) == wanted);
-    Ok(found.map(|process| Value::from(map! {"pid" => process.pid, "name" => name_of(process.pid)})).collect())
+    let state = status.replace('_', "-");
+    let processes =
+        pids().into_iter().filter_map(Process::read).filter(|process| name_of_state(process.state) == state);
+    Ok(processes.map(|process| Value::from(map! {"pid" => process.pid, "name" => name_of(process.pid)})).collect())
 }
 
 /// Return the logged-in users: name, terminal, host, since when in seconds since 1970, and the PID of the session.

@@ -115,8 +115,8 @@ pub fn ss(
 fn lines_with(context: &Context, command: &[&str], name: String) -> CallResult {
     let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
     let output = run(context, &command, &[])?;
-    let found: Value = output.stdout.lines().filter(|line| line.contains(&name)).collect();
-    Ok(Value::List(vec![name.into(), found]))
+    let lines: Value = output.stdout.lines().filter(|line| line.contains(&name)).collect();
+    Ok(Value::List(vec![name.into(), lines]))
 }
 
 /// Waits for an interval, or until the job is cancelled.

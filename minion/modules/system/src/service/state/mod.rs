@@ -38,10 +38,10 @@ pub struct ControlArgs {
 impl ControlArgs {
     fn control(self, context: &StateContext, name: &str, runs: bool) -> CallResult {
         let how = systemd_options(&self.kwargs);
-        let wanted = Desired { runs, enable: self.enable, sig: self.sig, delay: self.init_delay, how };
+        let desired = Desired { runs, enable: self.enable, sig: self.sig, delay: self.init_delay, how };
         report(
             name,
-            invalid_arguments(name, &self.kwargs).map_or_else(|| ensure_state(services(), context, name, &wanted), Ok),
+            invalid_arguments(name, &self.kwargs).map_or_else(|| ensure_state(services(), context, name, &desired), Ok),
         )
     }
 }
@@ -206,9 +206,9 @@ pub fn mod_watch(
 ) -> CallResult {
     // Only for other operating systems.
     _ = full_restart;
-    let wanted =
+    let watch =
         Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: systemd_options(&kwargs) };
-    report(&name, watched(services(), context, &name, &wanted))
+    report(&name, watched(services(), context, &name, &watch))
 }
 
 /// Returns the options that only systemd supports.
@@ -248,9 +248,9 @@ struct Watched {
     how: ServiceOptions,
 }
 
-fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
-    match done {
-        Ok(done) => Ok(done.into()),
+fn report(name: &str, result: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+    match result {
+        Ok(outcome) => Ok(outcome.into()),
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),
         Err(error) => Err(error),
     }
@@ -268,12 +268,12 @@ fn ensure_state(
     services: &dyn Services,
     context: &StateContext,
     name: &str,
-    wanted: &Desired,
+    desired: &Desired,
 ) -> Result<StateReturn, CallError> {
     if services.is_offline() {
         return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
     }
-    let runs = wanted.runs;
+    let runs = desired.runs;
     if !services.is_available(&context.call, name)? {
         let would = if runs { "started" } else { "stopped" };
         let comment = format!("The named service {name} is not available");
@@ -287,10 +287,10 @@ fn ensure_state(
             (false, false) => StateReturn::ok(name, comment),
         });
     }
-    let before = services.is_running(&context.call, name, wanted.sig.as_deref())?;
+    let before = services.is_running(&context.call, name, desired.sig.as_deref())?;
     let enabled_before = services.is_enabled(&context.call, name)?;
-    let unmasked = if wanted.how.unmask && runs {
-        Some(masks::state(services, context, name, false, wanted.how.unmask_runtime)?.comment)
+    let unmasked = if desired.how.unmask && runs {
+        Some(masks::state(services, context, name, false, desired.how.unmask_runtime)?.comment)
     } else {
         None
     };
@@ -298,85 +298,87 @@ fn ensure_state(
         Some(reported) if !reported.is_empty() => format!("{comment}\n{reported}"),
         _ => comment,
     };
-    let other = wanted.enable.filter(|enable| *enable != enabled_before);
+    let other = desired.enable.filter(|enable| *enable != enabled_before);
     if before == runs {
         let state = if runs { "running" } else { "dead" };
-        let done = StateReturn::ok(name, with_mask(format!("The service {name} is already {state}")));
+        let outcome = StateReturn::ok(name, with_mask(format!("The service {name} is already {state}")));
         return match other {
-            Some(enable) => Ok(apply(done, toggle(services, context, name, enable, None, true, wanted.how)?)),
-            None => Ok(done),
+            Some(enable) => Ok(apply(outcome, toggle(services, context, name, enable, None, true, desired.how)?)),
+            None => Ok(outcome),
         };
     }
     if context.test {
         let would = if runs { "start" } else { "be killed" };
         return Ok(StateReturn::predicted(name, with_mask(format!("Service {name} is set to {would}"))));
     }
-    let acted = services.act(&context.call, if runs { "start" } else { "stop" }, name, wanted.how)?;
+    let acted = services.act(&context.call, if runs { "start" } else { "stop" }, name, desired.how)?;
     let failure = format!("Service {name} failed to {}", if runs { "start" } else { "die" });
     if !acted {
-        let done = StateReturn::failed(name, failure);
-        return match wanted.enable {
-            Some(enable) => Ok(apply(done, toggle(services, context, name, enable, Some(!runs), false, wanted.how)?)),
-            None => Ok(done),
+        let outcome = StateReturn::failed(name, failure);
+        return match desired.enable {
+            Some(enable) => {
+                Ok(apply(outcome, toggle(services, context, name, enable, Some(!runs), false, desired.how)?))
+            }
+            None => Ok(outcome),
         };
     }
-    if wait(context, &wanted.delay) {
+    if wait(context, &desired.delay) {
         return Ok(StateReturn::failed(name, "the job was ended"));
     }
-    let after = services.is_running(&context.call, name, wanted.sig.as_deref().filter(|_| runs))?;
-    let mut done = match (after == runs, runs) {
+    let after = services.is_running(&context.call, name, desired.sig.as_deref().filter(|_| runs))?;
+    let mut outcome = match (after == runs, runs) {
         (false, _) => StateReturn::failed(name, failure),
         (true, true) => StateReturn::ok(name, format!("Started service {name}")),
         (true, false) => StateReturn::ok(name, format!("Service {name} was killed")),
     };
     if after != before || services.is_enabled(&context.call, name)? != enabled_before {
-        done.changes = map! {name => after};
+        outcome.changes = map! {name => after};
     }
-    if let Some(enable) = wanted.enable {
-        let toggled = toggle(services, context, name, enable, Some(after), after == runs, wanted.how)?;
-        done = apply(done, toggled);
+    if let Some(enable) = desired.enable {
+        let toggled = toggle(services, context, name, enable, Some(after), after == runs, desired.how)?;
+        outcome = apply(outcome, toggled);
     }
-    if runs && wanted.delay.is_truthy() {
-        done.comment = format!("{}\nDelayed return for {} seconds", done.comment, wanted.delay);
+    if runs && desired.delay.is_truthy() {
+        outcome.comment = format!("{}\nDelayed return for {} seconds", outcome.comment, desired.delay);
     }
     if let Some(reported) = unmasked {
-        done.comment = format!("{}\n{reported}", done.comment);
+        outcome.comment = format!("{}\n{reported}", outcome.comment);
     }
-    Ok(done)
+    Ok(outcome)
 }
 
 fn watched(
     services: &dyn Services,
     context: &StateContext,
     name: &str,
-    wanted: &Watched,
+    watch: &Watched,
 ) -> Result<StateReturn, CallError> {
-    let stops = wanted.sfun == "dead";
-    if !stops && wanted.sfun != "running" {
-        return Ok(StateReturn::failed(name, format!("Unable to trigger watch for service.{}", wanted.sfun)));
+    let stops = watch.sfun == "dead";
+    if !stops && watch.sfun != "running" {
+        return Ok(StateReturn::failed(name, format!("Unable to trigger watch for service.{}", watch.sfun)));
     }
-    let runs = services.is_running(&context.call, name, wanted.sig.as_deref())?;
-    let (action, words, done) = match (stops, runs) {
+    let runs = services.is_running(&context.call, name, watch.sig.as_deref())?;
+    let (action, words, participle) = match (stops, runs) {
         (true, false) => return Ok(StateReturn::ok(name, "Service is already stopped")),
         (true, true) => ("stop", "stop", "stopped"),
         (false, false) => ("start", "start", "started"),
-        (false, true) if wanted.reload && wanted.force => ("force-reload", "forcefully reload", "forcefully reloaded"),
-        (false, true) if wanted.reload => ("reload", "reload", "reloaded"),
+        (false, true) if watch.reload && watch.force => ("force-reload", "forcefully reload", "forcefully reloaded"),
+        (false, true) if watch.reload => ("reload", "reload", "reloaded"),
         (false, true) => ("restart", "restart", "restarted"),
     };
     if context.test {
-        return Ok(StateReturn::predicted(name, format!("Service is set to be {done}")));
+        return Ok(StateReturn::predicted(name, format!("Service is set to be {participle}")));
     }
     if action == "start" {
         // Stops remaining processes of a failed service first.
         services.act(&context.call, "stop", name, ServiceOptions::default())?;
     }
-    let acted = services.act(&context.call, action, name, wanted.how)?;
-    if wait(context, &wanted.delay) {
+    let acted = services.act(&context.call, action, name, watch.how)?;
+    if wait(context, &watch.delay) {
         return Ok(StateReturn::failed(name, "the job was ended"));
     }
     let result = if acted {
-        StateReturn::ok(name, format!("Service {done}"))
+        StateReturn::ok(name, format!("Service {participle}"))
     } else {
         StateReturn::failed(name, format!("Failed to {words} the service"))
     };

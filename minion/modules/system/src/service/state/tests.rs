@@ -109,9 +109,14 @@ fn results(test: bool, obeys: bool) -> String {
         masks::state(&web(), &context, "web", true, false),
         masks::state(&web(), &context, "web", false, true),
     ];
-    let report = states.into_iter().map(|done| {
-        let done = done.unwrap();
-        format!("{}: {} | {}", Value::from(done.result), done.comment, brine_value::json::to_json(&done.changes.into()))
+    let report = states.into_iter().map(|result| {
+        let outcome = result.unwrap();
+        format!(
+            "{}: {} | {}",
+            Value::from(outcome.result),
+            outcome.comment,
+            brine_value::json::to_json(&outcome.changes.into())
+        )
     });
     report.collect::<Vec<_>>().join("\n")
 }

@@ -76,7 +76,7 @@ fn fire(context: &Context, master: &str, what: &str) {
 
 /// Returns the addresses of a host.
 fn resolved(host: &str) -> Vec<IpAddr> {
-    (host, 0).to_socket_addrs().map(|found| found.map(|found| found.ip()).collect()).unwrap_or_default()
+    (host, 0).to_socket_addrs().map(|addresses| addresses.map(|address| address.ip()).collect()).unwrap_or_default()
 }
 
 /// Returns the peers of established connections to a remote port, in a table such as `/proc/net/tcp`.

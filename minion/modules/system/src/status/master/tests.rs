@@ -16,8 +16,8 @@ fn tables_of_the_kernel_are_read() {
         2: 0100007F:8AE4 0300007F:119A 01 00000000:00000000\n   \
         3: 0000000000000000FFFF00000100007F:A1 0000000000000000FFFF00000400007F:1199 01 x\n   \
         4: 00000000000000000000000001000000:A2 00000000000000000000000001000000:1199 01 x\n";
-    let found: Vec<String> = peers(table, 4505).map(|peer| peer.to_string()).collect();
-    assert_eq!(found, ["127.0.0.1", "127.0.0.4", "::1"]);
+    let addresses: Vec<String> = peers(table, 4505).map(|peer| peer.to_string()).collect();
+    assert_eq!(addresses, ["127.0.0.1", "127.0.0.4", "::1"]);
 }
 
 #[test]

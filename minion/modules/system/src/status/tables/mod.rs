@@ -74,8 +74,8 @@ pub fn pid(
         let cmd = reported.get("cmd").map(ToString::to_string).unwrap_or_default();
         pid.as_str() != Some(&*own) && !cmd.contains("status.pid") && regex.is_match(&cmd).unwrap_or(false)
     };
-    let found = processes(&output.stdout).into_iter().filter(fits).map(|(pid, _)| pid.to_string());
-    Ok(found.collect::<Vec<_>>().join("\n").into())
+    let pids = processes(&output.stdout).into_iter().filter(fits).map(|(pid, _)| pid.to_string());
+    Ok(pids.collect::<Vec<_>>().join("\n").into())
 }
 
 /// Return the logged-in users and their activity.

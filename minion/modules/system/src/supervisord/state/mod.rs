@@ -58,14 +58,14 @@ pub fn dead(
     let all = Processes::read(&control, context)?;
     let is_stopped = match all.matching(&name)[..] {
         [] => return Ok(StateReturn::ok(&name, format!("Service {name} doesn't exist")).into()),
-        ref found => found.iter().any(|(_, state)| is_stopped(state)),
+        ref processes => processes.iter().any(|(_, state)| is_stopped(state)),
     };
     if is_stopped {
         return Ok(StateReturn::ok(&name, format!("Service {name} is not running")).into());
     }
     let comment = format!("Stopping service: {name}");
-    let done = control.run(&context.call, &["stop", &name])?;
-    let report = checked(&name, &done, &comment);
+    let output = control.run(&context.call, &["stop", &name])?;
+    let report = checked(&name, &output, &comment);
     Ok(report.with_changes(map! {name.as_str() => comment}).into())
 }
 
@@ -130,27 +130,27 @@ fn started(
     update: bool,
 ) -> Result<StateReturn, CallError> {
     let all = Processes::read(control, context)?;
-    let found = all.matching(name);
+    let processes = all.matching(name);
     if context.test {
-        return Ok(planned(name, &found));
+        return Ok(planned(name, &processes));
     }
-    let of = match (&found[..], name.ends_with(':')) {
+    let of = match (&processes[..], name.ends_with(':')) {
         ([], _) => "",
         (_, true) => " group",
         (_, false) => " service",
     };
-    let (mut done, mut report, mut is_updated) = (Vec::new(), StateReturn::ok(name, ""), false);
+    let (mut comments, mut report, mut is_updated) = (Vec::new(), StateReturn::ok(name, ""), false);
     if update {
         let output = control.run(&context.call, &["update"])?;
         report = checked(name, &output, "Updating supervisor");
         is_updated = output.contains(&format!("{name}: updated"));
-    } else if found.is_empty() {
+    } else if processes.is_empty() {
         let comment = format!("Adding service: {name}");
         control.run(&context.call, &["reread"])?;
         report = checked(name, &control.run(&context.call, &["add", name.trim_end_matches(':')])?, &comment);
-        done.push(comment);
+        comments.push(comment);
     }
-    let needs_start = found.is_empty() || found.iter().any(|(_, state)| is_stopped(state));
+    let needs_start = processes.is_empty() || processes.iter().any(|(_, state)| is_stopped(state));
     if is_updated {
         report.comment = format!("Not starting updated{of}: {name}");
     } else if !needs_start && !restart {
@@ -159,25 +159,25 @@ fn started(
         let (verb, word) = if needs_start { ("Starting", "start") } else { ("Restarting", "restart") };
         let comment = format!("{verb}{of}: {name}");
         report = checked(name, &control.run(&context.call, &[word, name])?, &comment);
-        done.push(comment);
+        comments.push(comment);
     }
-    if report.result == Some(true) && !done.is_empty() {
-        report.changes = map! {name => done.join(" ")};
+    if report.result == Some(true) && !comments.is_empty() {
+        report.changes = map! {name => comments.join(" ")};
     }
     Ok(report)
 }
 
 /// Returns the prediction of `supervisord.running` in test mode.
-fn planned(name: &str, found: &[&(String, String)]) -> StateReturn {
+fn planned(name: &str, processes: &[&(String, String)]) -> StateReturn {
     let is_group = name.ends_with(':');
     let waiting: Vec<&str> =
-        found.iter().filter(|(_, state)| state != "RUNNING").map(|(process, _)| process.as_str()).collect();
-    match (found.is_empty(), waiting.is_empty(), is_group) {
+        processes.iter().filter(|(_, state)| state != "RUNNING").map(|(process, _)| process.as_str()).collect();
+    match (processes.is_empty(), waiting.is_empty(), is_group) {
         (true, _, true) => StateReturn::predicted(name, format!("Group '{name}' will be added and started")),
         (true, _, false) => StateReturn::predicted(name, format!("Service {name} will be added and started")),
         (_, true, true) => StateReturn::ok(name, format!("All services in group '{name}' are already running")),
         (_, true, false) => StateReturn::ok(name, format!("Service {name} is already running")),
-        (_, false, true) if waiting.len() == found.len() => {
+        (_, false, true) if waiting.len() == processes.len() => {
             StateReturn::predicted(name, format!("All services in group '{name}' will be started"))
         }
         (_, false, true) => {

@@ -76,10 +76,10 @@ impl Desired {
         }
         self.password_differences(shadow, &mut differs);
         let have: Vec<&str> = user.gecos.splitn(5, ',').collect();
-        for (place, (key, wanted)) in GECOS.iter().zip(&self.gecos).enumerate() {
+        for (place, (key, desired)) in GECOS.iter().zip(&self.gecos).enumerate() {
             let have = have.get(place).copied().unwrap_or_default();
-            if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != have) {
-                differs(key, wanted.into());
+            if let Some(desired) = desired.as_ref().filter(|desired| *desired != have) {
+                differs(key, desired.into());
             }
         }
         let allowed = [("uid", &uid, self.allow_uid_change), ("gid", &gid, self.allow_gid_change)];
@@ -108,15 +108,15 @@ impl Desired {
             differs("empty_password", true.into());
         }
         let days = |of: fn(&Shadow) -> i64| shadow.map_or("".into(), |shadow| Value::from(of(shadow)));
-        for (key, wanted, have) in [
+        for (key, desired, have) in [
             ("date", &self.date, days(|shadow| shadow.lstchg)),
             ("mindays", &self.mindays, days(|shadow| shadow.min)),
             ("maxdays", &self.maxdays, days(|shadow| shadow.max)),
             ("inactdays", &self.inactdays, days(|shadow| shadow.inact)),
             ("warndays", &self.warndays, days(|shadow| shadow.warn)),
         ] {
-            if !wanted.is_nil() && *wanted != have {
-                differs(key, wanted.clone());
+            if !desired.is_nil() && *desired != have {
+                differs(key, desired.clone());
             }
         }
         if self.expire.is_truthy() && self.expire != days(|shadow| shadow.expire) {
@@ -132,9 +132,9 @@ impl Desired {
     fn all_groups(&self, user: &Account, accounts: &Accounts) -> Option<Vec<String>> {
         let mut have: BTreeSet<String> = accounts.groups_of(&user.name).into_iter().collect();
         let all = have.clone();
-        let mut wanted: BTreeSet<String> = self.groups.iter().flatten().chain(&self.optional_groups).cloned().collect();
+        let mut groups: BTreeSet<String> = self.groups.iter().flatten().chain(&self.optional_groups).cloned().collect();
         if !self.remove_groups || self.groups.is_none() && self.optional_groups.is_empty() {
-            wanted.extend(have.iter().cloned());
+            groups.extend(have.iter().cloned());
         }
         let alike = |name: &str| -> Vec<String> {
             let gid = accounts.group(name).map(|group| group.gid);
@@ -147,7 +147,7 @@ impl Desired {
         if let Some(own) = &own {
             for name in if have.contains(own) { alike(own) } else { vec![own.clone()] } {
                 have.remove(&name);
-                wanted.remove(&name);
+                groups.remove(&name);
             }
         }
         let former = name_of(Some(user.gid)).filter(|former| Some(former) != own.as_ref());
@@ -155,19 +155,19 @@ impl Desired {
             let names = alike(&former);
             have.retain(|name| !names.contains(name));
         }
-        if have.contains(&user.name) && !wanted.contains(&user.name) {
+        if have.contains(&user.name) && !groups.contains(&user.name) {
             let names = alike(&user.name);
             have.retain(|name| !names.contains(name));
         }
         let differ: Vec<&String> = if self.remove_groups {
-            wanted.symmetric_difference(&have).collect()
+            groups.symmetric_difference(&have).collect()
         } else {
-            wanted.difference(&have).collect()
+            groups.difference(&have).collect()
         };
         let gid = |name: &String| accounts.group(name).map(|group| group.gid);
-        let union: BTreeSet<&String> = wanted.union(&have).collect();
+        let union: BTreeSet<&String> = groups.union(&have).collect();
         let is_other_name = |name: &String| union.iter().any(|other| *other != name && gid(other) == gid(name));
         let changes = differ.into_iter().any(|name| !is_other_name(name));
-        (changes && (!wanted.is_empty() || self.remove_groups)).then(|| wanted.into_iter().collect())
+        (changes && (!groups.is_empty() || self.remove_groups)).then(|| groups.into_iter().collect())
     }
 }

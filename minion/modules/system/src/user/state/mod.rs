@@ -68,26 +68,26 @@ fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, 
 fn present_state(
     context: &StateContext,
     name: &str,
-    mut wanted: Desired,
+    mut desired: Desired,
     accounts: &Accounts,
 ) -> Result<StateReturn, CallError> {
-    let groups = wanted.groups.iter().flatten();
+    let groups = desired.groups.iter().flatten();
     let missing: Vec<String> = groups.filter(|group| accounts.group(group).is_none()).cloned().collect();
     let missing = missing.join(",");
     if !missing.is_empty() && !context.test {
         return Ok(StateReturn::failed(name, format!("The following group(s) are not present: {missing}")));
     }
     // In test mode, an earlier state may create the groups.
-    wanted.groups.iter_mut().for_each(|groups| groups.retain(|group| accounts.group(group).is_some()));
+    desired.groups.iter_mut().for_each(|groups| groups.retain(|group| accounts.group(group).is_some()));
     let Some(user) = accounts.user(name) else {
         if context.test {
             let pending = if missing.is_empty() { String::new() } else { format!(" (pending groups: {missing})") };
             return Ok(StateReturn::predicted(name, format!("User {name} set to be added{pending}")));
         }
-        return add(context, name, &wanted);
+        return add(context, name, &desired);
     };
-    let own = Some(name).filter(|name| wanted.usergroup == Some(true) && accounts.group(name).is_some());
-    let first = Desired { gid: own.map_or_else(|| wanted.gid.clone(), Value::from), ..wanted.clone() };
+    let own = Some(name).filter(|name| desired.usergroup == Some(true) && accounts.group(name).is_some());
+    let first = Desired { gid: own.map_or_else(|| desired.gid.clone(), Value::from), ..desired.clone() };
     let changes = match first.differences(user, accounts, Shadow::of(name).as_ref()) {
         Ok(changes) => changes,
         Err(comment) => return Ok(StateReturn::failed(name, comment)),
@@ -103,21 +103,21 @@ fn present_state(
         }
         return Ok(StateReturn::predicted(name, comment));
     }
-    update(context, user, &wanted, accounts, changes)
+    update(context, user, &desired, accounts, changes)
 }
 
 /// Applies the differences, and checks the result.
 fn update(
     context: &StateContext,
     user: &Account,
-    wanted: &Desired,
+    desired: &Desired,
     accounts: &Accounts,
     mut changes: Map,
 ) -> Result<StateReturn, CallError> {
     let name = user.name.as_str();
     let (before, shadow_before) = (describe(user, accounts), Shadow::of(name));
     let mut take = |key: &str| changes.shift_remove(key);
-    if let (Some(_), Some(password)) = (take("passwd"), &wanted.password) {
+    if let (Some(_), Some(password)) = (take("passwd"), &desired.password) {
         shadow::set(&context.call, name, password)?;
     }
     if take("empty_password").is_some() {
@@ -132,7 +132,7 @@ fn update(
     }
     let (home, no_home) = (take("home"), take("homeDoesNotExist"));
     if let Some(home) = no_home.as_ref().or(home.as_ref()) {
-        call(context, "user.chhome", &[name.into(), home.clone(), wanted.persist_home.into()])?;
+        call(context, "user.chhome", &[name.into(), home.clone(), desired.persist_home.into()])?;
     }
     if let Some(home) = no_home {
         make_home(&home.to_string(), user).map_err(CallError::execution)?;
@@ -149,31 +149,31 @@ fn update(
     }
     // Supplementary groups come last, because they depend on the primary group.
     if let Some(groups) = take("groups") {
-        call(context, "user.chgroups", &[name.into(), groups, (!wanted.remove_groups).into()])?;
+        call(context, "user.chgroups", &[name.into(), groups, (!desired.remove_groups).into()])?;
     }
     let now = Accounts::read();
     let Some(user) = now.user(name) else {
         return Ok(StateReturn::failed(name, format!("User {name} is gone")));
     };
-    let mut done = differing(&before, &describe(user, &now));
+    let mut actual_changes = differing(&before, &describe(user, &now));
     let (shadow_before, shadow_now) =
         (shadow_before.map(|shadow| shadow.describe()).unwrap_or_default(), Shadow::of(name));
-    if shadow_before.get("passwd").and_then(Value::as_str) != wanted.password.as_deref() {
+    if shadow_before.get("passwd").and_then(Value::as_str) != desired.password.as_deref() {
         let shadow = shadow_now.as_ref().map(Shadow::describe).unwrap_or_default();
-        done.extend(differing(&shadow_before, &shadow));
-        if let Some(hash) = done.get_mut("passwd") {
+        actual_changes.extend(differing(&shadow_before, &shadow));
+        if let Some(hash) = actual_changes.get_mut("passwd") {
             *hash = HIDDEN.into();
         }
     }
-    let word = if done.is_empty() { "is present and up to date" } else { "" };
+    let word = if actual_changes.is_empty() { "is present and up to date" } else { "" };
     let comment = if word.is_empty() { format!("Updated user {name}") } else { format!("User {name} {word}") };
-    let allowed = Desired { allow_uid_change: true, allow_gid_change: true, ..wanted.clone() };
+    let allowed = Desired { allow_uid_change: true, allow_gid_change: true, ..desired.clone() };
     let left = allowed.differences(user, &now, shadow_now.as_ref()).map_err(CallError::Execution)?;
     if !left.is_empty() {
         let comment = format!("These values could not be changed: {}", Value::from(left));
-        return Ok(StateReturn::failed(name, comment).with_changes(done));
+        return Ok(StateReturn::failed(name, comment).with_changes(actual_changes));
     }
-    Ok(StateReturn::ok(name, comment).with_changes(done))
+    Ok(StateReturn::ok(name, comment).with_changes(actual_changes))
 }
 
 /// Returns the fields that have changed.
@@ -190,15 +190,15 @@ fn make_home(home: &str, user: &Account) -> std::io::Result<()> {
     user_files::create_dir_all_with(home, attributes).map(|_| ())
 }
 
-fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateReturn, CallError> {
-    let groups: Value = wanted.groups.iter().flatten().chain(&wanted.optional_groups).collect();
+fn add(context: &StateContext, name: &str, desired: &Desired) -> Result<StateReturn, CallError> {
+    let groups: Value = desired.groups.iter().flatten().chain(&desired.optional_groups).collect();
     let mut args = map! {
-        "uid" => wanted.uid.clone(), "gid" => wanted.gid.clone(), "groups" => groups, "home" => wanted.home.clone(),
-        "shell" => wanted.shell.clone(), "unique" => wanted.unique, "system" => wanted.system,
-        "createhome" => wanted.createhome, "nologinit" => wanted.nologinit, "usergroup" => wanted.usergroup,
-        "local" => wanted.local,
+        "uid" => desired.uid.clone(), "gid" => desired.gid.clone(), "groups" => groups, "home" => desired.home.clone(),
+        "shell" => desired.shell.clone(), "unique" => desired.unique, "system" => desired.system,
+        "createhome" => desired.createhome, "nologinit" => desired.nologinit, "usergroup" => desired.usergroup,
+        "local" => desired.local,
     };
-    for (key, text) in GECOS.iter().zip(&wanted.gecos) {
+    for (key, text) in GECOS.iter().zip(&desired.gecos) {
         args.insert((*key).into(), text.clone().unwrap_or_default().into());
     }
     let added = context.call.call("user.add", Args { positional: vec![name.into()], keyword: args })?;
@@ -207,18 +207,18 @@ fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateRetu
     }
     let now = Accounts::read();
     let mut changes = now.user(name).map(|user| describe(user, &now)).unwrap_or_default();
-    if !wanted.createhome {
+    if !desired.createhome {
         changes.insert("home".into(), "".into());
     }
     let mut failure = None;
-    let password = wanted.password.as_ref().filter(|password| !password.is_empty());
-    if let Some(password) = password.filter(|_| !wanted.empty_password) {
+    let password = desired.password.as_ref().filter(|password| !password.is_empty());
+    if let Some(password) = password.filter(|_| !desired.empty_password) {
         if !shadow::set(&context.call, name, password)? {
             failure = Some(format!("User {name} created but failed to set password to {HIDDEN}"));
         }
         changes.insert("password".into(), HIDDEN.into());
     }
-    if wanted.empty_password && password.is_none() {
+    if desired.empty_password && password.is_none() {
         if !call(context, "shadow.del_password", &[name.into()])? {
             failure = Some(format!("User {name} created but failed to empty password"));
         }
@@ -226,12 +226,12 @@ fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateRetu
     }
     let is_set = |days: &Value| !days.is_nil();
     for (key, days, is_said, words, of) in [
-        ("date", &wanted.date, is_set as fn(&Value) -> bool, "last change date", (|s| s.lstchg) as fn(&Shadow) -> i64),
-        ("mindays", &wanted.mindays, Value::is_truthy, "minimum days", |s| s.min),
-        ("maxdays", &wanted.maxdays, Value::is_truthy, "maximum days", |s| s.max),
-        ("inactdays", &wanted.inactdays, Value::is_truthy, "inactive days", |s| s.inact),
-        ("warndays", &wanted.warndays, Value::is_truthy, "warn days", |s| s.warn),
-        ("expire", &wanted.expire, Value::is_truthy, "expire days", |s| s.expire),
+        ("date", &desired.date, is_set as fn(&Value) -> bool, "last change date", (|s| s.lstchg) as fn(&Shadow) -> i64),
+        ("mindays", &desired.mindays, Value::is_truthy, "minimum days", |s| s.min),
+        ("maxdays", &desired.maxdays, Value::is_truthy, "maximum days", |s| s.max),
+        ("inactdays", &desired.inactdays, Value::is_truthy, "inactive days", |s| s.inact),
+        ("warndays", &desired.warndays, Value::is_truthy, "warn days", |s| s.warn),
+        ("expire", &desired.expire, Value::is_truthy, "expire days", |s| s.expire),
     ] {
         if !is_said(days) {
             continue;
@@ -242,11 +242,11 @@ fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateRetu
         }
         changes.insert(key.into(), days.clone());
     }
-    let done = match failure {
+    let outcome = match failure {
         Some(comment) => StateReturn::failed(name, comment),
         None => StateReturn::ok(name, format!("New user {name} created")),
     };
-    Ok(done.with_changes(changes))
+    Ok(outcome.with_changes(changes))
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let accounts = Accounts::read();
     let mut optional_groups = names(&args.optional_groups);
     optional_groups.retain(|group| accounts.group(group).is_some());
-    let mut wanted = Desired {
+    let mut desired = Desired {
         uid: args.ids.uid,
         gid: args.ids.gid,
         usergroup: args.usergroup,
@@ -172,13 +172,13 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         local: args.local,
     };
     if args.hash_password
-        && let Some(password) = wanted.password.take_if(|password| !password.is_empty())
+        && let Some(password) = desired.password.take_if(|password| !password.is_empty())
     {
-        wanted.password = Some(hashed(&args.ids.name, &password)?);
+        desired.password = Some(hashed(&args.ids.name, &password)?);
     }
-    match present_state(context, &args.ids.name, wanted, &accounts) {
+    match present_state(context, &args.ids.name, desired, &accounts) {
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(&args.ids.name, message).into()),
-        done => done.map(Into::into),
+        result => result.map(Into::into),
     }
 }
 

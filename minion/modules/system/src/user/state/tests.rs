@@ -8,10 +8,10 @@ fn accounts() -> Accounts {
     )
 }
 
-fn would(name: &str, wanted: &Desired) -> String {
-    let done = present_state(&testing::state_context(true, &[]), name, wanted.clone(), &accounts()).unwrap();
-    assert_eq!(done.changes, Map::new());
-    format!("{}: {}", Value::from(done.result), done.comment)
+fn would(name: &str, desired: &Desired) -> String {
+    let outcome = present_state(&testing::state_context(true, &[]), name, desired.clone(), &accounts()).unwrap();
+    assert_eq!(outcome.changes, Map::new());
+    format!("{}: {}", Value::from(outcome.result), outcome.comment)
 }
 
 fn full(name: &str) -> [Option<String>; 5] {
@@ -26,7 +26,7 @@ fn list(names: &[&str]) -> Option<Vec<String>> {
 fn results_of_users_match_salt() {
     let base = || Desired { remove_groups: true, createhome: true, enforce_password: true, ..Desired::default() };
     let mut report = String::new();
-    for (name, wanted) in [
+    for (name, desired) in [
         ("fred", base()),
         ("fred", Desired { groups: list(&["adm"]), gecos: full("Fred"), home: Some("/tmp".into()), ..base() }),
         ("fred", Desired { groups: list(&["web"]), ..base() }),
@@ -47,7 +47,7 @@ fn results_of_users_match_salt() {
         ("ann", base()),
         ("ann", Desired { groups: list(&["adm", "nosuch"]), ..base() }),
     ] {
-        report = format!("{report}{}\n", would(name, &wanted));
+        report = format!("{report}{}\n", would(name, &desired));
     }
     insta::assert_snapshot!(report, @r#"
         True: User fred is present and up to date
@@ -95,7 +95,7 @@ fn test_mode_changes_no_users() {
     let context = testing::state_context(true, &[]);
     for (name, comment) in [("root", "User root set for removal"), ("nobody_here", "User nobody_here is not present")] {
         let args = Args::keyword(map! {"name" => name});
-        let done = context.call.minion.states.call(&context, "user.absent", args).unwrap();
-        assert_eq!(done.get("comment"), Some(&comment.into()));
+        let outcome = context.call.minion.states.call(&context, "user.absent", args).unwrap();
+        assert_eq!(outcome.get("comment"), Some(&comment.into()));
     }
 }

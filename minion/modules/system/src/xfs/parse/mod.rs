@@ -32,10 +32,10 @@ pub(super) fn geometry(output: &str) -> Map {
 
 /// Parses pairs such as `agcount=4 agsize=25600 blks`; values may contain blanks.
 fn pairs(text: &str) -> Map {
-    let mut found: Vec<(String, String)> = Vec::new();
+    let mut pairs: Vec<(String, String)> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        match (word.split_once('='), found.last_mut()) {
-            (Some((name, value)), _) => found.push((name.to_owned(), value.to_owned())),
+        match (word.split_once('='), pairs.last_mut()) {
+            (Some((name, value)), _) => pairs.push((name.to_owned(), value.to_owned())),
             (None, Some((_, value))) => {
                 value.push(' ');
                 value.push_str(word);
@@ -43,7 +43,7 @@ fn pairs(text: &str) -> Map {
             (None, None) => {}
         }
     }
-    found.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+    pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// Parses the output of `blkid -o export`, and adds the mounts of the devices.
@@ -75,7 +75,7 @@ pub(super) fn mounts(text: &str) -> Map {
 
 /// Parses the output of `xfsdump`.
 pub(super) fn summary(output: &str) -> Map {
-    let mut found = Map::new();
+    let mut fields = Map::new();
     let mut summary: Vec<&str> = Vec::new();
     let mut is_summary = false;
     for line in output.lines().map(|line| line.trim().trim_start_matches("xfsdump: ")) {
@@ -88,7 +88,7 @@ pub(super) fn summary(output: &str) -> Map {
         ];
         for (start, name) in parts {
             if let Some(value) = line.strip_prefix(start) {
-                found.insert(name.into(), value.trim().into());
+                fields.insert(name.into(), value.trim().into());
             }
         }
         if line.starts_with("Dump Summary:") {
@@ -100,9 +100,9 @@ pub(super) fn summary(output: &str) -> Map {
         }
     }
     if !summary.is_empty() {
-        found.insert("Summary".into(), summary.join(" ").into());
+        fields.insert("Summary".into(), summary.join(" ").into());
     }
-    found
+    fields
 }
 
 /// Parses the output of `xfsrestore -I` into mappings, nested by the number of leading tabs.
@@ -113,15 +113,15 @@ pub(super) fn inventory(output: &str) -> Map {
         _ => (None, &lines[..]),
     };
     let mut rest = lines;
-    let mut found = nested(&mut rest, 0);
+    let mut inventory = nested(&mut rest, 0);
     if let Some(status) = status {
-        found.insert("restore_status".into(), status.into());
+        inventory.insert("restore_status".into(), status.into());
     }
-    found
+    inventory
 }
 
 fn nested(lines: &mut &[&str], depth: usize) -> Map {
-    let mut found = Map::new();
+    let mut fields = Map::new();
     while let [line, rest @ ..] = *lines {
         let own = line.len() - line.trim_start_matches('\t').len();
         if own < depth {
@@ -133,9 +133,9 @@ fn nested(lines: &mut &[&str], depth: usize) -> Map {
             "" => nested(lines, own + 1).into(),
             value => value.into(),
         };
-        found.insert(name.trim().into(), value);
+        fields.insert(name.trim().into(), value);
     }
-    found
+    fields
 }
 
 /// Parses the entry that `xfsinvutil` removed: its output has it between two lines of dashes.

@@ -50,26 +50,26 @@ fn in_kilobytes(opt: &str) -> Option<String> {
 }
 
 /// Returns the desired options that the active mount does not have, except those that the system never shows.
-pub(super) fn differing(wanted: &Desired, mount: &Mount) -> Vec<String> {
+pub(super) fn differing(desired: &Desired, mount: &Mount) -> Vec<String> {
     let accounts = Accounts::read();
     let active: Vec<String> = mount.opts.iter().chain(&mount.superopts).cloned().collect();
     let sizes: Vec<String> = active.iter().filter_map(|opt| in_kilobytes(opt)).collect();
-    let own = wanted.ignore_fs_keys.get(wanted.fstype.as_str()).map(crate::mount::options);
+    let own = desired.ignore_fs_keys.get(desired.fstype.as_str()).map(crate::mount::options);
     let ignored = |key: &str| match &own {
         Some(own) => own.iter().any(|own| own == key),
-        None => wanted.fstype == "ramfs" && key == "size",
+        None => desired.fstype == "ramfs" && key == "size",
     };
     let has = |list: &[&str], more: &[String], opt: &str| list.contains(&opt) || more.iter().any(|more| more == opt);
     let mut differing = Vec::new();
-    for opt in &wanted.opts {
-        let mut opt = match (wanted.translate.get(opt.as_str()), opt.as_str()) {
+    for opt in &desired.opts {
+        let mut opt = match (desired.translate.get(opt.as_str()), opt.as_str()) {
             (Some(other), _) => other.to_string(),
             (None, "tcp") => "proto=tcp".into(),
             (None, "udp") => "proto=udp".into(),
             (None, opt) => opt.to_owned(),
         };
         let key = opt.split('=').next().unwrap_or_default().to_owned();
-        if has(&INVISIBLE_KEYS, &wanted.invisible_keys, &key) || ignored(&key) {
+        if has(&INVISIBLE_KEYS, &desired.invisible_keys, &key) || ignored(&key) {
             continue;
         }
         if let (Some(size), false) = (in_kilobytes(&opt), sizes.is_empty()) {
@@ -80,11 +80,11 @@ pub(super) fn differing(wanted: &Desired, mount: &Mount) -> Vec<String> {
         if !sizes.is_empty() {
             continue;
         }
-        if wanted.fstype == "cifs" && key == "user" {
+        if desired.fstype == "cifs" && key == "user" {
             opt = opt.replacen("user", "username", 1);
         }
         let opt = numbered(&in_kilobytes(&opt).unwrap_or(opt), &accounts);
-        if !active.contains(&opt) && !has(&INVISIBLE, &wanted.invisible, &opt) {
+        if !active.contains(&opt) && !has(&INVISIBLE, &desired.invisible, &opt) {
             differing.push(opt);
         }
     }

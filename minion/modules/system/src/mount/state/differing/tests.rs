@@ -2,14 +2,14 @@ use brine_value::map;
 
 use super::*;
 
-fn differ(fstype: &str, wanted: &[&str], active: &[&str]) -> String {
+fn differ(fstype: &str, options: &[&str], active: &[&str]) -> String {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let wanted = Desired {
+    let desired = Desired {
         name: "/x".into(),
         device: "/dev/x".into(),
         fstype: fstype.into(),
         mkmnt: false,
-        opts: list(wanted),
+        opts: list(options),
         dump: 0.into(),
         pass: 0.into(),
         config: String::new(),
@@ -24,12 +24,12 @@ fn differ(fstype: &str, wanted: &[&str], active: &[&str]) -> String {
         translate: map! {"ro" => "read-only"},
         bind_copy: true,
     };
-    differing(&wanted, &Mount { superopts: list(active), ..Mount::default() }).join(" ")
+    differing(&desired, &Mount { superopts: list(active), ..Mount::default() }).join(" ")
 }
 
 #[test]
 fn options_differ_if_the_system_would_show_them() {
-    for (fstype, wanted, active, expected) in [
+    for (fstype, options, active, expected) in [
         ("ext4", &["defaults", "noatime", "hidden", "secret=5", "nofail"][..], &["noatime"][..], ""),
         ("ext4", &["noatime", "nodev"], &["nodev"], "noatime"),
         ("ext4", &["ro", "uid=root"], &["rw", "uid=0"], "read-only"),
@@ -40,6 +40,6 @@ fn options_differ_if_the_system_would_show_them() {
         ("ramfs", &["size=5m"], &["rw"], ""),
         ("zfs", &["quota=5", "size=1k"], &["rw"], "size=1k"),
     ] {
-        assert_eq!(differ(fstype, wanted, active), expected, "{fstype} {wanted:?}");
+        assert_eq!(differ(fstype, options, active), expected, "{fstype} {options:?}");
     }
 }
