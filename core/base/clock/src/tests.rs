@@ -17,7 +17,7 @@ fn tzif(offset: i32, name: &str) -> Vec<u8> {
 }
 
 /// Returns the offset in seconds and the abbreviation of the zone.
-fn shown(zone: &TimeZone) -> String {
+fn describe(zone: &TimeZone) -> String {
     Timestamp::UNIX_EPOCH.to_zoned(zone.clone()).strftime("%z %Z").to_string()
 }
 
@@ -47,7 +47,7 @@ fn the_zone_is_that_of_tz_or_of_localtime() {
     for (setting, expected) in cases {
         let directories = [directory.path().join("none"), zones.clone()];
         let mut zone = LocalZone::new(setting.map(OsStr::new), &localtime, &directories);
-        assert_eq!(shown(&zone.at(Instant::now())), expected, "{setting:?}");
+        assert_eq!(describe(&zone.at(Instant::now())), expected, "{setting:?}");
     }
 }
 
@@ -66,16 +66,16 @@ fn a_replaced_file_is_read_again_after_the_interval() {
     let mut zone = LocalZone::new(None, &localtime, &[]);
     assert_eq!(zone.at(start).iana_name(), Some("A"));
     replace(7200, "TWO");
-    assert_eq!(shown(&zone.at(start + INTERVAL / 2)), "+0100 ONE");
-    assert_eq!(shown(&zone.at(start + INTERVAL * 2)), "+0200 TWO");
+    assert_eq!(describe(&zone.at(start + INTERVAL / 2)), "+0100 ONE");
+    assert_eq!(describe(&zone.at(start + INTERVAL * 2)), "+0200 TWO");
     // While the file is missing or damaged, the last zone is kept.
     fs::write(target.with_extension("new"), "no zone").unwrap();
     fs::rename(target.with_extension("new"), &target).unwrap();
-    assert_eq!(shown(&zone.at(start + INTERVAL * 4)), "+0200 TWO");
+    assert_eq!(describe(&zone.at(start + INTERVAL * 4)), "+0200 TWO");
     fs::remove_file(&target).unwrap();
-    assert_eq!(shown(&zone.at(start + INTERVAL * 6)), "+0200 TWO");
+    assert_eq!(describe(&zone.at(start + INTERVAL * 6)), "+0200 TWO");
     replace(3600, "ONE");
-    assert_eq!(shown(&zone.at(start + INTERVAL * 8)), "+0100 ONE");
+    assert_eq!(describe(&zone.at(start + INTERVAL * 8)), "+0100 ONE");
 }
 
 #[test]

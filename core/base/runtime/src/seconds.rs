@@ -17,7 +17,7 @@ mod tests {
 
     #[test]
     fn every_number_becomes_a_duration_within_the_range() {
-        for (given, expected) in [
+        for (seconds, expected) in [
             (2.5, 2.5),
             (-1.0, 0.5),
             (0.0, 0.5),
@@ -26,7 +26,7 @@ mod tests {
             (f64::NEG_INFINITY, 0.5),
             (f64::NAN, 0.5),
         ] {
-            assert_eq!(within(0.5..=10.0, given), Duration::from_secs_f64(expected), "{given}");
+            assert_eq!(within(0.5..=10.0, seconds), Duration::from_secs_f64(expected), "{seconds}");
         }
         assert_eq!(within(-1.0..=1.0, -1.0), Duration::ZERO);
     }

@@ -50,14 +50,14 @@ pub fn start<R: Send + 'static>(
     name: &'static str,
     work: impl FnOnce(&MayBlock) -> R + Send + 'static,
 ) -> Result<Thread<R>, ThreadError> {
-    let (done, result) = oneshot::channel();
+    let (sender, result) = oneshot::channel();
     let runtime = Handle::current();
     let work = move || {
         let _runtime = runtime.enter();
         let may_block = MayBlock::on_dedicated_thread(runtime.clone());
         if let Ok(result) = std::panic::catch_unwind(AssertUnwindSafe(|| work(&may_block))) {
             // The receiver may be gone.
-            _ = done.send(result);
+            _ = sender.send(result);
         } else {
             tracing::error!(thread = name, "a thread panicked: this is a defect, please report it");
         }

@@ -2,15 +2,15 @@
 
 /// Returns the known word with the smallest edit distance to `word`, or `None` if all of them differ too much or one is
 /// equal to `word`. Of several words at the same distance the alphabetically first is returned.
-pub fn nearest<T: AsRef<str>>(word: &str, known: impl IntoIterator<Item = T>) -> Option<T> {
+pub fn nearest<T: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = T>) -> Option<T> {
     // A quarter of the characters may differ, at most three.
-    nearest_within(word, known, (word.chars().count() / 4).clamp(1, 3))
+    nearest_within(word, candidates, (word.chars().count() / 4).clamp(1, 3))
 }
 
 /// As [`nearest`] with at most `limit` edits. Swapping two neighbours counts as one edit.
-pub fn nearest_within<T: AsRef<str>>(word: &str, known: impl IntoIterator<Item = T>, limit: usize) -> Option<T> {
+pub fn nearest_within<T: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = T>, limit: usize) -> Option<T> {
     let mut best: Option<(usize, T)> = None;
-    for candidate in known {
+    for candidate in candidates {
         if candidate.as_ref() == word {
             return None;
         }
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn words_within_the_edit_distance_are_suggested() {
-        let known = ["--out", "--out-file", "jobs.list_jobs", "jobs.list_job", "web1", "worker_threads"];
+        let words = ["--out", "--out-file", "jobs.list_jobs", "jobs.list_job", "web1", "worker_threads"];
         for (word, is) in [
             ("--oot", Some("--out")),
             ("jobs.lst_jobs", Some("jobs.list_jobs")),
@@ -50,7 +50,7 @@ mod tests {
             ("jobs.list_jobx", Some("jobs.list_job")),
             ("worker_thread", Some("worker_threads")),
         ] {
-            assert_eq!(nearest(word, known), is, "{word}");
+            assert_eq!(nearest(word, words), is, "{word}");
         }
     }
 }

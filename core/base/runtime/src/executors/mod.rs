@@ -281,12 +281,12 @@ impl Executor {
         room: OwnedSemaphorePermit,
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
     ) -> Result<oneshot::Receiver<R>, ExecutorError> {
-        let (done, result) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         self.queue(Box::new(move |may_block| {
             // Held until the work is done, even if it panics.
             let _room = room;
             // The caller may have been cancelled.
-            _ = done.send(work(may_block));
+            _ = sender.send(work(may_block));
         }))?;
         Ok(result)
     }

@@ -141,7 +141,7 @@ impl Draft {
             match fchown(&self.file, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
                 // Only root may change the owner; others own the file now.
                 Err(Errno::EPERM) => mask = 0o777,
-                done => done?,
+                result => result?,
             }
         }
         if let Some(mode) = mode {
@@ -204,7 +204,7 @@ pub(crate) fn replace(
     });
     match written {
         Err(error) if status.is_some() && is_in_place(&error) => overwrite(&again, bytes, &error),
-        done => done,
+        result => result,
     }
 }
 

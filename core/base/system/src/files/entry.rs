@@ -56,22 +56,22 @@ impl Entry {
 
     /// Resolves a path that contains no link, in one call for its directory; `None` if that fails for any reason.
     fn without_links(path: &Path, links: Links) -> Option<Self> {
-        let mut shown = PathBuf::from(if path.is_absolute() { "/" } else { "" });
+        let mut parent = PathBuf::from(if path.is_absolute() { "/" } else { "" });
         let mut last = None;
         for part in path.components() {
             match part {
-                Component::Normal(name) => shown.extend(last.replace(name)),
+                Component::Normal(name) => parent.extend(last.replace(name)),
                 Component::RootDir | Component::CurDir => {}
                 Component::ParentDir | Component::Prefix(_) => return None,
             }
         }
         let name = last?;
-        let directory = if shown.as_os_str().is_empty() { Path::new(".") } else { &shown };
+        let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { &parent };
         let how = OpenHow::new().flags(path_flags() | OFlag::O_DIRECTORY).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
         let directory = openat2(AT_FDCWD, directory, how).ok()?;
         match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(status) if kind(&status) == SFlag::S_IFLNK && links == Links::Follow => None,
-            Ok(_) | Err(Errno::ENOENT) => Some(Entry::below(directory, name.to_owned(), shown.join(name))),
+            Ok(_) | Err(Errno::ENOENT) => Some(Entry::below(directory, name.to_owned(), parent.join(name))),
             Err(_) => None,
         }
     }
@@ -79,12 +79,12 @@ impl Entry {
     /// Resolves a path component by component.
     fn walk(path: &Path, links: Links) -> io::Result<Self> {
         let mut directory = open_start(path)?;
-        let mut shown = PathBuf::from(if path.is_absolute() { "/" } else { "" });
+        let mut parent = PathBuf::from(if path.is_absolute() { "/" } else { "" });
         let mut steps: Vec<Step> = Vec::new();
         push(&mut steps, path);
         if !steps.iter().any(|step| matches!(step, Step::Name(_))) {
             // The root directory.
-            return Ok(Entry::below(directory, ".".into(), shown));
+            return Ok(Entry::below(directory, ".".into(), parent));
         }
         let mut followed = 0;
         loop {
@@ -95,14 +95,14 @@ impl Entry {
                     continue;
                 }
                 // A link at the end led to a directory without a last name: `..` or `/`.
-                None => return Ok(Entry::below(directory, ".".into(), shown)),
+                None => return Ok(Entry::below(directory, ".".into(), parent)),
             };
             let is_last = !steps.iter().any(|step| matches!(step, Step::Name(_)));
             if !is_last {
                 // The flag mounts what an automounter has there.
                 match openat(&directory, name.as_os_str(), path_flags() | OFlag::O_DIRECTORY, Mode::empty()) {
                     Ok(below) => {
-                        shown.push(&name);
+                        parent.push(&name);
                         directory = below;
                         continue;
                     }
@@ -112,8 +112,8 @@ impl Entry {
                 }
             }
             let opened = openat(&directory, name.as_os_str(), path_flags(), Mode::empty());
-            let found = match opened {
-                Ok(found) => found,
+            let file = match opened {
+                Ok(file) => file,
                 Err(Errno::ENOENT) if is_last => {
                     let status = fstat(&directory)?;
                     for step in &steps {
@@ -121,36 +121,36 @@ impl Entry {
                             check_owner(*user, link, &status)?;
                         }
                     }
-                    let path = shown.join(&name);
+                    let path = parent.join(&name);
                     return Ok(Entry::below(directory, name, path));
                 }
                 Err(error) => return Err(error.into()),
             };
-            let status = fstat(&found)?;
+            let status = fstat(&file)?;
             if kind(&status) == SFlag::S_IFLNK && !(is_last && links == Links::Keep) {
                 followed += 1;
                 if followed > MAX_LINKS {
                     return Err(Errno::ELOOP.into());
                 }
-                let link = shown.join(&name);
+                let link = parent.join(&name);
                 let is_trusted = is_trusted(status.st_uid);
-                if is_trusted && fstatfs(&found).is_ok_and(|fs| fs.filesystem_type() == PROC_SUPER_MAGIC) {
+                if is_trusted && fstatfs(&file).is_ok_and(|fs| fs.filesystem_type() == PROC_SUPER_MAGIC) {
                     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
                     let leads = openat(&directory, name.as_os_str(), flags, Mode::empty())?;
                     if is_last && kind(&fstat(&leads)?) != SFlag::S_IFDIR {
                         return Ok(Entry { is_descriptor: true, ..Entry::below(directory, name, link) });
                     }
                     directory = leads;
-                    shown = link;
+                    parent = link;
                     continue;
                 }
-                let target = PathBuf::from(readlinkat(&found, "")?);
+                let target = PathBuf::from(readlinkat(&file, "")?);
                 if !is_trusted {
                     steps.push(Step::EndOfLink(status.st_uid, link));
                 }
                 if target.is_absolute() {
                     directory = open_start(&target)?;
-                    shown = PathBuf::from("/");
+                    parent = PathBuf::from("/");
                 }
                 push(&mut steps, &target);
                 continue;
@@ -162,8 +162,8 @@ impl Entry {
                     }
                 }
                 // `..` is a directory, and none that has this name.
-                let (directory, name) = if name == ".." { (found, ".".into()) } else { (directory, name) };
-                let path = shown.join(&name);
+                let (directory, name) = if name == ".." { (file, ".".into()) } else { (directory, name) };
+                let path = parent.join(&name);
                 return Ok(Entry::below(directory, name, path));
             }
             return Err(Errno::ENOTDIR.into());

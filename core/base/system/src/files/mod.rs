@@ -116,13 +116,13 @@ pub fn create_private_dir(path: impl AsRef<Path>) -> Result<(), FileError> {
     }
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        done => return done.map_err(FileError::at("create", path)),
+        result => return result.map_err(FileError::at("create", path)),
     }
-    let found = fs::metadata(path).map_err(FileError::at("read", path))?;
-    if !found.is_dir() {
+    let status = fs::metadata(path).map_err(FileError::at("read", path))?;
+    if !status.is_dir() {
         return Err(FileError::at("create", path)(ErrorKind::NotADirectory.into()));
     }
-    if found.permissions().mode() & 0o077 != 0 {
+    if status.permissions().mode() & 0o077 != 0 {
         let private = Permissions::from_mode(0o700);
         let directory = File::open(path).and_then(|directory| directory.set_permissions(private));
         directory.map_err(FileError::at("change the mode of", path))?;
@@ -205,8 +205,8 @@ pub fn leads_out(path: &str) -> bool {
 /// exist; `root` must.
 pub fn path_within(root: &Path, relative: &str) -> Option<PathBuf> {
     let root = root.canonicalize().ok()?;
-    let wanted = root.join(relative_path(relative)?);
-    let mut existing = wanted.as_path();
+    let path = root.join(relative_path(relative)?);
+    let mut existing = path.as_path();
     let resolved = loop {
         match existing.canonicalize() {
             Ok(resolved) => break resolved,
@@ -217,7 +217,7 @@ pub fn path_within(root: &Path, relative: &str) -> Option<PathBuf> {
             Err(_) => return None,
         }
     };
-    let rest = wanted.strip_prefix(existing).ok()?;
+    let rest = path.strip_prefix(existing).ok()?;
     let result = if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) };
     result.starts_with(&root).then_some(result)
 }

@@ -148,13 +148,13 @@ fn output_with(command: &mut Command, input: &[u8], limit: usize, timeout: Durat
 /// they were truncated.
 fn bounded(pipe: Option<impl io::Read>, limit: usize, to_end: bool) -> Read {
     let Some(mut pipe) = pipe else { return Ok((Vec::new(), false)) };
-    let mut kept = Vec::new();
-    pipe.by_ref().take(limit as u64).read_to_end(&mut kept)?;
-    let is_cut = kept.len() == limit && pipe.read(&mut [0])? > 0;
+    let mut output = Vec::new();
+    pipe.by_ref().take(limit as u64).read_to_end(&mut output)?;
+    let is_cut = output.len() == limit && pipe.read(&mut [0])? > 0;
     if is_cut && to_end {
         io::copy(&mut pipe, &mut io::sink())?;
     }
-    Ok((kept, is_cut))
+    Ok((output, is_cut))
 }
 
 /// Calls `write`, which writes a file that will be executed, while no process is being spawned.

@@ -101,7 +101,7 @@ pub fn create(path: impl AsRef<Path>) -> io::Result<()> {
 fn create_entry(entry: &Entry, mode: u32) -> io::Result<()> {
     match entry.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, mode) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        done => done.map(|_| ()),
+        result => result.map(|_| ()),
     }
 }
 

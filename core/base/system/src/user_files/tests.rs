@@ -102,22 +102,22 @@ fn links_of_others_are_followed_only_to_what_they_own() {
         (beside.at("root/new"), "home/dangling"),
     ] {
         let link = beside.link(target, name);
-        for (operation, done) in operations(&link) {
-            assert!(done.is_err(), "{operation} {name}");
+        for (operation, result) in operations(&link) {
+            assert!(result.is_err(), "{operation} {name}");
             beside.assert_victim_is_unchanged(operation);
         }
     }
     beside.link("direct", "home/twice");
     beside.link(beside.at("root"), "home/directory");
     for path in ["home/twice", "home/directory/victim", "home/directory/new", "home/directory/../root/victim"] {
-        for (operation, done) in operations(&beside.at(path)) {
-            assert!(done.is_err(), "{operation} {path}");
+        for (operation, result) in operations(&beside.at(path)) {
+            assert!(result.is_err(), "{operation} {path}");
             beside.assert_victim_is_unchanged(operation);
         }
     }
     assert!(!beside.at("home/leaked").exists());
     let below = beside.at("home/directory/victim");
-    for (operation, done) in [
+    for (operation, result) in [
         ("remove_file", remove_file(&below)),
         ("remove_dir_all", remove_dir_all(&below)),
         ("rename from", rename(&below, beside.at("home/x"))),
@@ -138,7 +138,7 @@ fn links_of_others_are_followed_only_to_what_they_own() {
                 .map_err(|error| error.source),
         ),
     ] {
-        assert!(done.is_err(), "{operation}");
+        assert!(result.is_err(), "{operation}");
         beside.assert_victim_is_unchanged(operation);
     }
     let error = write(beside.at("home/direct"), "x").unwrap_err().to_string();
@@ -176,7 +176,7 @@ fn files_with_planted_names_are_not_changed_in_place() {
     for name in ["home/hard", "shared/hard"] {
         let path = beside.at(name);
         fs::hard_link(beside.at("root/victim"), &path).unwrap();
-        for (operation, done) in [
+        for (operation, result) in [
             ("append", append(&path, b"x")),
             ("read", read(&path).map(|_| ())),
             ("copy", copy(&path, beside.at("home/leaked"))),
@@ -186,7 +186,7 @@ fn files_with_planted_names_are_not_changed_in_place() {
             ("set_owner", set_owner(&path, Some(NOBODY), None, Links::Follow)),
             ("set_owner of a link", set_owner(&path, Some(NOBODY), None, Links::Keep)),
         ] {
-            assert!(done.unwrap_err().to_string().contains("one of several names"), "{operation}");
+            assert!(result.unwrap_err().to_string().contains("one of several names"), "{operation}");
             beside.assert_victim_is_unchanged(operation);
         }
         // A replacement has an inode of its own.
@@ -249,9 +249,9 @@ fn pipes_and_sockets_do_not_block() {
     let Some(beside) = Beside::new() else { return };
     let pipe = beside.at("home/pipe");
     make_node(&pipe, SFlag::S_IFIFO, 0o666, 0).unwrap();
-    for (operation, done) in operations(&pipe) {
+    for (operation, result) in operations(&pipe) {
         let is_harmless = ["create", "read", "set_mode", "set_owner", "set_times"].contains(&operation);
-        assert!(is_harmless || done.is_err() || operation == "copy to", "{operation}");
+        assert!(is_harmless || result.is_err() || operation == "copy to", "{operation}");
     }
     write("/dev/null", "x").unwrap();
 }
@@ -259,15 +259,15 @@ fn pipes_and_sockets_do_not_block() {
 #[test]
 fn created_directories_have_owner_and_mode() {
     let Some(beside) = Beside::new() else { return };
-    let wanted = Attributes { uid: Some(NOBODY), gid: Some(NOBODY), mode: Some(0o710) };
-    let created = create_dir_all_with(beside.at("home/a/b"), wanted).unwrap();
+    let expected = Attributes { uid: Some(NOBODY), gid: Some(NOBODY), mode: Some(0o710) };
+    let created = create_dir_all_with(beside.at("home/a/b"), expected).unwrap();
     assert_eq!(created, [beside.at("home/a"), beside.at("home/a/b")].map(|path| path.canonicalize().unwrap()));
     for path in created {
         assert_eq!(attributes(&path), (NOBODY, NOBODY, 0o710));
     }
-    assert!(create_dir_all_with(beside.at("home/a/b"), wanted).unwrap().is_empty());
+    assert!(create_dir_all_with(beside.at("home/a/b"), expected).unwrap().is_empty());
     beside.file("home/file", "", 0o600);
-    assert_eq!(create_dir_all_with(beside.at("home/file"), wanted).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(create_dir_all_with(beside.at("home/file"), expected).unwrap_err().kind(), ErrorKind::AlreadyExists);
     remove_dir_all(beside.at("home/a")).unwrap();
     assert!(!beside.at("home/a").exists());
 }
@@ -303,8 +303,8 @@ fn races_redirect_nothing() {
         });
         for _ in 0..300 {
             let path = beside.at("home/d/victim");
-            for (operation, done) in operations(&path) {
-                if operation == "read" && done.is_ok() {
+            for (operation, result) in operations(&path) {
+                if operation == "read" && result.is_ok() {
                     assert_ne!(read(&path).unwrap_or_default(), b"secret");
                 }
             }

@@ -36,16 +36,16 @@ pub fn is_trusted(path: impl AsRef<Path>) -> io::Result<bool> {
             continue;
         }
         let next = here.join(&name);
-        let found = match symlink_metadata(&next) {
+        let status = match symlink_metadata(&next) {
             // Others may create it first.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(access == Access::Own),
-            found => found?,
+            status => status?,
         };
         // In a directory such as /tmp, others create names, and may not exchange those of root.
-        if access == Access::Create && !(is_trusted_user(found.uid()) && (found.is_dir() || found.nlink() == 1)) {
+        if access == Access::Create && !(is_trusted_user(status.uid()) && (status.is_dir() || status.nlink() == 1)) {
             return Ok(false);
         }
-        if found.is_symlink() {
+        if status.is_symlink() {
             links += 1;
             if links > MAX_LINKS {
                 return Err(Errno::ELOOP.into());
@@ -56,8 +56,8 @@ pub fn is_trusted(path: impl AsRef<Path>) -> io::Result<bool> {
                 directory = symlink_metadata(&here)?;
             }
             push(&mut steps, &target);
-        } else if found.is_dir() {
-            (here, directory) = (next, found);
+        } else if status.is_dir() {
+            (here, directory) = (next, status);
         } else {
             return Ok(true);
         }

@@ -56,7 +56,7 @@ impl Run {
     /// Returns the text behind a match at its start.
     fn strip_prefix<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
-            Run::Text(wanted) => text.strip_prefix(wanted.as_str()),
+            Run::Text(literal) => text.strip_prefix(literal.as_str()),
             Run::Parts(parts) => {
                 let mut chars = text.chars();
                 parts.iter().all(|part| chars.next().is_some_and(|c| part.is_match(c))).then_some(chars.as_str())
@@ -67,7 +67,7 @@ impl Run {
     /// Returns the text before a match at its end.
     fn strip_suffix<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
-            Run::Text(wanted) => text.strip_suffix(wanted.as_str()),
+            Run::Text(literal) => text.strip_suffix(literal.as_str()),
             Run::Parts(parts) => {
                 let mut chars = text.chars();
                 parts
@@ -82,7 +82,7 @@ impl Run {
     /// Returns the text behind the leftmost match.
     fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
-            Run::Text(wanted) => text.split_once(wanted.as_str()).map(|(_, behind)| behind),
+            Run::Text(literal) => text.split_once(literal.as_str()).map(|(_, behind)| behind),
             Run::Parts(_) => text.char_indices().find_map(|(at, _)| self.strip_prefix(&text[at..])),
         }
     }

@@ -203,7 +203,7 @@ fn class_end(chars: &[char], start: usize) -> Option<usize> {
     if chars.get(at) == Some(&']') {
         at += 1;
     }
-    chars[at.min(chars.len())..].iter().position(|c| *c == ']').map(|found| at + found)
+    chars[at.min(chars.len())..].iter().position(|c| *c == ']').map(|offset| at + offset)
 }
 
 /// Parses the content of a class. A reversed range is empty.
@@ -271,16 +271,16 @@ fn regex(parts: &[Part]) -> String {
 /// Returns the existing paths that match a glob, sorted. A relative glob is resolved below `directory`. As in a shell,
 /// and other than in [`Glob`], `*` does not match `/`, and only patterns that start with a dot match hidden files.
 pub fn paths(directory: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { directory.to_owned() }];
+    let mut paths = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { directory.to_owned() }];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         if !is_pattern(part) {
-            for path in &mut found {
+            for path in &mut paths {
                 path.push(part);
             }
             continue;
         }
         let mut next = Vec::new();
-        for directory in &found {
+        for directory in &paths {
             let here = Path::new(".");
             let listed = std::fs::read_dir(if directory.as_os_str().is_empty() { here } else { directory });
             let names = listed.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
@@ -291,8 +291,8 @@ pub fn paths(directory: &Path, pattern: &str) -> Vec<PathBuf> {
             next.extend(matching.map(|name| directory.join(name)));
         }
         next.sort();
-        found = next;
+        paths = next;
     }
-    found.retain(|path| path.exists());
-    found
+    paths.retain(|path| path.exists());
+    paths
 }

@@ -19,7 +19,7 @@ pub fn interface(text: &str) -> Option<IpNet> {
 
 /// Parses a network like Python's `ip_network`: the address must have no host bits set.
 pub fn network(text: &str) -> Option<IpNet> {
-    interface(text).filter(|found| found.addr() == found.network())
+    interface(text).filter(|interface| interface.addr() == interface.network())
 }
 
 /// Whether an address is private, link-local or loopback.

@@ -26,7 +26,7 @@ fn networks_parse_as_in_python() {
         ("10.1", None, false),
         ("", None, false),
     ] {
-        assert_eq!(interface(text).map(|found| found.to_string()).as_deref(), as_interface, "{text}");
+        assert_eq!(interface(text).map(|interface| interface.to_string()).as_deref(), as_interface, "{text}");
         assert_eq!(network(text).is_some(), is_network, "{text}");
     }
 }

@@ -103,7 +103,7 @@ impl Parser {
     }
 
     fn named(&self, name: &str, at: usize) -> Parsed<usize> {
-        match self.names.iter().find(|(known, _)| known == name) {
+        match self.names.iter().find(|(group_name, _)| group_name == name) {
             Some((_, group)) => Ok(*group),
             None => self.refuse(format_args!("unknown group name '{name}'"), at),
         }
@@ -113,7 +113,7 @@ impl Parser {
         let group = self.groups.len();
         self.groups.push(None);
         if let Some(name) = name {
-            if let Some((_, other)) = self.names.iter().find(|(known, _)| *known == name) {
+            if let Some((_, other)) = self.names.iter().find(|(group_name, _)| *group_name == name) {
                 let reason = format!("redefinition of group name '{name}' as group {group}; was group {other}");
                 return self.refuse(reason, start + 4);
             }

@@ -149,7 +149,7 @@ impl Regex {
 
     /// Returns the number of the group with a name.
     pub fn group(&self, name: &str) -> Option<usize> {
-        self.names.iter().find(|(known, _)| known == name).map(|(_, number)| *number)
+        self.names.iter().find(|(group_name, _)| group_name == name).map(|(_, number)| *number)
     }
 
     /// Whether the expression matches anywhere in a text, as `re.search`.
@@ -181,11 +181,11 @@ impl Regex {
     /// Replaces the first `count` matches, or all if it is 0, as `re.sub`.
     pub fn replace(&self, text: &str, with: &Template, count: usize) -> Result<String, RegexError> {
         let (mut out, mut at) = (String::with_capacity(text.len()), 0);
-        for found in self.captures_iter(text).take(if count == 0 { usize::MAX } else { count }) {
-            let found = found?;
-            let Some(whole) = found.get(0) else { continue };
+        for captures in self.captures_iter(text).take(if count == 0 { usize::MAX } else { count }) {
+            let captures = captures?;
+            let Some(whole) = captures.get(0) else { continue };
             out.push_str(text.get(at..whole.start()).unwrap_or_default());
-            with.expand(&found, &mut out);
+            with.expand(&captures, &mut out);
             at = whole.end();
         }
         out.push_str(text.get(at..).unwrap_or_default());
@@ -202,7 +202,7 @@ pub struct CapturesIter<'r, 't> {
 }
 
 impl<'t> CapturesIter<'_, 't> {
-    fn found(&self, at: usize) -> Result<Option<Captures<'t, str>>, RegexError> {
+    fn captures_at(&self, at: usize) -> Result<Option<Captures<'t, str>>, RegexError> {
         if !self.after_empty {
             return Ok(self.regex.engine(self.text, false)?.captures_from_pos(self.text, at)?);
         }
@@ -210,9 +210,9 @@ impl<'t> CapturesIter<'_, 't> {
         // expression prefers the empty one.
         if self.regex.has_choice
             && let Ok(engine) = self.regex.engine(self.text, true)
-            && let Some(found) = engine.captures_input(RegexInput::new(self.text).from_pos(at).anchored(true))?
+            && let Some(captures) = engine.captures_input(RegexInput::new(self.text).from_pos(at).anchored(true))?
         {
-            return Ok(Some(found));
+            return Ok(Some(captures));
         }
         let Some(next) = self.text.get(at..).and_then(|rest| rest.chars().next()) else { return Ok(None) };
         Ok(self.regex.engine(self.text, false)?.captures_from_pos(self.text, at + next.len_utf8())?)
@@ -224,14 +224,14 @@ impl<'t> Iterator for CapturesIter<'_, 't> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at.take()?;
-        let found = match self.found(at) {
-            Ok(found) => found?,
+        let captures = match self.captures_at(at) {
+            Ok(captures) => captures?,
             Err(error) => return Some(Err(error)),
         };
-        let whole = found.get(0)?;
+        let whole = captures.get(0)?;
         self.at = Some(whole.end());
         self.after_empty = whole.start() == whole.end();
-        Some(Ok(found))
+        Some(Ok(captures))
     }
 }
 

@@ -48,20 +48,20 @@ impl Template {
     }
 
     /// Appends the replacement of a match. Groups that did not take part are empty.
-    pub fn expand(&self, found: &Captures<'_, str>, out: &mut String) {
+    pub fn expand(&self, captures: &Captures<'_, str>, out: &mut String) {
         for part in &self.0 {
             match part {
                 Part::Text(text) => out.push_str(text),
-                Part::Group(group) => out.push_str(found.get(*group).map_or("", |group| group.as_str())),
+                Part::Group(group) => out.push_str(captures.get(*group).map_or("", |group| group.as_str())),
             }
         }
     }
 
     /// Returns the length of the replacement of a match, in bytes.
-    pub fn size(&self, found: &Captures<'_, str>) -> usize {
+    pub fn size(&self, captures: &Captures<'_, str>) -> usize {
         let length = |part: &Part| match part {
             Part::Text(text) => text.len(),
-            Part::Group(group) => found.get(*group).map_or(0, |group| group.as_str().len()),
+            Part::Group(group) => captures.get(*group).map_or(0, |group| group.as_str().len()),
         };
         self.0.iter().map(length).fold(0, usize::saturating_add)
     }

@@ -50,9 +50,9 @@ fn expressions_mean_what_they_mean_in_python() {
         let mark = Template::new(&regex, mark).unwrap();
         for (i, text) in recorded.texts.iter().enumerate() {
             let expected = changed.get(&i.to_string()).unwrap_or(text);
-            let done = regex.replace(text, &mark, 0);
-            if done.as_ref() != Ok(expected) {
-                wrong.push(format!("{pattern:?} {flags} of {text:?}: {done:?} / {expected:?}"));
+            let actual = regex.replace(text, &mark, 0);
+            if actual.as_ref() != Ok(expected) {
+                wrong.push(format!("{pattern:?} {flags} of {text:?}: {actual:?} / {expected:?}"));
             }
             let searched = regex.is_match(text).unwrap();
             assert_eq!(searched, changed.contains_key(&i.to_string()), "{pattern:?} {flags} of {text:?}");
@@ -89,9 +89,9 @@ fn replacements_mean_what_they_mean_in_python() {
         ("a\\", Err("bad escape (end of pattern) at position 1")),
     ] {
         let regex = Regex::new("(?P<n>x)=1").unwrap();
-        let done = Template::new(&regex, template).map(|template| regex.replace("x=1", &template, 0).unwrap());
+        let actual = Template::new(&regex, template).map(|template| regex.replace("x=1", &template, 0).unwrap());
         assert_eq!(
-            done.map_err(|error| error.to_string()),
+            actual.map_err(|error| error.to_string()),
             expected.map(str::to_owned).map_err(str::to_owned),
             "{template}"
         );
@@ -140,7 +140,7 @@ proptest::proptest! {
     #[test]
     fn an_escaped_text_matches_itself(text in r"[ab(){}\[\]?*+|^$.\\<>=!:#\-&~ \nzé]{1,16}") {
         let regex = Regex::new(&escape(&text)).unwrap();
-        let found = regex.captures(&text).unwrap().unwrap();
-        proptest::prop_assert_eq!(found.get(0).unwrap().as_str(), &text);
+        let captures = regex.captures(&text).unwrap().unwrap();
+        proptest::prop_assert_eq!(captures.get(0).unwrap().as_str(), &text);
     }
 }

@@ -156,8 +156,8 @@ impl Parser {
         Some(c)
     }
 
-    pub fn eat(&mut self, wanted: char) -> bool {
-        let is_there = self.peek() == Some(wanted);
+    pub fn eat(&mut self, expected: char) -> bool {
+        let is_there = self.peek() == Some(expected);
         self.at += usize::from(is_there);
         is_there
     }

@@ -174,9 +174,9 @@ pub struct Entry<'a> {
 
 /// Returns the encoded entries of exactly one mapping. Validates the whole input.
 pub fn entries(input: &[u8]) -> Result<Vec<Entry<'_>>, UnpackError> {
-    let mut found = Vec::new();
-    scan(input, |entry| found.push(entry))?;
-    Ok(found)
+    let mut entries = Vec::new();
+    scan(input, |entry| entries.push(entry))?;
+    Ok(entries)
 }
 
 /// Validates that the input is exactly one mapping and passes each encoded entry to `visit`. Returns the number of

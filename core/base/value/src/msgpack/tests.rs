@@ -46,11 +46,11 @@ proptest! {
 #[test]
 fn entries_return_packed_values() {
     let packed = pack_map(&map! {"a" => list![1, 2], 5 => "x"});
-    let found = entries(&packed).unwrap();
-    assert_eq!(found[0].key, Some("a"));
-    assert_eq!(unpack(found[0].value), Ok(list![1, 2]));
-    assert_eq!(found[1].key, None);
-    assert_eq!(unpack(found[1].value), Ok(Value::from("x")));
+    let entries = entries(&packed).unwrap();
+    assert_eq!(entries[0].key, Some("a"));
+    assert_eq!(unpack(entries[0].value), Ok(list![1, 2]));
+    assert_eq!(entries[1].key, None);
+    assert_eq!(unpack(entries[1].value), Ok(Value::from("x")));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 use super::*;
 
 /// Describes the result of a resolution: directory, name and path, or the error.
-fn described(found: io::Result<Entry>) -> String {
-    match found {
+fn described(result: io::Result<Entry>) -> String {
+    match result {
         Ok(entry) => {
             let directory = fstat(&entry.directory).unwrap();
             format!("{}:{} {:?} {}", directory.st_dev, directory.st_ino, entry.name, entry.path.display())
