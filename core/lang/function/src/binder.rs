@@ -38,16 +38,16 @@ impl Binder {
                 return Err(CallError::Invocation { function: function.clone(), message });
             }
         }
-        let given = args.positional.len();
-        if !takes_rest && given > named().count() {
-            let (most, are) = (named().count(), if given == 1 { "was" } else { "were" });
+        let positional = args.positional.len();
+        if !takes_rest && positional > named().count() {
+            let (most, are) = (named().count(), if positional == 1 { "was" } else { "were" });
             let least = named().filter(|p| p.is_required()).count();
             let takes = if least == most { most.to_string() } else { format!("from {least} to {most}") };
             let plural = if takes == "1" { "argument" } else { "arguments" };
-            return Err(wrong(format!("{name}() takes {takes} positional {plural} but {given} {are} given")));
+            return Err(wrong(format!("{name}() takes {takes} positional {plural} but {positional} {are} given")));
         }
         let missing: Vec<_> = named()
-            .skip(given)
+            .skip(positional)
             .filter(|p| p.is_required() && !args.keyword.contains_key(p.name))
             .map(|p| format!("'{}'", p.name))
             .collect();
@@ -62,7 +62,7 @@ impl Binder {
             let count = missing.len();
             return Err(wrong(format!("{name}() missing {count} required positional {plural}: {list}")));
         }
-        if let Some(twice) = named().take(given).find(|p| args.keyword.contains_key(p.name)) {
+        if let Some(twice) = named().take(positional).find(|p| args.keyword.contains_key(p.name)) {
             return Err(wrong(format!("{name}() got multiple values for argument '{}'", twice.name)));
         }
         Ok(Binder { function, name, positional: args.positional.into(), keyword: args.keyword })

@@ -118,8 +118,8 @@ impl Params {
             Params::Found(params) => return params,
         };
         let address = describe as usize;
-        if let Some(known) = DECLARED.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
-            return known;
+        if let Some(params) = DECLARED.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
+            return params;
         }
         let mut list = ParamList(Vec::new());
         describe(&mut list);

@@ -101,10 +101,10 @@ fn arguments_are_bound_by_position_and_name() {
     let renamed = call("demo.rename", vec![Value::Nil, 3.into(), "/a".into(), 4.into()], Map::new());
     assert_eq!(renamed, Ok(list![Value::Nil, 3, "/a", list![4]]));
     assert_eq!(call("demo.rename", vec![], map! {"tries" => 3}), Ok(list![Value::Nil, 3, "", list![]]));
-    for (given, bound) in
+    for (args, bound) in
         [(vec!["/a".into()], list!["/a", Value::Nil]), (vec![Value::Nil, 3.into()], list![Value::Nil, 3])]
     {
-        assert_eq!(call("demo.remove", given, Map::new()), Ok(bound));
+        assert_eq!(call("demo.remove", args, Map::new()), Ok(bound));
     }
 }
 
@@ -181,7 +181,7 @@ fn documentation_comes_from_the_declaration() {
 #[test]
 fn functions_are_found_by_module_and_name() {
     let registry = Registry::new(&[&FUNCTIONS]);
-    for (name, found) in [
+    for (name, exists) in [
         ("demo.echo", true),
         ("demo.", false),
         ("demo", false),
@@ -190,7 +190,7 @@ fn functions_are_found_by_module_and_name() {
         ("dem.echo", false),
         ("", false),
     ] {
-        assert_eq!(registry.get(name).is_some(), found, "{name}");
+        assert_eq!(registry.get(name).is_some(), exists, "{name}");
     }
     assert!(registry.has_module("demo"));
     assert!(!registry.has_module("dem") && !registry.has_module(""));

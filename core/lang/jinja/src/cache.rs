@@ -109,9 +109,10 @@ impl ImportCache {
         let marked = if guarded.is_none() { coverage::marked(&source) } else { None };
         let source = marked.unwrap_or(source);
         let key = (saltenv.to_owned(), path.to_owned(), guarded.is_some());
-        let known = self.cached.lock().templates.get(&key).filter(|known| known.document.source() == source).cloned();
-        if let Some(known) = known {
-            return Ok(known);
+        let imported =
+            self.cached.lock().templates.get(&key).filter(|imported| imported.document.source() == source).cloned();
+        if let Some(imported) = imported {
+            return Ok(imported);
         }
         let document = Document::parse(&source, None, &known_names());
         let (emitted, facts) = if let Some(variables) = guarded {

@@ -93,7 +93,7 @@ impl Object for Macro {
         }
         let more = positional.split_off(positional.len().min(parameters.len()));
         let left = parameters.get(positional.len()..).unwrap_or_default();
-        let is_own = |name: &str| name == "caller" || left.iter().any(|known| known.as_str() == Some(name));
+        let is_own = |name: &str| name == "caller" || left.iter().any(|parameter| parameter.as_str() == Some(name));
         let (own, others): (Vec<_>, Vec<_>) = keywords.into_iter().partition(|(name, _)| is_own(name));
         let others: Dict = others.into_iter().map(|(name, value)| (JinjaValue::from(name), value)).collect();
         let extra = [
@@ -116,7 +116,7 @@ impl Macro {
         let refused = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
         let left = self.parameters.get(positional..).unwrap_or_default();
         let is_taken = |name: &str| {
-            left.iter().any(|known| known.as_str() == Some(name)) || (name == "caller" && self.calls_back())
+            left.iter().any(|parameter| parameter.as_str() == Some(name)) || (name == "caller" && self.calls_back())
         };
         if let Some(unknown) = names.find(|name| !is_taken(name)) {
             return refused(format!("macro {} takes no keyword argument '{unknown}'", self.name()));

@@ -138,31 +138,31 @@ impl Lookups {
         });
         let lookups = self.clone();
         environment.add_filter("attr", move |of: JinjaValue, name: String| {
-            let found = ENVIRONMENT.empty_state().apply_filter("attr", &[of.clone(), name.as_str().into()]);
-            lookups.record(found, &of, || name.as_str().into())
+            let attribute = ENVIRONMENT.empty_state().apply_filter("attr", &[of.clone(), name.as_str().into()]);
+            lookups.record(attribute, &of, || name.as_str().into())
         });
         for filter in ["first", "last", "random"] {
             let lookups = self.clone();
             environment.add_filter(filter, move |value: JinjaValue| {
-                let found = ENVIRONMENT.empty_state().apply_filter(filter, &[value])?;
-                if found.is_undefined() {
+                let output = ENVIRONMENT.empty_state().apply_filter(filter, &[value])?;
+                if output.is_undefined() {
                     lookups.0.lock().push(Missing::Item(filter));
                 }
-                Ok::<_, Error>(found)
+                Ok::<_, Error>(output)
             });
         }
     }
 
     fn record(
         &self,
-        found: Result<JinjaValue, Error>,
+        item: Result<JinjaValue, Error>,
         of: &JinjaValue,
         key: impl Fn() -> Value,
     ) -> Result<JinjaValue, Error> {
-        if found.as_ref().is_ok_and(JinjaValue::is_undefined) {
+        if item.as_ref().is_ok_and(JinjaValue::is_undefined) {
             self.0.lock().push(Missing::Entry { of: type_name_in_errors(of), key: key() });
         }
-        found
+        item
     }
 
     pub(super) fn take(self) -> Vec<Missing> {

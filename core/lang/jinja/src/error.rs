@@ -174,7 +174,7 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     let first_word = || detail.split_whitespace().next().unwrap_or_default();
     let named = |prefix: &str| detail.strip_prefix(prefix).and_then(|rest| rest.split_whitespace().next());
     // Such as `map('nope')`.
-    let given = || culprit(error)?.split(['\'', '"']).nth(1);
+    let argument = || culprit(error)?.split(['\'', '"']).nth(1);
     match error.kind() {
         ErrorKind::UndefinedError if let Some(reported) = culprit(error).and_then(|text| of_filter(error, text)) => {
             format!("{UNDEFINED}{reported}")
@@ -200,8 +200,8 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
             };
             format!("{UNDEFINED}'{object}' has no attribute {}", quoted(method.trim_matches('`')))
         }
-        ErrorKind::UnknownFilter => unknown("filter", named("filter "), given()),
-        ErrorKind::UnknownTest => unknown("test", named("test "), given()),
+        ErrorKind::UnknownFilter => unknown("filter", named("filter "), argument()),
+        ErrorKind::UnknownTest => unknown("test", named("test "), argument()),
         ErrorKind::SyntaxError => match named("unknown statement ") {
             Some(tag) => format!("Jinja syntax error: Encountered unknown tag {}.", quoted(tag)),
             None => format!("Jinja syntax error: {}", syntax(detail)),
@@ -248,10 +248,10 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
 
 /// Returns the message for an unknown filter or test: one in a condition or its branches, or one that a filter such as
 /// `map` was given.
-fn unknown(kind: &str, called: Option<&str>, given: Option<&str>) -> String {
+fn unknown(kind: &str, called: Option<&str>, argument: Option<&str>) -> String {
     match called {
         Some(name) => format!("Jinja syntax error: No {kind} named '{name}' found."),
-        None => format!("Jinja syntax error: No {kind} named '{}'.", given.unwrap_or_default()),
+        None => format!("Jinja syntax error: No {kind} named '{}'.", argument.unwrap_or_default()),
     }
 }
 
@@ -269,8 +269,8 @@ fn of_filter(error: &Error, filter: &str) -> Option<String> {
 }
 
 /// Returns the path of a template in a message with its name for minijinja.
-fn own_name(shown: &str) -> &str {
-    shown.split_once("\\x00").map_or(shown, |(path, _)| path)
+fn own_name(name: &str) -> &str {
+    name.split_once("\\x00").map_or(name, |(path, _)| path)
 }
 
 /// Returns Jinja's message for an incomplete tag.
@@ -279,9 +279,9 @@ fn syntax(detail: &str) -> String {
         "unexpected end of block" => "Expected an expression, got 'end of statement block'".to_owned(),
         "unexpected end of variable block" => "Expected an expression, got 'end of print statement'".to_owned(),
         other => match other.strip_prefix("unexpected `").and_then(|rest| rest.split_once('`')) {
-            Some((found, expected)) => match expected.strip_prefix(", expected `") {
-                Some(expected) => format!("expected token '{}', got '{found}'", expected.trim_end_matches('`')),
-                None => format!("unexpected '{found}'"),
+            Some((token, expected)) => match expected.strip_prefix(", expected `") {
+                Some(expected) => format!("expected token '{}', got '{token}'", expected.trim_end_matches('`')),
+                None => format!("unexpected '{token}'"),
             },
             None => other.to_owned(),
         },

@@ -200,10 +200,10 @@ impl Imports {
     /// Looks up a template; the host reads it at most once in a render.
     fn lookup(&self, path: &str) -> Result<Lookup, Error> {
         let Render { host, saltenv, guard, cache, progress, diagnoses, .. } = &*self.0;
-        if let Some(found) = progress.lock().found.get(path) {
-            return Ok(found.clone());
+        if let Some(lookup) = progress.lock().found.get(path) {
+            return Ok(lookup.clone());
         }
-        let found = match host.template(path, saltenv) {
+        let lookup = match host.template(path, saltenv) {
             Ok(Some(source)) if *diagnoses => {
                 let document = Document::parse(&source, None, &known_names());
                 let Emitted { text, map } = emit(&document, Purpose::Diagnose);
@@ -216,13 +216,13 @@ impl Imports {
             Ok(None) => Lookup::Missing,
             Err(error) => Lookup::Failed(error),
         };
-        if let (Some(guard), Lookup::Found(imported)) = (guard, &found)
+        if let (Some(guard), Lookup::Found(imported)) = (guard, &lookup)
             && let Some(facts) = &imported.facts
         {
             guard.add(path, facts)?;
         }
-        progress.lock().found.insert(path.to_owned(), found.clone());
-        Ok(found)
+        progress.lock().found.insert(path.to_owned(), lookup.clone());
+        Ok(lookup)
     }
 
     /// Returns the text of a template that minijinja loads by name.

@@ -142,10 +142,10 @@ pub(super) fn tested_item(value: &JinjaValue, key: &JinjaValue) -> Result<JinjaV
         // Python cannot look it up.
         refuse_undefined(key)?;
     }
-    let found = value.get_item(key)?;
+    let item = value.get_item(key)?;
     match key.as_str() {
-        Some(name) if found.is_undefined() => tested_attribute(value, name),
-        _ => Ok(found),
+        Some(name) if item.is_undefined() => tested_attribute(value, name),
+        _ => Ok(item),
     }
 }
 
@@ -169,9 +169,7 @@ pub(super) fn call(
             // An undefined value is not a default in minijinja.
             ("get", [key, default]) => {
                 refuse_undefined(key)?;
-                Some(
-                    Some(value.get_item(key)?).filter(|found| !found.is_undefined()).unwrap_or_else(|| default.clone()),
-                )
+                Some(Some(value.get_item(key)?).filter(|item| !item.is_undefined()).unwrap_or_else(|| default.clone()))
             }
             ("get", [key]) => {
                 refuse_undefined(key)?;
@@ -242,8 +240,8 @@ fn by_position<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [Jinj
     };
     let (mut positional, named) = split_kwargs(args)?;
     for name in names.iter().skip(positional.len()) {
-        let given = named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        positional.push(given.unwrap_or_else(|| JinjaValue::from(())));
+        let argument = named.iter().find(|(keyword, _)| keyword == name).map(|(_, value)| value.clone());
+        positional.push(argument.unwrap_or_else(|| JinjaValue::from(())));
     }
     while positional.last().is_some_and(JinjaValue::is_none) {
         positional.pop();
@@ -338,24 +336,24 @@ fn rsplit(text: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let (by, most): (Option<&str>, Option<i64>) = from_args(args)?;
     // No limit, or one piece more than the number of splits.
     let pieces = most.and_then(|most| usize::try_from(most).ok()).map_or(usize::MAX, |most| most.saturating_add(1));
-    let mut found: Vec<&str> = match by {
+    let mut parts: Vec<&str> = match by {
         Some("") => return Err(Error::new(ErrorKind::InvalidOperation, "empty separator")),
         Some(by) => text.rsplitn(pieces, by).collect(),
         None => {
-            let (mut found, mut rest) = (Vec::new(), text.trim_end());
-            while found.len() + 1 < pieces {
+            let (mut parts, mut rest) = (Vec::new(), text.trim_end());
+            while parts.len() + 1 < pieces {
                 let Some((before, last)) = rest.rsplit_once(char::is_whitespace) else { break };
-                found.push(last);
+                parts.push(last);
                 rest = before.trim_end();
             }
             if !rest.is_empty() {
-                found.push(rest);
+                parts.push(rest);
             }
-            found
+            parts
         }
     };
-    found.reverse();
-    Ok(found.into_iter().map(JinjaValue::from).collect())
+    parts.reverse();
+    Ok(parts.into_iter().map(JinjaValue::from).collect())
 }
 
 fn fill(padding: char, width: usize, text: &str) -> String {

@@ -125,30 +125,30 @@ fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> 
     let behaviour = host.behaviour(name);
     refuse_undefined_arguments(behaviour.undefined, args)?;
     let (positional, keyword) = split_args(args)?;
-    if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
-        return Ok(found);
+    if let Some(value) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
+        return Ok(value);
     }
     let changed = if behaviour.changes_first && keyword.get("in_place").is_none_or(Value::is_truthy) {
         first(&positional, args)?
     } else {
         None
     };
-    let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
+    let arguments = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
     limits::check()?;
-    let value = host.call(name, given);
+    let value = host.call(name, arguments);
     limits::check()?;
     let value = value.map_err(|error| Error::new(ErrorKind::InvalidOperation, message(name, error)))?;
-    let found =
+    let result =
         if behaviour.is_ordered { to_ordered(&value) } else { like(&value, &origins(host, name, &behaviour, args)?) };
     match (changed, &value) {
         (Some(changed), Value::Map(_)) => {
-            changed.overlay(&found);
+            changed.overlay(&result);
             Ok(JinjaValue::from_dyn_object(changed))
         }
         // Undefined arguments are passed as null. If the function returns null, the first of them is returned as
         // undefined.
-        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(found)),
-        _ => Ok(found),
+        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(result)),
+        _ => Ok(result),
     }
 }
 
@@ -162,7 +162,7 @@ fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<Ji
     let mut delimiter = ":";
     for (name, value) in keyword {
         match (name.as_str()?, value) {
-            ("delimiter", Value::Str(given)) => delimiter = given.as_str(),
+            ("delimiter", Value::Str(string)) => delimiter = string.as_str(),
             ("default" | "unmask" | "merge_nested_lists", _)
             | ("merge", Value::Nil | Value::Bool(false))
             | ("saltenv" | "pillarenv", Value::Nil)
@@ -170,7 +170,7 @@ fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<Ji
             _ => return None,
         }
     }
-    tree.at(path, delimiter).filter(|found| !found.is_none())
+    tree.at(path, delimiter).filter(|value| !value.is_none())
 }
 
 /// Returns the values that determine the types of mappings in a function's result: the first value with a mapping at
@@ -180,26 +180,26 @@ fn origins(host: &Host, name: &str, behaviour: &Behaviour, args: &[JinjaValue]) 
         return Ok(Vec::new());
     }
     let (positional, keyword) = split_kwargs(args)?;
-    let given = |index: usize, named: &str| {
+    let argument = |index: usize, named: &str| {
         let keyword = || keyword.iter().find(|(name, _)| name == named).map(|(_, value)| value);
         positional.get(index).or_else(keyword).cloned()
     };
-    let at_key = || host.pillar()?.at(given(0, "key")?.as_str()?, ":");
-    let mut found = Vec::new();
+    let at_key = || host.pillar()?.at(argument(0, "key")?.as_str()?, ":");
+    let mut origins = Vec::new();
     for origin in behaviour.origins {
         match *origin {
-            Origin::Argument(index, named) => found.extend(given(index, named)),
-            Origin::Pillar => found.extend(host.pillar().map(Tree::value)),
-            Origin::PillarAtKey => found.extend(at_key()),
+            Origin::Argument(index, named) => origins.extend(argument(index, named)),
+            Origin::Pillar => origins.extend(host.pillar().map(Tree::value)),
+            Origin::PillarAtKey => origins.extend(at_key()),
             Origin::Merged(index, named) => {
-                if let Some(merged) = given(index, named).filter(|merged| merged.kind() == ValueKind::Map) {
-                    found.extend(without(host, name, (index, named), args)?);
-                    found.push(merged);
+                if let Some(merged) = argument(index, named).filter(|merged| merged.kind() == ValueKind::Map) {
+                    origins.extend(without(host, name, (index, named), args)?);
+                    origins.push(merged);
                 }
             }
         }
     }
-    Ok(found)
+    Ok(origins)
 }
 
 /// Calls a function without one of its arguments, and returns its result; `None` if it fails or returns nil.
@@ -212,11 +212,11 @@ fn without(
     let (positional, mut keyword) = split_args(args)?;
     let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
     keyword.shift_remove(named);
-    if let Some(given) = positional.get_mut(index) {
-        *given = Value::Nil;
+    if let Some(argument) = positional.get_mut(index) {
+        *argument = Value::Nil;
     }
-    let found = host.call(name, Args { positional, keyword }).ok();
-    Ok(found.filter(|found| !found.is_nil()).map(|found| to_jinja(&found)))
+    let result = host.call(name, Args { positional, keyword }).ok();
+    Ok(result.filter(|value| !value.is_nil()).map(|value| to_jinja(&value)))
 }
 
 /// Returns the message for a failed call; errors that Python itself raises are worded as Python does.

@@ -104,18 +104,18 @@ static FUNCTIONS: &[Function] = &[
 /// Returns Python's message for a call, such as `replace('a')` of a filter and `.pop()` of a method.
 pub(super) fn refused(call: &str) -> Option<String> {
     let (called, _) = call.split_once('(').unwrap_or((call, ""));
-    let given: Vec<&str> = items(call).into_iter().filter(|item| !item.is_empty()).collect();
+    let arguments: Vec<&str> = items(call).into_iter().filter(|item| !item.is_empty()).collect();
     match called.trim().strip_prefix('.') {
-        Some(method) => of_method(method, given.len()),
-        None => FUNCTIONS.iter().find(|function| function.called == called.trim())?.refused(&given),
+        Some(method) => of_method(method, arguments.len()),
+        None => FUNCTIONS.iter().find(|function| function.called == called.trim())?.refused(&arguments),
     }
 }
 
 impl Function {
-    fn refused(&self, given: &[&str]) -> Option<String> {
+    fn refused(&self, args: &[&str]) -> Option<String> {
         let Function { name, before, required, optional, .. } = self;
-        let named: Vec<&str> = given.iter().filter_map(|item| keyword(item)).collect();
-        let positional = given.len() - named.len();
+        let named: Vec<&str> = args.iter().filter_map(|item| keyword(item)).collect();
+        let positional = args.len() - named.len();
         if required.is_empty()
             && *optional == 0
             && let Some(unknown) = named.first()
@@ -156,38 +156,38 @@ fn keyword(argument: &str) -> Option<&str> {
 }
 
 /// Returns Python's message for a method with this number of arguments.
-fn of_method(method: &str, given: usize) -> Option<String> {
+fn of_method(method: &str, count: usize) -> Option<String> {
     let arguments = |count: usize| if count == 1 { "argument" } else { "arguments" };
     let (least, most) = match method {
         "replace" => (2, 3),
         "get" | "setdefault" | "center" | "ljust" | "rjust" => (1, 2),
-        "pop" if given == 0 => (1, 2),
+        "pop" if count == 0 => (1, 2),
         "pop" => (0, 1),
-        "insert" => return Some(format!("insert expected 2 arguments, got {given}")),
-        "startswith" | "endswith" | "find" | "rfind" | "index" | "rindex" | "count" if given == 0 => {
+        "insert" => return Some(format!("insert expected 2 arguments, got {count}")),
+        "startswith" | "endswith" | "find" | "rfind" | "index" | "rindex" | "count" if count == 0 => {
             return Some(format!("{method}() takes at least 1 argument (0 given)"));
         }
-        "append" | "extend" | "remove" => return Some(exactly_one("list", method, given)),
+        "append" | "extend" | "remove" => return Some(exactly_one("list", method, count)),
         "join" | "zfill" | "partition" | "rpartition" | "removeprefix" | "removesuffix" => {
-            return Some(exactly_one("str", method, given));
+            return Some(exactly_one("str", method, count));
         }
         "items" | "keys" | "values" | "popitem" => {
-            return Some(format!("dict.{method}() takes no arguments ({given} given)"));
+            return Some(format!("dict.{method}() takes no arguments ({count} given)"));
         }
         "upper" | "lower" | "title" | "capitalize" | "swapcase" | "casefold" => {
-            return Some(format!("str.{method}() takes no arguments ({given} given)"));
+            return Some(format!("str.{method}() takes no arguments ({count} given)"));
         }
-        name if name.starts_with("is") => return Some(format!("str.{method}() takes no arguments ({given} given)")),
+        name if name.starts_with("is") => return Some(format!("str.{method}() takes no arguments ({count} given)")),
         _ => return None,
     };
-    if given < least {
-        return Some(format!("{method} expected at least {least} {}, got {given}", arguments(least)));
+    if count < least {
+        return Some(format!("{method} expected at least {least} {}, got {count}", arguments(least)));
     }
-    (given > most).then(|| format!("{method} expected at most {most} {}, got {given}", arguments(most)))
+    (count > most).then(|| format!("{method} expected at most {most} {}, got {count}", arguments(most)))
 }
 
-fn exactly_one(of: &str, method: &str, given: usize) -> String {
-    format!("{of}.{method}() takes exactly one argument ({given} given)")
+fn exactly_one(of: &str, method: &str, count: usize) -> String {
+    format!("{of}.{method}() takes exactly one argument ({count} given)")
 }
 
 #[cfg(test)]
@@ -213,8 +213,8 @@ mod tests {
         ] {
             assert_eq!(refused(call).as_deref(), Some(reported), "{call}");
         }
-        for known in ["nope(1)", ".nope(1)", "center(1)", "replace('a', new='b')"] {
-            assert_eq!(refused(known), None, "{known}");
+        for call in ["nope(1)", ".nope(1)", "center(1)", "replace('a', new='b')"] {
+            assert_eq!(refused(call), None, "{call}");
         }
     }
 }

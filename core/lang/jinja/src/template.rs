@@ -210,9 +210,9 @@ impl Template {
     /// Returns the environment with all imports compiled so far.
     fn with_compiled_imports(&self) -> Environment<'static> {
         let generation = self.imports.generation();
-        let kept = self.with_imports.lock();
+        let cache = self.with_imports.lock();
         // A clone only increments a few reference counts.
-        match &*kept {
+        match &*cache {
             Some((of, environment)) if *of == generation => environment.clone(),
             _ => self.environment.clone(),
         }

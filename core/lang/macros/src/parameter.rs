@@ -35,7 +35,7 @@ impl Parameter {
         let mut kind = None;
         for attribute in attributes.iter().filter(|attribute| is_own(attribute)) {
             let path = attribute.path();
-            let found = if path.is_ident("default") {
+            let attribute_kind = if path.is_ident("default") {
                 Kind::Optional(default(attribute)?)
             } else if path.is_ident("required") {
                 attribute.meta.require_path_only()?;
@@ -51,7 +51,7 @@ impl Parameter {
             } else {
                 continue;
             };
-            if kind.replace(found).is_some() {
+            if kind.replace(attribute_kind).is_some() {
                 return Err(Error::new_spanned(attribute, "a parameter has one of these attributes at most"));
             }
         }

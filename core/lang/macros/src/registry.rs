@@ -31,8 +31,8 @@ impl Parse for List {
 /// Returns the expression of the list of functions.
 pub fn expand(list: &List) -> Result<TokenStream> {
     let module = &list.module;
-    let mut known = HashSet::new();
-    if let Some(twice) = list.functions.iter().find(|function| !known.insert(function.to_token_stream().to_string())) {
+    let mut names = HashSet::new();
+    if let Some(twice) = list.functions.iter().find(|function| !names.insert(function.to_token_stream().to_string())) {
         return Err(Error::new_spanned(twice, "this function is in the list twice"));
     }
     let (runtime, describe) = (runtime(), list.functions.iter().map(descriptor));

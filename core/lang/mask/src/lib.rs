@@ -269,7 +269,7 @@ impl Mask {
             Value::Nil | Value::Bool(_) => {}
             leaf => {
                 let of_text = |text| texts::secrets(text, |name| self.is_secret(function, name));
-                leaf.as_str().into_iter().flat_map(of_text).for_each(|found| secrets.add_found(found));
+                leaf.as_str().into_iter().flat_map(of_text).for_each(|secret| secrets.add_found(secret));
                 if let Some(name) = name.filter(|name| self.is_secret(function, name)) {
                     secrets.add(name, leaf);
                 }

@@ -120,7 +120,7 @@ fn names_are_configurable() {
 
 #[test]
 fn arguments_are_masked_by_keyword_position_text_and_nested_name() {
-    for (function, given, masked) in [
+    for (function, arguments, masked) in [
         (
             "test.arg",
             list![1, map! {"__kwarg__" => true, "password" => "x", "a" => 1}],
@@ -206,10 +206,10 @@ fn arguments_are_masked_by_keyword_position_text_and_nested_name() {
         ),
         ("test.cross_test", list!["shadow.set_password", "root", "x"], list!["shadow.set_password", "root", MASK]),
     ] {
-        let given = given.as_list().unwrap().to_vec();
-        assert_eq!(mask().arguments(function, &given).map(Value::List), Some(masked), "{function} {given:?}");
+        let arguments = arguments.as_list().unwrap().to_vec();
+        assert_eq!(mask().arguments(function, &arguments).map(Value::List), Some(masked), "{function} {arguments:?}");
     }
-    for (function, given) in [
+    for (function, arguments) in [
         ("test.ping", list![]),
         ("test.arg", list!["{a: token}", "b={c: 1}", "{", "[:]", "a=true", "{token: null}"]),
         ("test.arg", list!["x", map! {"__kwarg__" => true, "a" => map! {"b" => 1}}]),
@@ -218,7 +218,7 @@ fn arguments_are_masked_by_keyword_position_text_and_nested_name() {
         ("test.arg", list![map! {"password" => MASK}]),
         ("cmd.run", list!["echo a key=b"]),
     ] {
-        assert_eq!(mask().arguments(function, given.as_list().unwrap()), None, "{function} {given:?}");
+        assert_eq!(mask().arguments(function, arguments.as_list().unwrap()), None, "{function} {arguments:?}");
     }
 }
 
@@ -361,11 +361,11 @@ proptest! {
         };
         for argument in [text.as_str().into(), format!("text={text}").into(), map! {"x" => text.as_str()}.into()] {
             let argument: Value = argument;
-            let given = [argument];
-            let masked = mask().arguments("test.arg", &given).map(Value::List);
+            let arguments = [argument];
+            let masked = mask().arguments("test.arg", &arguments).map(Value::List);
             prop_assert!(masked.as_ref().is_some_and(|masked| !contains(masked, "MARKER")), "{} {:?}", text, masked);
             prop_assert!(is_masked(&masked.unwrap()), "{}", text);
-            let scrubbed = mask().secrets("test.arg", &given).scrub(&format!("wrong value: {secret}"));
+            let scrubbed = mask().secrets("test.arg", &arguments).scrub(&format!("wrong value: {secret}"));
             prop_assert!(!scrubbed.contains("MARKER"), "{} {}", text, scrubbed);
         }
     }

@@ -42,16 +42,16 @@ impl Files {
             for (is_one, files) in forms.iter().zip(&mut all) {
                 let of_form = paths.iter().filter(|path| is_one(path));
                 let safe = of_form.filter(|path| path.metadata().is_ok_and(|status| is_safe(path, &status)));
-                let found = files.0.entry(*kind).or_default();
+                let modules = files.0.entry(*kind).or_default();
                 for path in safe {
-                    if found.len() < MAX_FILES && !found.iter().any(|other| stem(other) == stem(path)) {
-                        found.push(path.clone());
+                    if modules.len() < MAX_FILES && !modules.iter().any(|other| stem(other) == stem(path)) {
+                        modules.push(path.clone());
                     }
                 }
             }
         }
         for files in &mut all {
-            files.0.retain(|_, found| !found.is_empty());
+            files.0.retain(|_, paths| !paths.is_empty());
         }
         all
     }
@@ -86,7 +86,7 @@ fn in_directory(directory: &Path) -> Vec<PathBuf> {
 
 fn is_module(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    let named = |extension: &str| path.extension().is_some_and(|found| found == extension);
+    let named = |extension: &str| path.extension().is_some_and(|suffix| suffix == extension);
     let is_package = || !name.contains('.') && path.join("__init__.py").is_file();
     !name.starts_with(['_', '.']) && (named("py") || named("so") || is_package())
 }

@@ -37,7 +37,7 @@ impl<C> Functions<C> {
     /// Returns the functions in a description: those of a module, or of all modules.
     pub fn of(&self, described: &Arc<Described>, module: Option<&str>) -> Vec<&'static Function<C>> {
         let mut last = self.last.lock();
-        let is_last = last.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, described));
+        let is_last = last.as_ref().is_some_and(|(previous, _)| Arc::ptr_eq(previous, described));
         if !is_last {
             let all = described.of(self.kind).iter().map(|(module, name, about)| self.convert(module, name, about));
             *last = Some((Arc::clone(described), all.collect()));

@@ -101,7 +101,7 @@ impl Described {
     /// fails.
     fn add_program(&mut self, kind: &str, path: &Path) {
         let Some(module) = files::stem(path) else { return };
-        if self.of(kind).iter().any(|(known, _, _)| known == module) {
+        if self.of(kind).iter().any(|(name, _, _)| name == module) {
             return;
         }
         match programs::describe(path) {
@@ -174,9 +174,9 @@ impl Library {
         if state.borrow().checked.as_ref().is_some_and(|(when, _)| when.elapsed() < CHECK_INTERVAL) {
             return;
         }
-        let found = Files::find_with_programs(&self.directories);
+        let files = Files::find_with_programs(&self.directories);
         let now: Vec<FileStamp> =
-            found.into_iter().flat_map(|files| files.0).flat_map(|(_, paths)| paths).map(file_stamp).collect();
+            files.into_iter().flat_map(|files| files.0).flat_map(|(_, paths)| paths).map(file_stamp).collect();
         let last = state.borrow_mut().checked.replace((Instant::now(), now));
         let is_changed =
             last.is_some_and(|(_, last)| state.borrow().checked.as_ref().is_some_and(|(_, now)| *now != last));
@@ -213,15 +213,15 @@ impl Library {
         if files.is_empty() {
             return false;
         }
-        let Some(kind) = self.kinds.iter().find(|known| **known == kind) else { return false };
+        let Some(kind) = self.kinds.iter().find(|candidate| **candidate == kind) else { return false };
         let state = self.state.lock();
         let mut state = state.borrow_mut();
         // Templates may ask for any number of modules, so the cache is bounded.
         if state.candidates.len() > MAX_CANDIDATES {
             state.candidates.clear();
         }
-        let found = || files.iter().any(|path| names(path, module));
-        *state.candidates.entry((*kind, module.to_owned())).or_insert_with(found)
+        let exists = || files.iter().any(|path| names(path, module));
+        *state.candidates.entry((*kind, module.to_owned())).or_insert_with(exists)
     }
 
     /// Whether a file or program of this type has the name of a module.
@@ -303,8 +303,8 @@ impl Library {
         }
         let state = self.state.lock();
         let key = (kind, module.map(str::to_owned));
-        if let Some(known) = state.borrow().fallbacks.get(&key) {
-            return Some(Arc::clone(known));
+        if let Some(fallback) = state.borrow().fallbacks.get(&key) {
+            return Some(Arc::clone(fallback));
         }
         if state.borrow().is_describing {
             return None;

@@ -36,12 +36,12 @@ pub(crate) struct Sent {
 impl Sent {
     /// Returns the number of a mapping. Sends the mapping if the process does not have it.
     pub fn share(&mut self, process: &Process, data: &Arc<Map>) -> Result<i64, PythonError> {
-        if let Some(index) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
+        if let Some(index) = self.data.iter().position(|(_, mapping)| Arc::ptr_eq(mapping, data)) {
             // The most recently used mapping moves to the end, so that a call does not evict the data that it refers
             // to.
-            let known = self.data.remove(index);
-            let number = known.0;
-            self.data.push(known);
+            let entry = self.data.remove(index);
+            let number = entry.0;
+            self.data.push(entry);
             return Ok(number);
         }
         if self.data.len() >= MAX_DATA {

@@ -82,7 +82,7 @@ fn first_or(parts: &[Expression], facts: &impl TargetFacts, decides: Match, othe
     let mut sum = otherwise;
     for part in parts {
         match part.check(facts) {
-            found if found == decides => return decides,
+            result if result == decides => return decides,
             Match::Unknown => sum = Match::Unknown,
             _ => {}
         }
@@ -221,9 +221,9 @@ impl<'a> Parser<'a> {
     }
 
     fn take(&mut self, word: &str) -> bool {
-        let found = self.peek() == Some(word);
-        self.at += usize::from(found);
-        found
+        let is_next = self.peek() == Some(word);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     fn wrong(&self, reason: &'static str) -> TargetError {

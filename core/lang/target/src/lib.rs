@@ -99,8 +99,8 @@ impl FromStr for TargetKind {
     type Err = TargetError;
 
     fn from_str(name: &str) -> Result<Self, TargetError> {
-        let found = TargetKind::ALL.iter().copied().find(|kind| kind.name() == name);
-        found.ok_or_else(|| TargetError::UnknownKind(name.to_owned()))
+        let kind = TargetKind::ALL.iter().copied().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| TargetError::UnknownKind(name.to_owned()))
     }
 }
 
@@ -351,15 +351,15 @@ impl Matcher {
     }
 
     fn check(&self, facts: &impl TargetFacts) -> Match {
-        let known =
+        let decide =
             |data: Option<&Map>, matches: &dyn Fn(&Map) -> bool| data.map_or(Match::Unknown, |d| matches(d).into());
         match self {
             Matcher::Glob(glob) => glob.is_match(facts.id()).into(),
             Matcher::List(ids) => ids.contains(facts.id()).into(),
             Matcher::Pcre(pcre) => pcre.is_match(facts.id()).into(),
-            Matcher::Grain(lookup) => known(facts.grains(), &|grains| lookup.is_match(grains)),
-            Matcher::Pillar(lookup) => known(facts.pillar(), &|pillar| lookup.is_match(pillar)),
-            Matcher::Network(network) => known(facts.grains(), &|grains| {
+            Matcher::Grain(lookup) => decide(facts.grains(), &|grains| lookup.is_match(grains)),
+            Matcher::Pillar(lookup) => decide(facts.pillar(), &|pillar| lookup.is_match(pillar)),
+            Matcher::Network(network) => decide(facts.grains(), &|grains| {
                 grains.get(network.grain()).is_some_and(|addresses| network.contains(addresses))
             }),
         }

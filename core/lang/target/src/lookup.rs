@@ -95,11 +95,11 @@ impl Lookup {
             }
             match follow(data, &self.words[from..end]) {
                 None => false,
-                Some(Value::Map(found)) => !found.is_empty() && self.in_map(found, end),
-                Some(Value::List(items)) => items.iter().any(|item| {
-                    matches!(item, Value::Map(found) if self.in_map(found, end)) || self.compare(item, end)
-                }),
-                Some(found) => self.compare(found, end),
+                Some(Value::Map(map)) => !map.is_empty() && self.in_map(map, end),
+                Some(Value::List(items)) => items
+                    .iter()
+                    .any(|item| matches!(item, Value::Map(map) if self.in_map(map, end)) || self.compare(item, end)),
+                Some(value) => self.compare(value, end),
             }
         })
     }
@@ -125,7 +125,7 @@ impl Lookup {
     fn compare(&self, value: &Value, from: usize) -> bool {
         let text = value.to_string().to_lowercase();
         match &self.ends[from].pattern {
-            Pattern::Text(wanted) => *wanted == text,
+            Pattern::Text(expected) => *expected == text,
             Pattern::Glob(glob) => glob.is_match(&text),
             Pattern::Regex(regex) => regex.is_match(&text),
             Pattern::Never => false,

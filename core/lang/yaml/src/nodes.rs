@@ -234,13 +234,13 @@ impl Reader<'_, '_, '_> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, node: &Node, out: &mut Vec<String>) {
+    fn describe(text: &str, node: &Node, out: &mut Vec<String>) {
         match &node.content {
             Content::Scalar { .. } => out.push(text[node.span.clone()].to_owned()),
-            Content::List(items) => items.iter().for_each(|item| shown(text, item, out)),
+            Content::List(items) => items.iter().for_each(|item| describe(text, item, out)),
             Content::Map(entries) => entries.iter().for_each(|(key, value)| {
-                shown(text, key, out);
-                shown(text, value, out);
+                describe(text, key, out);
+                describe(text, value, out);
             }),
         }
     }
@@ -253,9 +253,9 @@ mod tests {
             ("a:\n  - b: \u{F0000}\n    c:\n", vec!["a", "b", "\u{F0000}", "c", ""]),
             ("\u{feff}a: b\n", vec!["a", "b"]),
         ] {
-            let mut found = Vec::new();
-            shown(text, &nodes(text).unwrap().unwrap(), &mut found);
-            assert_eq!(found, expected, "{text}");
+            let mut actual = Vec::new();
+            describe(text, &nodes(text).unwrap().unwrap(), &mut actual);
+            assert_eq!(actual, expected, "{text}");
         }
         assert_eq!(nodes("").unwrap(), None);
         assert!(nodes("a: b: c").is_err());

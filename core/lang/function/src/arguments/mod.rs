@@ -75,11 +75,11 @@ pub fn parse_value(word: &str) -> Value {
 
 fn parse_value_within(word: &str, memory: &mut usize) -> Value {
     let digits_with_underscores = || word.contains('_') && word.chars().all(|c| c == '_' || c.is_numeric());
-    let kept = word.trim().is_empty()
+    let stays_text = word.trim().is_empty()
         || matches!(word, "---" | "..." | "|" | "!")
         || word.contains(['\t', '\n', '\r'])
         || digits_with_underscores();
-    if kept {
+    if stays_text {
         return word.into();
     }
     if word == "None" {

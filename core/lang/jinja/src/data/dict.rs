@@ -171,12 +171,12 @@ impl Dict {
     }
 
     /// Returns the entries in the arguments of `update` or `dict`.
-    fn given(args: &[JinjaValue]) -> Result<Vec<(JinjaValue, JinjaValue)>, Error> {
+    fn arguments(args: &[JinjaValue]) -> Result<Vec<(JinjaValue, JinjaValue)>, Error> {
         let (positional, keyword) = split_kwargs(args)?;
-        let mut given = Vec::new();
+        let mut entries = Vec::new();
         for other in &positional {
             if other.kind() == ValueKind::Map {
-                given.extend(pairs(other));
+                entries.extend(pairs(other));
                 continue;
             }
             if matches!(other.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number) {
@@ -192,15 +192,15 @@ impl Dict {
                     let message = format!("dictionary update sequence element #{index} has length {length}");
                     return Err(raise(format_args!("{message}; 2 is required")));
                 };
-                given.push((key, value));
+                entries.push((key, value));
             }
         }
-        given.extend(keyword.into_iter().map(|(name, value)| (JinjaValue::from(name), value)));
-        for (key, value) in &mut given {
+        entries.extend(keyword.into_iter().map(|(name, value)| (JinjaValue::from(name), value)));
+        for (key, value) in &mut entries {
             hashable(key)?;
             *value = to_mutable(value);
         }
-        Ok(given)
+        Ok(entries)
     }
 
     /// Takes over the entries of another mapping. Inner mappings keep their identity, unless they lost an entry: then
@@ -214,7 +214,7 @@ impl Dict {
                         && inner
                             .keys()
                             .iter()
-                            .all(|key| value.get_item(key).is_ok_and(|kept| !kept.is_undefined())) =>
+                            .all(|key| value.get_item(key).is_ok_and(|item| !item.is_undefined())) =>
                 {
                     inner.overlay(&value);
                 }
@@ -224,8 +224,8 @@ impl Dict {
     }
 
     pub(super) fn update(&self, args: &[JinjaValue]) -> Result<(), Error> {
-        let given = Self::given(args)?;
-        self.change(|entries| entries.extend(given));
+        let new_entries = Self::arguments(args)?;
+        self.change(|entries| entries.extend(new_entries));
         Ok(())
     }
 }
@@ -265,10 +265,10 @@ impl Object for Dict {
         limits::check()?;
         match method {
             "update" => {
-                let given = Self::given(args)?;
-                given.iter().try_for_each(|(_, value)| refuse_cycle(self, value))?;
+                let new_entries = Self::arguments(args)?;
+                new_entries.iter().try_for_each(|(_, value)| refuse_cycle(self, value))?;
                 limits::check()?;
-                self.change(|entries| entries.extend(given));
+                self.change(|entries| entries.extend(new_entries));
                 nothing()
             }
             "setdefault" => {

@@ -82,9 +82,9 @@ impl Tree {
     pub(crate) fn at(&self, path: &str, delimiter: &str) -> Option<JinjaValue> {
         if !self.is_changed() {
             // In an unchanged tree, a scalar is found without converting its containers.
-            let found = brine_yaml::entry_at(&self.map, path, delimiter)?;
-            if found.as_list().is_none() && found.as_map().is_none() {
-                return Some(to_jinja(found));
+            let entry = brine_yaml::entry_at(&self.map, path, delimiter)?;
+            if entry.as_list().is_none() && entry.as_map().is_none() {
+                return Some(to_jinja(entry));
             }
         }
         if delimiter.is_empty() {

@@ -284,8 +284,8 @@ pub(in super::super) fn walk(value: JinjaValue, path: JinjaValue, args: Args) ->
     let delimiter = options.get(1, "delimiter");
     let delimiter = delimiter.as_ref().and_then(Value::as_str).unwrap_or(":");
     let data = defined(&value)?;
-    let found = traverse(&data, &text(&path), delimiter).map(to_jinja);
-    Ok(found.unwrap_or_else(|| to_jinja(&options.get(0, "default").unwrap_or_default())))
+    let entry = traverse(&data, &text(&path), delimiter).map(to_jinja);
+    Ok(entry.unwrap_or_else(|| to_jinja(&options.get(0, "default").unwrap_or_default())))
 }
 
 fn to_bool(value: &Value) -> bool {

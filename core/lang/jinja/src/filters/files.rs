@@ -31,9 +31,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("list_files", |directory: JinjaValue| -> Result<JinjaValue, Error> {
         let directory = path_of(&directory)?;
-        let mut found = vec![directory.clone()];
-        list(&directory, &mut HashSet::new(), &mut found);
-        Ok(to_jinja(&found.iter().map(|path| Value::from(path.to_string_lossy().as_ref())).collect()))
+        let mut paths = vec![directory.clone()];
+        list(&directory, &mut HashSet::new(), &mut paths);
+        Ok(to_jinja(&paths.iter().map(|path| Value::from(path.to_string_lossy().as_ref())).collect()))
     });
     environment.add_filter("path_join", |first: JinjaValue, rest: Rest<JinjaValue>| -> Result<String, Error> {
         let mut path = normal_path(&text_of(&first)?);
@@ -65,8 +65,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         }
     });
     environment.add_filter("get_uid", |name: Defined| {
-        let wanted = "getpwnam() argument must be str, not";
-        let name = name.as_str().ok_or_else(|| raise(format_args!("{wanted} {}", type_name(&name))))?;
+        let message = "getpwnam() argument must be str, not";
+        let name = name.as_str().ok_or_else(|| raise(format_args!("{message} {}", type_name(&name))))?;
         let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let of = |line: &str| {
             let mut fields = line.split(':');
@@ -112,7 +112,7 @@ fn start_of(path: &Path, length: u64) -> Option<Vec<u8>> {
 }
 
 /// Lists a directory recursively, sorted. A directory is listed once, even if symbolic links form a cycle.
-fn list(directory: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBuf>) {
+fn list(directory: &Path, entered: &mut HashSet<(u64, u64)>, listing: &mut Vec<PathBuf>) {
     let Ok(status) = directory.metadata() else { return };
     if !entered.insert((status.dev(), status.ino())) {
         return;
@@ -121,13 +121,13 @@ fn list(directory: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<Pat
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        if found.len() >= MAX_FILES {
+        if listing.len() >= MAX_FILES {
             return;
         }
         let is_directory = path.is_dir();
-        found.push(path.clone());
+        listing.push(path.clone());
         if is_directory {
-            list(&path, entered, found);
+            list(&path, entered, listing);
         }
     }
 }
@@ -144,9 +144,9 @@ mod tests {
         std::fs::write(root.join("b/c"), "").unwrap();
         std::fs::write(root.join("a"), "").unwrap();
         std::os::unix::fs::symlink(root, root.join("b/up")).unwrap();
-        let mut found = Vec::new();
-        list(root, &mut HashSet::new(), &mut found);
+        let mut paths = Vec::new();
+        list(root, &mut HashSet::new(), &mut paths);
         let expected: Vec<PathBuf> = ["a", "b", "b/c", "b/up"].iter().map(|name| root.join(name)).collect();
-        assert_eq!(found, expected);
+        assert_eq!(paths, expected);
     }
 }

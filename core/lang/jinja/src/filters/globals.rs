@@ -38,21 +38,21 @@ pub(super) fn call(state: &mut State<'_, '_>, role: Role, name: &str, args: Args
     let salt = state.lookup("salt").unwrap_or_default();
     let function = salt.downcast_object_ref::<Salt>().and_then(|Salt(host)| host.name_of(role));
     let missing = || missing_function(function.unwrap_or(name));
-    let found = salt.get_item(&JinjaValue::from(function.ok_or_else(missing)?))?;
-    if found.is_undefined() {
+    let callable = salt.get_item(&JinjaValue::from(function.ok_or_else(missing)?))?;
+    if callable.is_undefined() {
         return Err(missing());
     }
-    found.call(state, &args)
+    callable.call(state, &args)
 }
 
 /// Returns the values in scope that are data.
 fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
     let names = state.known_variables();
-    let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
+    let variables = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
         let value = state.lookup(name)?;
         (!value.is_undefined() && is_data(&value)).then(|| (JinjaValue::from(name.as_ref()), value))
     });
-    JinjaValue::from_object(known.collect::<Dict>())
+    JinjaValue::from_object(variables.collect::<Dict>())
 }
 
 /// `lipsum(n=5, html=True, min=20, max=100)`: paragraphs of random words.

@@ -13,9 +13,9 @@ use super::{Args, Options};
 /// Matches a web address, with or without a scheme.
 static WEB: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let name = r"(?:https?://|www\.)(?:(?:[\w%-]+\.)+)?(?:[a-z]{2,63}|xn--[\w%]{2,59})";
-    let known = r"(?:[\w%-]{2,63}\.)+(?:com|net|int|edu|gov|org|info|mil)";
+    let bare_domain = r"(?:[\w%-]{2,63}\.)+(?:com|net|int|edu|gov|org|info|mil)";
     let address = r"https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\[(?:[\da-f]{0,4}:){2}(?:[\da-f]{0,4}:?){1,6}\])";
-    Regex::new(&format!(r"(?i)^(?:{name}|{known}|{address})(?::\d{{1,5}})?(?:[/?#]\S*)?$")).ok()
+    Regex::new(&format!(r"(?i)^(?:{name}|{bare_domain}|{address})(?::\d{{1,5}})?(?:[/?#]\S*)?$")).ok()
 });
 
 /// Matches a mail address.
@@ -90,7 +90,7 @@ impl Links {
         if is(&WEB, address) {
             let has_scheme = address.starts_with("https://") || address.starts_with("http://");
             let scheme = if has_scheme { "" } else { "https://" };
-            return Some(format!("<a href=\"{scheme}{address}\"{attributes}>{}</a>", self.shown(address)));
+            return Some(format!("<a href=\"{scheme}{address}\"{attributes}>{}</a>", self.label(address)));
         }
         if let Some(mail) = address.strip_prefix("mailto:").filter(|mail| is(&MAIL, mail)) {
             return Some(format!("<a href=\"{address}\">{mail}</a>"));
@@ -104,7 +104,7 @@ impl Links {
     }
 
     /// Returns the displayed part of an address.
-    fn shown(&self, address: &str) -> String {
+    fn label(&self, address: &str) -> String {
         match self.limit.and_then(|limit| address.char_indices().nth(limit)) {
             Some((end, _)) => format!("{}...", &address[..end]),
             None => address.to_owned(),
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn addresses_become_links() {
         let links = Links { schemes: vec!["tel:".to_owned()], limit: Some(12), ..Links::default() };
-        for (text, shown) in [
+        for (text, expected) in [
             ("a (http://x.com), b", "a (<a href=\"http://x.com\">http://x.com</a>), b"),
             ("www.foo.org.", "<a href=\"https://www.foo.org\">www.foo.org</a>."),
             ("foo.com\tfoo.bar x.com", "<a href=\"https://foo.com\">foo.com</a>\tfoo.bar x.com"),
@@ -168,7 +168,7 @@ mod tests {
                 "<a href=\"https://[::1]/\">https://[::1...</a> <a href=\"tel:5\">tel:5</a> tel:",
             ),
         ] {
-            assert_eq!(links.linkify(text), shown, "{text}");
+            assert_eq!(links.linkify(text), expected, "{text}");
         }
     }
 }

@@ -47,8 +47,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         "substring_in_list",
         &["list_to_search"],
         |what: Defined, list: JinjaValue| -> Result<bool, Error> {
-            let wanted = "'in <string>' requires string as left operand, not";
-            let what = what.as_str().ok_or_else(|| raise(format_args!("{wanted} {}", type_name(&what))))?;
+            let message = "'in <string>' requires string as left operand, not";
+            let what = what.as_str().ok_or_else(|| raise(format_args!("{message} {}", type_name(&what))))?;
             Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(what))))
         },
     );

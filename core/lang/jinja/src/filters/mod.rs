@@ -161,9 +161,9 @@ fn first_and_others(name: &str, args: Args) -> Result<(String, Args), Error> {
 fn by_position(names: &[&str], args: &[JinjaValue], before: usize) -> Result<(Vec<JinjaValue>, Keywords), Error> {
     let (mut positional, mut named) = split_kwargs(args)?;
     for (index, name) in names.iter().enumerate().skip(positional.len().saturating_sub(before)) {
-        match named.iter().position(|(given, _)| given == name) {
+        match named.iter().position(|(keyword, _)| keyword == name) {
             Some(place) => positional.push(named.swap_remove(place).1),
-            None if names[index..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
+            None if names[index..].iter().any(|later| named.iter().any(|(keyword, _)| keyword == later)) => {
                 positional.push(JinjaValue::from(()));
             }
             None => {}
@@ -203,12 +203,12 @@ fn prepared<F, Rv, FilterArgs>(
 fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
     let (positional, named) = split_kwargs(&args)?;
-    let given = |index: usize, name: &str| {
-        positional.get(index).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
+    let argument = |index: usize, name: &str| {
+        positional.get(index).or_else(|| named.iter().find(|(keyword, _)| keyword == name).map(|(_, value)| value))
     };
-    let any_nothing = given(1, "boolean").is_some_and(JinjaValue::is_true);
+    let any_nothing = argument(1, "boolean").is_some_and(JinjaValue::is_true);
     if value.is_undefined() || (any_nothing && !value.is_true()) {
-        return Ok(given(0, "default_value").cloned().unwrap_or_else(|| JinjaValue::from("")));
+        return Ok(argument(0, "default_value").cloned().unwrap_or_else(|| JinjaValue::from("")));
     }
     Ok(value)
 }

@@ -53,8 +53,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("mac_str_to_bytes", |value: JinjaValue| bytes_of_mac(&text(&value)));
     by_name(environment, "dns_check", &["port", "safe", "ipv6"], |value: JinjaValue, port: u16, args: Args| {
-        let ipv6 = Options::new(&args)?.get(1, "ipv6").filter(|wanted| !wanted.is_nil());
-        resolved(&text(&value), port, ipv6.map(|wanted| wanted.is_truthy()))
+        let ipv6 = Options::new(&args)?.get(1, "ipv6").filter(|flag| !flag.is_nil());
+        resolved(&text(&value), port, ipv6.map(|flag| flag.is_truthy()))
     });
     environment.add_filter("http_query", |state: &mut State<'_, '_>, args: Args| {
         super::globals::call(state, Role::HttpQuery, "http_query", args)
@@ -87,14 +87,16 @@ const MAX_TRIED: usize = 4;
 fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
     let none = || raise(format_args!("DNS lookup or connection check of '{host}' failed."));
     let all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| none())?.collect();
-    let mut wanted: Vec<_> = all.iter().filter(|address| ipv6.is_none_or(|ipv6| address.is_ipv6() == ipv6)).collect();
-    if wanted.is_empty() && ipv6 == Some(true) {
-        wanted = all.iter().collect();
+    let mut candidates: Vec<_> =
+        all.iter().filter(|address| ipv6.is_none_or(|ipv6| address.is_ipv6() == ipv6)).collect();
+    if candidates.is_empty() && ipv6 == Some(true) {
+        candidates = all.iter().collect();
     }
     // Each attempt may take the whole timeout.
-    let answers = wanted.iter().take(MAX_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
-    let found = answers.or(wanted.first()).ok_or_else(none)?;
-    Ok(wrap(&found.ip().to_string()))
+    let answers =
+        candidates.iter().take(MAX_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
+    let address = answers.or(candidates.first()).ok_or_else(none)?;
+    Ok(wrap(&address.ip().to_string()))
 }
 
 /// Returns the number of addresses of a network, capped at the maximum of u128 for all of IPv6.
@@ -171,7 +173,7 @@ fn is_address(value: &JinjaValue, args: &Args, kind: fn(&IpAddr) -> bool) -> Res
     if !matches!(value.kind(), ValueKind::String | ValueKind::Number) {
         return Ok(false);
     }
-    filtered(value, args, kind).map(|found| !found.is_none())
+    filtered(value, args, kind).map(|address| !address.is_none())
 }
 
 /// Returns the condition for the addresses of the argument `version`, 4 or 6; without it, for all.
@@ -204,9 +206,9 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
     each(value, |value| {
         let Some(ip) = of_address(value).map(|net| net.addr()) else { return Ok(None) };
         let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
-        let given = value.as_str().unwrap_or_default();
-        let report = match unscoped(given) {
-            _ if given.contains('/') => text(value),
+        let address = value.as_str().unwrap_or_default();
+        let report = match unscoped(address) {
+            _ if address.contains('/') => text(value),
             Some((_, scope)) => format!("{ip}%{scope}"),
             None => ip.to_string(),
         };

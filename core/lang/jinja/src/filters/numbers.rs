@@ -28,8 +28,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             // Only strings keep their fraction.
             ValueKind::Bool | ValueKind::Number => int(value.0, minijinja::value::Rest(Vec::new())),
             _ => {
-                let wanted = "int() argument must be a string, a bytes-like object or a real number";
-                Err(raise(format_args!("{wanted}, not '{}'", type_name(&value))))
+                let message = "int() argument must be a string, a bytes-like object or a real number";
+                Err(raise(format_args!("{message}, not '{}'", type_name(&value))))
             }
         });
     }
@@ -54,12 +54,12 @@ fn float(value: &JinjaValue) -> Result<f64, Error> {
         ValueKind::Number => return f64::try_from(value.clone()),
         _ => value,
     };
-    let shown = || python::repr(&from_jinja(value));
+    let repr = || python::repr(&from_jinja(value));
     if let Some(text) = value.as_str() {
-        return text.trim().parse().map_err(|_| raise(format_args!("could not convert string to float: {}", shown())));
+        return text.trim().parse().map_err(|_| raise(format_args!("could not convert string to float: {}", repr())));
     }
-    let wanted = "float() argument must be a string or a real number";
-    Err(raise(format_args!("{wanted}, not '{}'", type_name(value))))
+    let message = "float() argument must be a string or a real number";
+    Err(raise(format_args!("{message}, not '{}'", type_name(value))))
 }
 
 /// Rounds to a number of places, as Python: by the digits of the number itself, 2.67499... for 2.675.
@@ -103,16 +103,16 @@ fn round(value: Defined, precision: Option<i32>, method: Option<String>) -> Resu
 fn sum(value: Defined, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<JinjaValue> = args.iter().cloned().map(minijinja::value::ValueOrKwargs::into_value).collect();
     let (positional, named) = split_kwargs(&args)?;
-    let given = |index: usize, name: &str| {
-        let named = || named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+    let argument = |index: usize, name: &str| {
+        let named = || named.iter().find(|(keyword, _)| keyword == name).map(|(_, value)| value.clone());
         positional.get(index).cloned().or_else(named).filter(|value| !value.is_none())
     };
     let mut items: Vec<JinjaValue> = iterable(value.0)?.try_iter()?.collect();
-    if let Some(attribute) = given(0, "attribute") {
+    if let Some(attribute) = argument(0, "attribute") {
         let path = text(&attribute);
         items = items.iter().map(|item| undefined::reached(item, &path)).collect::<Result<_, _>>()?;
     }
-    sum_of(&items, given(1, "start").unwrap_or_else(|| JinjaValue::from(0)))
+    sum_of(&items, argument(1, "start").unwrap_or_else(|| JinjaValue::from(0)))
 }
 
 fn sum_of(items: &[JinjaValue], start: JinjaValue) -> Result<JinjaValue, Error> {

@@ -44,7 +44,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_test("match", |text: JinjaValue, args: Args| {
         let (pattern, options) = first_and_others("rgx", args)?;
-        find(&matched(&text)?, &pattern, &options, true).map(|found| !found.is_none())
+        find(&matched(&text)?, &pattern, &options, true).map(|captures| !captures.is_none())
     });
 }
 
@@ -83,9 +83,9 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
 /// Returns the groups of the first match, or the whole match if there are none; `None` without a match.
 fn find(text: &str, pattern: &str, options: &Args, at_start: bool) -> Result<JinjaValue, Error> {
     let regex = compile(pattern, options)?;
-    let found = if at_start { regex.captures_at_start(text) } else { regex.captures(text) };
-    let Some(captures) = found.map_err(raise)? else { return Ok(JinjaValue::from(())) };
-    let captures: Vec<_> = (0..captures.len()).map(|i| captures.get(i).map(|found| found.as_str())).collect();
+    let captures = if at_start { regex.captures_at_start(text) } else { regex.captures(text) };
+    let Some(captures) = captures.map_err(raise)? else { return Ok(JinjaValue::from(())) };
+    let captures: Vec<_> = (0..captures.len()).map(|i| captures.get(i).map(|group| group.as_str())).collect();
     let groups = if captures.len() > 1 { &captures[1..] } else { &captures[..] };
     let groups = groups.iter().map(|group| group.map_or_else(|| JinjaValue::from(()), Into::into));
     Ok(JinjaValue::from(Tuple::new(groups.collect())))
@@ -96,15 +96,15 @@ fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Re
     let regex = compile(&pattern, &options)?;
     let template = Template::new(&regex, &with).map_err(raise)?;
     let (mut out, mut at) = (String::new(), 0);
-    for found in regex.captures_iter(text.as_str()) {
-        let found = found.map_err(raise)?;
-        let Some(whole) = found.get(0) else { continue };
+    for captures in regex.captures_iter(text.as_str()) {
+        let captures = captures.map_err(raise)?;
+        let Some(whole) = captures.get(0) else { continue };
         let before = text.get(at..whole.start()).unwrap_or_default();
-        let size = before.len().saturating_add(template.size(&found));
+        let size = before.len().saturating_add(template.size(&captures));
         let grows = out.len().saturating_add(size) > out.capacity();
         limits::reserve(if grows { size.max(out.capacity().saturating_mul(2)) } else { size })?;
         out.push_str(before);
-        template.expand(&found, &mut out);
+        template.expand(&captures, &mut out);
         at = whole.end();
     }
     out.push_str(text.get(at..).unwrap_or_default());

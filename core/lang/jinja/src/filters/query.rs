@@ -51,7 +51,7 @@ fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, compute: fn(
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "json_query", &["expr"], |value: JinjaValue, expression: String| {
-        query(&defined(&value)?, &expression).map(|found| to_jinja(&found))
+        query(&defined(&value)?, &expression).map(|result| to_jinja(&result))
     });
 }
 
@@ -67,18 +67,18 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     };
     let compiled = RUNTIME.compile(expression).map_err(first_line)?;
     let data = Variable::from_json(&json::to_json(data)).map_err(raise)?;
-    let found = compiled.search(data).map_err(first_line)?;
+    let result = compiled.search(data).map_err(first_line)?;
     let mut left = MAX_FOUND;
-    let value = found_value(&found, &mut left);
+    let value = found_value(&result, &mut left);
     limits::check()?;
     value.ok_or_else(|| raise(format_args!("json_query returns at most {MAX_FOUND} values")))
 }
 
 /// Converts the result, within the number of values left.
-fn found_value(found: &Variable, left: &mut usize) -> Option<Value> {
+fn found_value(variable: &Variable, left: &mut usize) -> Option<Value> {
     *left = left.checked_sub(1)?;
-    limits::reserve(found.as_string().map_or(0, String::len)).ok()?;
-    Some(match found {
+    limits::reserve(variable.as_string().map_or(0, String::len)).ok()?;
+    Some(match variable {
         Variable::Null | Variable::Expref(_) => Value::Nil,
         Variable::Bool(truth) => (*truth).into(),
         Variable::String(text) => text.as_str().into(),
@@ -115,8 +115,8 @@ mod tests {
             ("{x: u[0].a}", map! {"x" => 3}.into()),
             ("sort(l) | [0]", 1.into()),
         ] {
-            let found = query(&data, expression);
-            assert_eq!(found.map_err(|error| error.to_string()), Ok(expected), "{expression}");
+            let actual = query(&data, expression);
+            assert_eq!(actual.map_err(|error| error.to_string()), Ok(expected), "{expression}");
         }
         let dots = format!("a{}", ".a".repeat(1_000));
         for wrong in ["u [", "nope(", "length(f)", &"(".repeat(100_000), &dots, &"[@,@]|".repeat(30)] {

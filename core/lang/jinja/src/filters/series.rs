@@ -57,8 +57,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         "compress",
         &["selectors"],
         |value: JinjaValue, chosen: JinjaValue| -> Result<JinjaValue, Error> {
-            let kept = items(&value)?.into_iter().zip(items(&chosen)?).filter(|(_, chosen)| chosen.is_true());
-            Ok(to_mutable(&JinjaValue::from(kept.map(|(item, _)| item).collect::<Vec<_>>())))
+            let pairs = items(&value)?.into_iter().zip(items(&chosen)?).filter(|(_, chosen)| chosen.is_true());
+            Ok(to_mutable(&JinjaValue::from(pairs.map(|(item, _)| item).collect::<Vec<_>>())))
         },
     );
 }

@@ -96,8 +96,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         &["autospace"],
         |value: JinjaValue, space: Option<bool>| -> Result<JinjaValue, Error> {
             let Value::Map(map) = defined(&value)? else { return Err(lacks(&value, "items")) };
-            let shown = map.iter().filter(|(_, value)| !value.is_nil());
-            let all: Vec<String> = shown
+            let entries = map.iter().filter(|(_, value)| !value.is_nil());
+            let all: Vec<String> = entries
                 .map(|(name, value)| std::format!("{}=\"{}\"", escape(&name.to_string()), escape(&value.to_string())))
                 .collect();
             let blank = if all.is_empty() || space == Some(false) { "" } else { " " };
@@ -180,8 +180,8 @@ fn truncate(value: Defined, args: Args) -> Result<String, Error> {
     }
     let options = Options::new(&args)?;
     let number = |index, name, default| {
-        let given = options.get(index, name).and_then(|value| value.as_i64());
-        given.map_or(default, |given| usize::try_from(given).unwrap_or(0))
+        let number = options.get(index, name).and_then(|value| value.as_i64());
+        number.map_or(default, |number| usize::try_from(number).unwrap_or(0))
     };
     let (length, leeway) = (number(0, "length", 255), number(3, "leeway", 5));
     let end = options.get(2, "end").map_or_else(|| "...".to_owned(), |end| end.to_string());
@@ -189,13 +189,13 @@ fn truncate(value: Defined, args: Args) -> Result<String, Error> {
     if text.chars().count() <= length.saturating_add(leeway) {
         return Ok(text);
     }
-    let kept: String = text.chars().take(length.saturating_sub(end.chars().count())).collect();
-    let kept = if options.flag(1, "killwords", false) {
-        &kept
+    let prefix: String = text.chars().take(length.saturating_sub(end.chars().count())).collect();
+    let prefix = if options.flag(1, "killwords", false) {
+        &prefix
     } else {
-        kept.rsplit_once(' ').map_or(&*kept, |(words, _)| words)
+        prefix.rsplit_once(' ').map_or(&*prefix, |(words, _)| words)
     };
-    Ok(std::format!("{kept}{end}"))
+    Ok(std::format!("{prefix}{end}"))
 }
 
 fn random(length: usize) -> Result<String, Error> {

@@ -58,28 +58,28 @@ fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> 
     if positional.len() < 2 {
         return Ok(args);
     }
-    let given = positional.split_off(1);
-    if given.len() > names.len() {
+    let arguments = positional.split_off(1);
+    if arguments.len() > names.len() {
         return Ok(args);
     }
-    let given = names.iter().map(ToString::to_string).zip(given);
+    let arguments = names.iter().map(ToString::to_string).zip(arguments);
     // None means a missing argument.
-    let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
+    let all: Kwargs = arguments.filter(|(_, value)| !value.is_none()).chain(named).collect();
     positional.push(all.into());
     Ok(positional)
 }
 
 /// Returns the item that comes last in this order, as Python's `max` and `min`: unlike Jinja's, they distinguish cases.
 fn extreme(operator: &'static str, value: &JinjaValue) -> Result<JinjaValue, Error> {
-    let wanted = if operator == ">" { Ordering::Greater } else { Ordering::Less };
+    let ordering = if operator == ">" { Ordering::Greater } else { Ordering::Less };
     let mut items = value.try_iter()?;
-    let Some(mut found) = items.next() else { return Ok(JinjaValue::UNDEFINED) };
+    let Some(mut best) = items.next() else { return Ok(JinjaValue::UNDEFINED) };
     for item in items {
-        if order(operator, &item, &found)? == wanted {
-            found = item;
+        if order(operator, &item, &best)? == ordering {
+            best = item;
         }
     }
-    Ok(found)
+    Ok(best)
 }
 
 fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
@@ -98,13 +98,13 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
     let attribute = attribute.or(rest.first().filter(|_| name == "groupby")).filter(|_| !has_default);
     let mut items: Vec<JinjaValue> = value.try_iter()?.collect();
     if let Some(attributes) = attribute.and_then(JinjaValue::as_str) {
-        let mut found = Vec::new();
+        let mut values = Vec::new();
         for attribute in attributes.split(',') {
             for item in &items {
-                found.push(reached(item, attribute)?);
+                values.push(reached(item, attribute)?);
             }
         }
-        items = found;
+        items = values;
     }
     items.iter().try_for_each(refuse_undefined)?;
     if name == "join" {
@@ -130,12 +130,12 @@ pub(super) fn reached(item: &JinjaValue, path: &str) -> Result<JinjaValue, Error
     let mut at = item.clone();
     for part in path.split('.') {
         let key = part.parse::<usize>().map_or_else(|_| JinjaValue::from(part), JinjaValue::from);
-        let found = at.get_item(&key)?;
-        if found.is_undefined() {
+        let value = at.get_item(&key)?;
+        if value.is_undefined() {
             let message = format!("Jinja variable '{}' has no attribute '{part}'", type_name_in_errors(&at));
             return Err(Error::new(ErrorKind::UndefinedError, message));
         }
-        at = found;
+        at = value;
     }
     Ok(at)
 }

@@ -28,9 +28,9 @@ pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> 
     }
     let (mut positional, named) = split_kwargs(args)?;
     reserve(style, pattern, positional.iter().chain(named.iter().map(|(_, value)| value)))?;
-    let shown = Arc::new(OnceLock::new());
+    let undefined_index = Arc::new(OnceLock::new());
     let stand_in = |index: usize, value: JinjaValue| {
-        let of = || JinjaValue::from_object(Undefined { index, shown: Arc::clone(&shown) });
+        let of = || JinjaValue::from_object(Undefined { index, shown: Arc::clone(&undefined_index) });
         if value.is_undefined() { of() } else { value }
     };
     positional = positional.into_iter().enumerate().map(|(index, value)| stand_in(index, value)).collect();
@@ -41,7 +41,7 @@ pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> 
         positional.push(named.into());
     }
     let text = minijinja::formatting::format(style, pattern, &positional)?;
-    match shown.get() {
+    match undefined_index.get() {
         Some(index) => Err(Error::new(ErrorKind::UndefinedError, format!("{ITEM}{index}"))),
         None => Ok(text),
     }
@@ -123,7 +123,7 @@ pub(super) fn culprit<'a>(error: &Error, expression: &'a str) -> Option<&'a str>
 
 /// Returns the items in the last brackets of an expression.
 pub(super) fn items(expression: &str) -> Vec<&str> {
-    let (mut open, mut quote, mut start, mut found) = (0_usize, None, 0, Vec::new());
+    let (mut open, mut quote, mut start, mut items) = (0_usize, None, 0, Vec::new());
     for (at, c) in expression.char_indices() {
         if let Some(begun) = quote {
             quote = quote.filter(|_| c != begun);
@@ -134,12 +134,12 @@ pub(super) fn items(expression: &str) -> Vec<&str> {
             '(' | '[' | '{' => {
                 open += 1;
                 if open == 1 {
-                    (start, found) = (at + 1, Vec::new());
+                    (start, items) = (at + 1, Vec::new());
                 }
             }
             ',' | ')' | ']' | '}' => {
                 if open == 1 {
-                    found.extend(expression.get(start..at).map(str::trim));
+                    items.extend(expression.get(start..at).map(str::trim));
                     start = at + 1;
                 }
                 open -= usize::from(c != ',' && open > 0);
@@ -147,5 +147,5 @@ pub(super) fn items(expression: &str) -> Vec<&str> {
             _ => {}
         }
     }
-    found
+    items
 }

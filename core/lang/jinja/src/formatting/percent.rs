@@ -12,8 +12,9 @@ use super::format;
 pub(crate) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
     let Some(pattern) = pattern.as_str() else { return Err(raise("only strings are formatted with %")) };
     let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
-    let wanted = conversions(pattern);
-    if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {
+    let conversion_count = conversions(pattern);
+    if conversion_count.is_some_and(|count| count < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map)
+    {
         return Err(raise("not all arguments converted during string formatting"));
     }
     let pattern = by_position(pattern, value, &mut args)?;
@@ -44,8 +45,8 @@ fn by_position<'p>(
             None => after,
             Some(inner) => {
                 let (name, behind) = inner.split_once(')').ok_or_else(|| raise("incomplete format key"))?;
-                let found = value.get_attr(name).ok().filter(|found| !found.is_undefined());
-                named.push(found.ok_or_else(|| raise(format!("'{name}'")))?);
+                let item = value.get_attr(name).ok().filter(|item| !item.is_undefined());
+                named.push(item.ok_or_else(|| raise(format!("'{name}'")))?);
                 behind
             }
         };
@@ -151,9 +152,10 @@ mod tests {
             ("é%0", &one, "incomplete format"),
             ("%é", &one, "unsupported format character 'é' (0xe9) at index 1"),
         ] {
-            let done = percent(&pattern.into(), value);
-            let done = done.map_or_else(|error| error.detail().unwrap_or_default().to_owned(), |text| text.to_string());
-            assert_eq!(done, reported, "{pattern}");
+            let actual = percent(&pattern.into(), value);
+            let actual =
+                actual.map_or_else(|error| error.detail().unwrap_or_default().to_owned(), |text| text.to_string());
+            assert_eq!(actual, reported, "{pattern}");
         }
     }
 }

@@ -157,7 +157,7 @@ impl Guard {
     /// Adds a template that is about to run.
     pub(super) fn add(&self, name: &str, facts: &Arc<DataFlow>) -> Result<(), Error> {
         let mut templates = self.templates.lock();
-        if templates.facts.iter().any(|known| known.id == facts.id) {
+        if templates.facts.iter().any(|other| other.id == facts.id) {
             return Ok(());
         }
         templates.facts.push(Arc::clone(facts));
@@ -222,7 +222,7 @@ impl Guard {
         let revealed = self.reveal(text)?;
         let mut templates = self.templates.lock();
         match templates.captured.get_mut(&revealed) {
-            Some(known) if known.as_deref() != Some(text) => *known = None,
+            Some(previous) if previous.as_deref() != Some(text) => *previous = None,
             Some(_) => {}
             None => {
                 if !self.placeholders.spend(text.len() + revealed.len()) {

@@ -204,7 +204,7 @@ impl Reader<'_> {
                 of.insert(CALLER.to_owned());
                 self.prints(&of);
             }
-            Stmt::Do(done) => _ = self.call(&done.call),
+            Stmt::Do(statement) => _ = self.call(&statement.call),
         }
     }
 

@@ -108,7 +108,7 @@ impl<'f> Solution<'f> {
 
     /// Whether a name has assignments and all of them are of this kind.
     fn is_only(&self, name: &str, how: Assigned) -> bool {
-        let mut all = self.templates.iter().flat_map(|facts| &facts.assigned).filter(|(known, _)| known == name);
+        let mut all = self.templates.iter().flat_map(|facts| &facts.assigned).filter(|(variable, _)| variable == name);
         let from_outside = self.is_trusted(name) || self.variables.untrusted.contains(&name);
         let first = all.next();
         !from_outside

@@ -249,8 +249,8 @@ impl Host {
     /// # Errors
     /// A file that cannot be read.
     pub fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        let mut found = self.files.iter().rev().map(|layer| layer.template(path, saltenv));
-        found.find(|found| !matches!(found, Ok(None))).unwrap_or(Ok(None))
+        let mut templates = self.files.iter().rev().map(|layer| layer.template(path, saltenv));
+        templates.find(|template| !matches!(template, Ok(None))).unwrap_or(Ok(None))
     }
 }
 

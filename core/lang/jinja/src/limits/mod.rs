@@ -57,11 +57,11 @@ impl Default for Limits {
 impl Limits {
     /// Reads the limits from the options `template_fuel`, `template_memory` and `template_output`.
     pub fn of(opts: &Map) -> Self {
-        let given = |name: &str, default| opts.get(name).and_then(u64::from_value).unwrap_or(default);
+        let option = |name: &str, default| opts.get(name).and_then(u64::from_value).unwrap_or(default);
         Limits {
-            fuel: given("template_fuel", DEFAULT_FUEL),
-            memory: given("template_memory", DEFAULT_MEMORY),
-            output: given("template_output", DEFAULT_OUTPUT),
+            fuel: option("template_fuel", DEFAULT_FUEL),
+            memory: option("template_memory", DEFAULT_MEMORY),
+            output: option("template_output", DEFAULT_OUTPUT),
             cancel: None,
         }
     }

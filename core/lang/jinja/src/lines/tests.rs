@@ -9,11 +9,11 @@ fn output_lines_map_to_template_lines() {
     context.set_all(&map! {"text" => "one\ntwo"});
     let host = Host::new();
     let (text, lines) = template.render_mapped(&context, &host).unwrap();
-    let found = |wanted: &str, nth: usize| {
-        let (at, _) = text.lines().enumerate().filter(|(_, line)| line.trim() == wanted).nth(nth).unwrap();
+    let template_line = |output_line: &str, nth: usize| {
+        let (at, _) = text.lines().enumerate().filter(|(_, line)| line.trim() == output_line).nth(nth).unwrap();
         lines.line(&text, at + 1)
     };
-    for (wanted, nth, expected) in [
+    for (output_line, nth, expected) in [
         ("first: 1", 0, 5),
         ("item0:", 0, 7),
         ("item1:", 0, 7),
@@ -22,7 +22,7 @@ fn output_lines_map_to_template_lines() {
         ("of_macro: 1", 0, 10),
         ("last: [", 0, 11),
     ] {
-        assert_eq!(found(wanted, nth), Some(expected), "{wanted}\n{text}");
+        assert_eq!(template_line(output_line, nth), Some(expected), "{output_line}\n{text}");
     }
     assert_eq!((lines.line(&text, 0), lines.line(&text, 1000)), (None, None));
 }

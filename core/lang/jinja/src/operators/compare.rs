@@ -114,11 +114,11 @@ fn contains(item: &JinjaValue, of: &JinjaValue) -> Result<bool, Error> {
         },
         ValueKind::Map => match of.downcast_object_ref::<Dict>() {
             Some(dict) => dict.contains(item),
-            None => Ok(of.get_item(item).is_ok_and(|found| !found.is_undefined())),
+            None => Ok(of.get_item(item).is_ok_and(|value| !value.is_undefined())),
         },
         ValueKind::Seq | ValueKind::Iterable => Ok(of.try_iter()?.any(|have| have == *item)),
         ValueKind::Plain => Ok(of.try_iter().is_ok_and(|mut items| items.any(|have| have == *item))
-            || of.get_item(item).is_ok_and(|found| !found.is_undefined())),
+            || of.get_item(item).is_ok_and(|value| !value.is_undefined())),
         ValueKind::Bytes => {
             let (of, part) = (of.as_bytes().unwrap_or_default(), item.as_bytes().unwrap_or_default());
             Ok(part.is_empty() || of.windows(part.len()).any(|window| window == part))

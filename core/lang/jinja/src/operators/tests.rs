@@ -13,8 +13,8 @@ fn slices_are_those_of_python() {
         (None, Some(-20), Some(-2), "fdb"),
         (Some(i64::MIN), Some(i64::MAX), Some(i64::MAX), "a"),
     ] {
-        let found = slice(&JinjaValue::from("abcdef"), &int(start), &int(stop), &int(step)).unwrap();
-        assert_eq!(found.as_str(), Some(expected), "{start:?} {stop:?} {step:?}");
+        let actual = slice(&JinjaValue::from("abcdef"), &int(start), &int(stop), &int(step)).unwrap();
+        assert_eq!(actual.as_str(), Some(expected), "{start:?} {stop:?} {step:?}");
     }
 }
 
@@ -35,7 +35,7 @@ fn arithmetic_matches_python() {
         (pow, 2, -1, "0.5"),
         (mul, i64::MAX, 2, "18446744073709551614"),
     ] {
-        let found: Result<JinjaValue, Error> = operator(&int(a), &int(b));
-        assert_eq!(text(&found.unwrap()), result, "{a} {b}");
+        let actual: Result<JinjaValue, Error> = operator(&int(a), &int(b));
+        assert_eq!(text(&actual.unwrap()), result, "{a} {b}");
     }
 }

@@ -17,15 +17,15 @@ fn names(table: &[Entry]) -> BTreeSet<String> {
 /// Returns the names of the tests and filters that the environment has.
 pub(super) fn registered() -> (BTreeSet<String>, BTreeSet<String>) {
     // Only the debug output of the environment lists them.
-    let shown = format!("{:?}", *ENVIRONMENT);
-    let (_, rest) = shown.split_once(", tests: [").unwrap();
+    let environment = format!("{:?}", *ENVIRONMENT);
+    let (_, rest) = environment.split_once(", tests: [").unwrap();
     let (tests, rest) = rest.split_once("], filters: [").unwrap();
     let (filters, _) = rest.split_once("], templates").unwrap();
-    let known = |list: &str| -> BTreeSet<String> {
+    let parse_names = |list: &str| -> BTreeSet<String> {
         let names = list.split(", ").map(|name| name.trim_matches('"').to_owned());
         names.filter(|name| !name.starts_with("__")).collect()
     };
-    (known(tests), known(filters))
+    (parse_names(tests), parse_names(filters))
 }
 
 #[test]

@@ -29,10 +29,17 @@ type Block<'s> = (&'s str, Closing);
 
 impl Document {
     /// Parses a template. The engine does not see `options`, a line of the source.
-    pub(crate) fn parse(source: &str, options: Option<(usize, usize)>, known: Known<'_>) -> Self {
+    pub(crate) fn parse(source: &str, options: Option<(usize, usize)>, is_known: Known<'_>) -> Self {
         let options = options.map(|(start, end)| Span::new(start, end));
-        let mut scan =
-            Scan { source, known, blocks: Vec::new(), tags: Vec::new(), error: None, unknown: None, used: Vec::new() };
+        let mut scan = Scan {
+            source,
+            known: is_known,
+            blocks: Vec::new(),
+            tags: Vec::new(),
+            error: None,
+            unknown: None,
+            used: Vec::new(),
+        };
         let (before, after) = options.map_or((0, 0), |line| (line.start, line.end));
         let mut at = 0;
         while let Some(start) = next_tag(source, at) {
@@ -156,13 +163,13 @@ impl Document {
     /// Returns the tags that print, and the filter blocks, each with its line and text.
     pub(crate) fn printing(&self) -> Vec<(usize, &str)> {
         let (mut line, mut counted) = (1, 0);
-        let mut found = Vec::new();
+        let mut expressions = Vec::new();
         for tag in self.tags.iter().filter(|tag| self.prints(tag)) {
             line += self.source[counted..tag.span.start].matches('\n').count();
             counted = tag.span.start;
-            found.push((line, tag.span.of(&self.source)));
+            expressions.push((line, tag.span.of(&self.source)));
         }
-        found
+        expressions
     }
 
     pub(crate) fn prints(&self, tag: &Tag) -> bool {
@@ -199,8 +206,8 @@ fn anchor(tag: &Tag) -> Option<usize> {
 /// Returns the position of the next tag or comment.
 fn next_tag(source: &str, from: usize) -> Option<usize> {
     let rest = source.get(from..)?;
-    let found = rest.match_indices('{').map(|(at, _)| at).find(|at| rest[at + 1..].starts_with(['{', '%', '#']));
-    found.map(|at| from + at)
+    let offset = rest.match_indices('{').map(|(at, _)| at).find(|at| rest[at + 1..].starts_with(['{', '%', '#']));
+    offset.map(|at| from + at)
 }
 
 /// The state of parsing: the open blocks, and the result.
@@ -322,7 +329,7 @@ impl<'s> Scan<'s> {
         let hint = match looking(&self.blocks) {
             Some(_) if nested => format!(
                 " You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for {}.{}",
-                wanted(&self.blocks),
+                expected_tags(&self.blocks),
                 innermost(&self.blocks)
             ),
             Some(looking) => looking,
@@ -352,10 +359,10 @@ fn raw_end(source: &str, from: usize) -> Option<usize> {
 /// Returns Jinja's hint about the innermost open block, if there is one.
 fn looking(blocks: &[Block<'_>]) -> Option<String> {
     blocks.last()?;
-    Some(format!(" Jinja was looking for the following tags: {}.{}", wanted(blocks), innermost(blocks)))
+    Some(format!(" Jinja was looking for the following tags: {}.{}", expected_tags(blocks), innermost(blocks)))
 }
 
-fn wanted(blocks: &[Block<'_>]) -> String {
+fn expected_tags(blocks: &[Block<'_>]) -> String {
     let tags = blocks.last().map_or(&[][..], |(_, closing)| closing);
     tags.iter().map(|tag| format!("'{tag}'")).collect::<Vec<_>>().join(" or ")
 }

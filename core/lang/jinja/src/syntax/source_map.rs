@@ -44,8 +44,8 @@ mod tests {
         for (emitted, source, length) in [(0, 0, 1), (1, 1, 1), (4, 2, 2), (6, 5, 1)] {
             map.copied(emitted, source, length);
         }
-        let found: Vec<usize> = (0..8).map(|at| map.source(at)).collect();
-        assert_eq!(found, [0, 1, 2, 2, 2, 3, 5, 6]);
+        let positions: Vec<usize> = (0..8).map(|at| map.source(at)).collect();
+        assert_eq!(positions, [0, 1, 2, 2, 2, 3, 5, 6]);
         assert_eq!(map.0.len(), 3);
         assert_eq!(SourceMap::default().source(5), 0);
     }

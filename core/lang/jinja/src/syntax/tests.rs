@@ -238,7 +238,7 @@ proptest::proptest! {
 
 #[test]
 fn unknown_filters_and_tests_are_refused_unless_a_condition_decides() {
-    let known = |called: Called, name: &str| match called {
+    let is_known = |called: Called, name: &str| match called {
         Called::Filter => name == "f",
         Called::Test => name == "t",
     };
@@ -265,6 +265,6 @@ fn unknown_filters_and_tests_are_refused_unless_a_condition_decides() {
         // An error of the syntax comes first.
         ("{{ x | nope }}\n{{ + }}", Some(("unexpected 'end of print statement'", 2))),
     ] {
-        assert_eq!(Document::parse(source, None, &known).error(), message, "{source}");
+        assert_eq!(Document::parse(source, None, &is_known).error(), message, "{source}");
     }
 }

@@ -298,15 +298,15 @@ fn a_called_item_may_be_a_method() {
 
 #[test]
 fn a_merge_of_defaults_changes_its_argument() {
-    let given = "{% set d = {'in': {}} %}{% set inside = d.in %}";
+    let setup = "{% set d = {'in': {}} %}{% set inside = d.in %}";
     check(&[
         (
-            &format!("{given}{{% do salt['defaults.merge'](d, {{}}) %}}{{{{ d }}}} {{{{ inside }}}}"),
+            &format!("{setup}{{% do salt['defaults.merge'](d, {{}}) %}}{{{{ d }}}} {{{{ inside }}}}"),
             "{'in': {'b': 2}, 'a': 1} {'b': 2}",
         ),
-        (&format!("{given}{{% do salt['defaults.merge'](dest=d, src={{}}) %}}{{{{ d.a }}}}"), "1"),
+        (&format!("{setup}{{% do salt['defaults.merge'](dest=d, src={{}}) %}}{{{{ d.a }}}}"), "1"),
         (
-            &format!("{given}{{% set m = salt['defaults.merge'](d, {{}}, in_place=False) %}}{{{{ d }}}} {{{{ m.a }}}}"),
+            &format!("{setup}{{% set m = salt['defaults.merge'](d, {{}}, in_place=False) %}}{{{{ d }}}} {{{{ m.a }}}}"),
             "{'in': {}} 1",
         ),
     ]);

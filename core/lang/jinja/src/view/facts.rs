@@ -124,10 +124,10 @@ pub(super) fn of(document: &Document, lookups: Lookups) -> Vec<Fact> {
             Body::Print(None) | Body::Block(None) | Body::Raw | Body::Unfinished => {}
         }
     }
-    let known = known_names();
+    let is_known_name = known_names();
     for used in &document.used {
         let name = used.name.of(document.source()).to_owned();
-        let is_known = known(used.kind, &name);
+        let is_known = is_known_name(used.kind, &name);
         let kind = match used.kind {
             Called::Filter => Kind::Filter { name, is_known },
             Called::Test => Kind::Test { name, is_known },

@@ -27,8 +27,8 @@ pub fn is_dynamic(text: &str) -> bool {
 pub fn placeholders(text: &str) -> impl Iterator<Item = usize> {
     // All placeholders begin with this byte, as do few other characters.
     let may = text.as_bytes().contains(&0xF3);
-    let found = text.chars().filter_map(|c| (c as u32).checked_sub(FIRST)).map(|index| index as usize);
-    found.filter(|index| *index < COUNT).filter(move |_| may)
+    let indexes = text.chars().filter_map(|c| (c as u32).checked_sub(FIRST)).map(|index| index as usize);
+    indexes.filter(|index| *index < COUNT).filter(move |_| may)
 }
 
 impl Skeleton {

@@ -55,15 +55,15 @@ impl View {
 
     /// Returns the ranges of all blocks, from the start of the opening tag to the end of the closing one.
     pub fn blocks(&self) -> Vec<Range<usize>> {
-        let (mut open, mut found) = (Vec::new(), Vec::new());
+        let (mut open, mut blocks) = (Vec::new(), Vec::new());
         for (tag, role) in self.document.tags.iter().zip(&self.roles) {
             match role {
                 Role::If { .. } | Role::Open | Role::Hide | Role::Replace(_) => open.push(tag.span.start),
-                Role::EndIf | Role::Close => found.extend(open.pop().map(|start| start..tag.span.end)),
-                Role::Raw => found.push(tag.span.start..tag.span.end),
+                Role::EndIf | Role::Close => blocks.extend(open.pop().map(|start| start..tag.span.end)),
+                Role::Raw => blocks.push(tag.span.start..tag.span.end),
                 Role::Print(_) | Role::Else | Role::ElseOfLoop | Role::Nothing => {}
             }
         }
-        found
+        blocks
     }
 }

@@ -189,11 +189,11 @@ mod tests {
             ("{a: \u{e4}", &[("a", "\u{e4}")]),
             ("{\u{df}: '", &[("\u{df}", "")]),
         ] {
-            let found: Vec<(&str, Cow<'_, str>)> =
+            let actual: Vec<(&str, Cow<'_, str>)> =
                 entries(text, |_| true).map(|entry| (entry.name, entry.decoded())).collect();
             let expected: Vec<(&str, Cow<'_, str>)> =
                 expected.iter().map(|(name, value)| (*name, (*value).into())).collect();
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(actual, expected, "{text}");
         }
     }
 

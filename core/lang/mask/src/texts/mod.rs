@@ -95,27 +95,27 @@ fn replaced(text: &str, parts: impl Iterator<Item = Range<usize>>) -> Option<Str
 
 /// Returns the secrets in a text.
 pub(crate) fn secrets<'a>(text: &'a str, is_secret: impl Fn(&str) -> bool) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
+    let mut secrets = Vec::new();
     if !text.contains([':', '=']) {
-        return found;
+        return secrets;
     }
-    let of_flow = |text: &'a str, found: &mut Vec<Found<'a>>| {
+    let of_flow = |text: &'a str, secrets: &mut Vec<Found<'a>>| {
         for entry in flow::entries(text, &is_secret).filter(|entry| !entry.value.is_empty() && !entry.is_option()) {
-            found.push(Found::named(entry.name, entry.value.into()));
+            secrets.push(Found::named(entry.name, entry.value.into()));
             let decoded = entry.decoded();
             if decoded != entry.value {
-                found.push(Found::named(entry.name, decoded));
+                secrets.push(Found::named(entry.name, decoded));
             }
         }
     };
-    of_flow(text, &mut found);
-    let is_flow = !found.is_empty();
+    of_flow(text, &mut secrets);
+    let is_flow = !secrets.is_empty();
     for value in lines::values(text, &is_secret).filter(|_| !is_flow) {
         let value_text = &text[value.range.clone()];
         match value.name {
-            None => of_flow(value_text, &mut found),
+            None => of_flow(value_text, &mut secrets),
             Some(name) => {
-                found.extend(lines::parts(value_text, &is_secret).map(|part| Found::named(name, part)));
+                secrets.extend(lines::parts(value_text, &is_secret).map(|part| Found::named(name, part)));
             }
         }
     }
@@ -127,11 +127,11 @@ pub(crate) fn secrets<'a>(text: &'a str, is_secret: impl Fn(&str) -> bool) -> Ve
         };
         let decoded = urls::decoded(raw);
         if decoded != raw {
-            found.push(Found { before: Cow::clone(&before), secret: decoded.into(), after });
+            secrets.push(Found { before: Cow::clone(&before), secret: decoded.into(), after });
         }
-        found.push(Found { before, secret: raw.into(), after });
+        secrets.push(Found { before, secret: raw.into(), after });
     }
-    found
+    secrets
 }
 
 #[cfg(test)]
@@ -212,8 +212,8 @@ mod tests {
             ("a: {token: x1}", &["x1"]),
             ("https://u:p%40ss@host?token=a%20b", &["p@ss", "p%40ss", "a b", "a%20b"]),
         ] {
-            let found: Vec<Cow<'_, str>> = secrets(text, is_secret).into_iter().map(|found| found.secret).collect();
-            assert_eq!(found, expected, "{text}");
+            let actual: Vec<Cow<'_, str>> = secrets(text, is_secret).into_iter().map(|secret| secret.secret).collect();
+            assert_eq!(actual, expected, "{text}");
         }
         let of_url = secrets("a://u:p@h", is_secret);
         assert_eq!((of_url[0].before.as_ref(), of_url[0].after), (":", "@"));
@@ -225,7 +225,7 @@ mod tests {
         {
             let text = format!("a: 1\n{}", part.repeat(20_000));
             for is_secret in [true, false] {
-                let length: usize = secrets(&text, |_| is_secret).iter().map(|found| found.secret.len()).sum();
+                let length: usize = secrets(&text, |_| is_secret).iter().map(|secret| secret.secret.len()).sum();
                 assert!(length <= 4 * text.len(), "{part:?}");
                 masked(&text, |_| is_secret);
             }

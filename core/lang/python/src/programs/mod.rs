@@ -116,13 +116,13 @@ fn wait(
 
 /// Reads a pipe up to a limit, and then closes it, so that further writes fail.
 fn bounded(pipe: Option<impl Read>, limit: u64) -> Vec<u8> {
-    let mut kept = Vec::new();
+    let mut output = Vec::new();
     if let Some(pipe) = pipe
-        && let Err(error) = pipe.take(limit).read_to_end(&mut kept)
+        && let Err(error) = pipe.take(limit).read_to_end(&mut output)
     {
         tracing::warn!(%error, "reading the output of a program failed");
     }
-    kept
+    output
 }
 
 #[cfg(test)]

@@ -356,8 +356,8 @@ def set_(): return "real"
         ("command", None),
         ("set", None),
     ] {
-        let found = fixture.plain(&format!("deco.{name}"));
-        assert_eq!(found.clone().ok(), expected.map(Value::from), "{name}: {found:?}");
+        let actual = fixture.plain(&format!("deco.{name}"));
+        assert_eq!(actual.clone().ok(), expected.map(Value::from), "{name}: {actual:?}");
     }
 }
 

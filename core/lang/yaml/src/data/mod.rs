@@ -92,27 +92,27 @@ impl DateMarks {
 
     /// Returns the dates of a value, if it has any.
     fn collect(&self, value: &Value, position: &NodePosition) -> Option<Dates> {
-        let mut found = Dates::default();
+        let mut own_dates = Dates::default();
         match value {
             Value::Map(map) => {
                 for ((key, value), inside) in map.iter().zip(&position.inside) {
                     let is_key = self.keys.contains(&inside.at);
                     if let Some(dates) = self.collect(value, inside).or_else(|| is_key.then(Dates::default)) {
-                        found.inside.insert(key.clone(), Dates { is_key, ..dates });
+                        own_dates.inside.insert(key.clone(), Dates { is_key, ..dates });
                     }
                 }
             }
             Value::List(items) => {
                 for ((index, item), inside) in items.iter().enumerate().zip(&position.inside) {
                     if let Some(dates) = self.collect(item, inside) {
-                        found.inside.insert(index.into(), dates);
+                        own_dates.inside.insert(index.into(), dates);
                     }
                 }
             }
-            Value::Str(_) => found.is_date = self.values.contains(&position.at),
+            Value::Str(_) => own_dates.is_date = self.values.contains(&position.at),
             _ => {}
         }
-        (found.is_date || !found.inside.is_empty()).then_some(found)
+        (own_dates.is_date || !own_dates.inside.is_empty()).then_some(own_dates)
     }
 }
 

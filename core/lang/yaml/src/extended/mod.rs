@@ -91,7 +91,7 @@ impl Part {
             (Part::Aggregate(mut first), Part::Aggregate(second)) => {
                 let own = first.len();
                 for value in second {
-                    if !first.iter().take(own).any(|known| *known == value) {
+                    if !first.iter().take(own).any(|other| *other == value) {
                         first.push(value);
                     }
                 }
@@ -115,9 +115,9 @@ impl Part {
 /// Adds an entry. If the key exists, its value is joined with the new one.
 fn add(entries: &mut Entries, key: Value, value: Part) {
     match entries.entry(key) {
-        Entry::Occupied(mut known) => {
-            let before = std::mem::replace(known.get_mut(), Part::Plain(Value::Nil));
-            known.insert(before.joined(value));
+        Entry::Occupied(mut entry) => {
+            let before = std::mem::replace(entry.get_mut(), Part::Plain(Value::Nil));
+            entry.insert(before.joined(value));
         }
         Entry::Vacant(new) => _ = new.insert(value),
     }

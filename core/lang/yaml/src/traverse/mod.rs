@@ -32,8 +32,8 @@ pub fn entry_at<'v>(map: &'v Map, path: &str, delimiter: &str) -> Option<&'v Val
         return entry(map, path);
     }
     let (first, rest) = path.split_once(delimiter).map_or((path, None), |(first, rest)| (first, Some(rest)));
-    let found = entry(map, first)?;
-    rest.map_or(Some(found), |rest| traverse(found, rest, delimiter))
+    let value = entry(map, first)?;
+    rest.map_or(Some(value), |rest| traverse(value, rest, delimiter))
 }
 
 /// As [`entry_at`], for a path that is already split.
@@ -58,8 +58,8 @@ fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
 }
 
 fn entry<'v>(map: &'v Map, key: &str) -> Option<&'v Value> {
-    if let Some(found) = map.get(key) {
-        return Some(found);
+    if let Some(value) = map.get(key) {
+        return Some(value);
     }
     // Parsing YAML dominates the cost: done only if the mapping has a key that is not a string.
     if key.is_empty() || map.keys().all(|key| matches!(key, Value::Str(_))) {

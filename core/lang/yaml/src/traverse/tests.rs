@@ -13,7 +13,7 @@ fn paths_resolve_as_in_salt() {
         "ln" => list![map! {"1" => "one"}, "b", map! {true => 2}], "ll" => list![list![1, 2], list![map! {"q" => 5}]],
         "s" => "str", "x:y" => 1, "0" => "text zero", "n" => Value::Nil,
     });
-    for (path, found) in [
+    for (path, expected) in [
         ("a:b", Some(Value::from(1))),
         ("a:2", Some("text2".into())),
         ("a:3", Some("three".into())),
@@ -50,7 +50,7 @@ fn paths_resolve_as_in_salt() {
         ("", None),
         (":a", None),
     ] {
-        assert_eq!(traverse(&value, path, ":"), found.as_ref(), "{path}");
+        assert_eq!(traverse(&value, path, ":"), expected.as_ref(), "{path}");
     }
     assert_eq!(traverse(&value, "x:y", "/"), Some(&1.into()));
     assert_eq!(traverse(&value, "a<>b", "<>"), Some(&1.into()));

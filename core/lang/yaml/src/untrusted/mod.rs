@@ -175,8 +175,8 @@ impl Placeholders {
     fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         let count = self.table.lock().entries.len();
         let (mut pieces, mut own, mut at) = (Vec::new(), 0, 0);
-        while let Some(found) = text[at..].find(&*self.prefix) {
-            let start = at + found;
+        while let Some(offset) = text[at..].find(&*self.prefix) {
+            let start = at + offset;
             let behind = &text[start + self.prefix.len()..];
             let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
             let number = behind[..digits].parse().ok().filter(|number| *number < count);

@@ -45,9 +45,9 @@ impl<'d> Emitter<'d> {
                 }
             }
             // Names that begin with `_` are not exported.
-            Statement::Do(done) => {
+            Statement::Do(expression) => {
                 self.replace(word, "set __do__ =");
-                self.expr(done);
+                self.expr(expression);
             }
             Statement::Load { word: preposition, name } => {
                 self.replace(word, "set");
@@ -149,10 +149,10 @@ impl<'d> Emitter<'d> {
         let parameters = &declared.parameters;
         let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name.of(source)).collect();
         let looks_back = parameters.iter().enumerate().any(|(index, parameter)| {
-            let mut found = false;
-            let mut look = |name: Span| found |= names[..index].contains(&name.of(source));
+            let mut names_earlier = false;
+            let mut look = |name: Span| names_earlier |= names[..index].contains(&name.of(source));
             parameter.default.iter().for_each(|default| default.each_name(&mut look));
-            found
+            names_earlier
         });
         if !looks_back {
             parameters.iter().filter_map(|parameter| parameter.default.as_ref()).for_each(|value| self.expr(value));
