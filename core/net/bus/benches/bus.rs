@@ -43,12 +43,12 @@ fn bus(criterion: &mut Criterion) {
     });
     let directory = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&directory.path().join("brine.redb"), 4 << 20).unwrap();
-    let kept = runtime.block_on(async {
+    let journaled_bus = runtime.block_on(async {
         let disk = Executor::new("disk", 4, 64);
         Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default(), &disk).await.unwrap()
     });
     group.bench_function("with the journal, one subscriber", |bencher| {
-        bencher.to_async(&runtime).iter(|| pass(kept.clone()));
+        bencher.to_async(&runtime).iter(|| pass(journaled_bus.clone()));
     });
     group.finish();
 }

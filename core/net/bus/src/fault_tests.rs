@@ -41,7 +41,7 @@ async fn fire_until_persisted(bus: &Bus) -> u64 {
 }
 
 async fn recv_tag(subscription: &mut Subscription, tag: &str) -> Event {
-    let found = async {
+    let event = async {
         loop {
             let event = subscription.recv().await.unwrap();
             if event.tag() == tag {
@@ -49,7 +49,7 @@ async fn recv_tag(subscription: &mut Subscription, tag: &str) -> Event {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), found).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(60), event).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -322,7 +322,7 @@ async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
     let limits = JournalLimits { bytes: limit, ..JournalLimits::default() };
     let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, limits, &executor()).await.unwrap();
     let event = Event::from_map("t", &map! {"text" => "x".repeat(size)}).unwrap();
-    let (mut written, mut most, mut shown) = (0, 0, 0);
+    let (mut written, mut most, mut last_report) = (0, 0, 0);
     let start = std::time::Instant::now();
     while written < total {
         let seq = bus.fire_event(event.clone()).await.unwrap();
@@ -331,8 +331,8 @@ async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
             most = most.max(store.disk_bytes());
             tokio::task::yield_now().await;
         }
-        if written >= shown + total / 16 {
-            shown = written;
+        if written >= last_report + total / 16 {
+            last_report = written;
             let file = std::fs::metadata(store.path()).unwrap().len();
             println!(
                 "{size} B: {} MiB written, {} on disk, file {}, {:?}",

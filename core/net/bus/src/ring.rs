@@ -108,8 +108,8 @@ impl Ring {
 
     /// Returns the error if this event failed to be persisted.
     pub fn failure(&self, seq: u64) -> Option<StoreError> {
-        let found = self.failures.iter().find(|(first, last, _)| (*first..=*last).contains(&seq));
-        found.map(|(.., error)| error.clone())
+        let failure = self.failures.iter().find(|(first, last, _)| (*first..=*last).contains(&seq));
+        failure.map(|(.., error)| error.clone())
     }
 }
 

@@ -127,14 +127,14 @@ impl Key {
         // if it was assigned.
         let key = unsafe {
             let (rsa, exponent, key) = (lc::RSA_new(), lc::BN_new(), lc::EVP_PKEY_new());
-            let done = !rsa.is_null()
+            let succeeded = !rsa.is_null()
                 && !exponent.is_null()
                 && !key.is_null()
                 && lc::BN_set_word(exponent, 65537) == 1
                 && lc::RSA_generate_key_ex(rsa, i32::from(bits), exponent, ptr::null_mut()) == 1
                 && lc::EVP_PKEY_assign_RSA(key, rsa) == 1;
             lc::BN_free(exponent);
-            if !done {
+            if !succeeded {
                 lc::RSA_free(rsa);
                 lc::EVP_PKEY_free(key);
                 return failed();
@@ -172,7 +172,7 @@ impl Key {
         let mut length = plain.len();
         // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths are passed along; AWS-LC
         // writes at most `length` bytes and stores the actual number in it.
-        let done = unsafe {
+        let succeeded = unsafe {
             let context = Operation(NonNull::new(lc::EVP_PKEY_CTX_new(self.key.as_ptr(), ptr::null_mut()))?);
             let context = context.0.as_ptr();
             lc::EVP_PKEY_decrypt_init(context) == 1
@@ -181,7 +181,7 @@ impl Key {
                 && lc::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash.digest()) == 1
                 && lc::EVP_PKEY_decrypt(context, plain.as_mut_ptr(), &raw mut length, data.as_ptr(), data.len()) == 1
         };
-        Self::result(done, plain, length)
+        Self::result(succeeded, plain, length)
     }
 
     /// Signs a digest with PKCS#1 v1.5. `None` if its length is not the hash function's.
@@ -192,11 +192,11 @@ impl Key {
         let mut signature = vec![0; self.size()];
         let mut length: c_uint = 0;
         // SAFETY: pointers are valid as above; AWS-LC writes as many bytes as the modulus has.
-        let done = unsafe {
+        let succeeded = unsafe {
             let (digest, size) = (digest.as_ptr(), digest.len());
             lc::RSA_sign(hash.nid(), digest, size, signature.as_mut_ptr(), &raw mut length, self.rsa.as_ptr()) == 1
         };
-        Self::result(done, signature, length as usize)
+        Self::result(succeeded, signature, length as usize)
     }
 
     /// Signs a padded block that is as long as the modulus. `None` if its length differs, or its number exceeds the
@@ -205,17 +205,17 @@ impl Key {
         let mut signature = vec![0; self.size()];
         let mut length = 0;
         // SAFETY: pointers are valid as above; AWS-LC writes at most `size` bytes.
-        let done = unsafe {
+        let succeeded = unsafe {
             let (rsa, out, size) = (self.rsa.as_ptr(), signature.as_mut_ptr(), signature.len());
             let (block, bytes) = (block.as_ptr(), block.len());
             lc::RSA_sign_raw(rsa, &raw mut length, out, size, block, bytes, lc::RSA_NO_PADDING) == 1
         };
-        Self::result(done, signature, length)
+        Self::result(succeeded, signature, length)
     }
 
     /// Returns the first `length` bytes if the operation succeeded.
-    fn result(done: bool, mut bytes: Vec<u8>, length: usize) -> Option<Vec<u8>> {
-        if !done {
+    fn result(succeeded: bool, mut bytes: Vec<u8>, length: usize) -> Option<Vec<u8>> {
+        if !succeeded {
             return failed();
         }
         bytes.truncate(length);
@@ -282,7 +282,7 @@ impl PublicKey {
         let mut length = sealed.len();
         // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths are passed along; AWS-LC
         // writes at most `length` bytes and stores the actual number in it.
-        let done = unsafe {
+        let succeeded = unsafe {
             let context = Operation(NonNull::new(lc::EVP_PKEY_CTX_new(self.0.key.as_ptr(), ptr::null_mut()))?);
             let context = context.0.as_ptr();
             lc::EVP_PKEY_encrypt_init(context) == 1
@@ -291,7 +291,7 @@ impl PublicKey {
                 && lc::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash.digest()) == 1
                 && lc::EVP_PKEY_encrypt(context, sealed.as_mut_ptr(), &raw mut length, data.as_ptr(), data.len()) == 1
         };
-        Key::result(done, sealed, length)
+        Key::result(succeeded, sealed, length)
     }
 
     /// Verifies the PKCS#1 v1.5 signature of a digest.
@@ -300,12 +300,12 @@ impl PublicKey {
             return false;
         }
         // SAFETY: pointers are valid as above, and are only read.
-        let done = unsafe {
+        let succeeded = unsafe {
             let (digest, size) = (digest.as_ptr(), digest.len());
             let (signature, length) = (signature.as_ptr(), signature.len());
             lc::RSA_verify(hash.nid(), digest, size, signature, length, self.0.rsa.as_ptr()) == 1
         };
-        done || failed::<()>().is_some()
+        succeeded || failed::<()>().is_some()
     }
 
     /// Returns the padded block that was signed with [`Key::sign_block`]. `None` if the signature is not as long as the
@@ -314,11 +314,11 @@ impl PublicKey {
         let mut block = vec![0; self.size()];
         let mut length = 0;
         // SAFETY: pointers are valid as above; AWS-LC writes at most `size` bytes.
-        let done = unsafe {
+        let succeeded = unsafe {
             let (rsa, out, size) = (self.0.rsa.as_ptr(), block.as_mut_ptr(), block.len());
             let (signature, bytes) = (signature.as_ptr(), signature.len());
             lc::RSA_verify_raw(rsa, &raw mut length, out, size, signature, bytes, lc::RSA_NO_PADDING) == 1
         };
-        Key::result(done, block, length)
+        Key::result(succeeded, block, length)
     }
 }

@@ -64,19 +64,19 @@ impl Cipher {
         let (mut head, mut tail) = (0, 0);
         // SAFETY: the lengths of key and vector are the cipher's. An update writes at most one block more than it
         // reads, and the final call at most one block. The context is freed here.
-        let done = unsafe {
+        let succeeded = unsafe {
             let context = NonNull::new(lc::EVP_CIPHER_CTX_new())?;
             let (cipher, none, way) = (self.evp(), ptr::null_mut(), c_int::from(encrypts));
-            let done = lc::EVP_CipherInit_ex(context.as_ptr(), cipher, none, key.as_ptr(), iv.as_ptr(), way) == 1
+            let succeeded = lc::EVP_CipherInit_ex(context.as_ptr(), cipher, none, key.as_ptr(), iv.as_ptr(), way) == 1
                 && lc::EVP_CipherUpdate(context.as_ptr(), out.as_mut_ptr(), &raw mut head, data.as_ptr(), size) == 1
                 && {
                     let rest = out.as_mut_ptr().add(usize::try_from(head).unwrap_or(0));
                     lc::EVP_CipherFinal_ex(context.as_ptr(), rest, &raw mut tail) == 1
                 };
             lc::EVP_CIPHER_CTX_free(context.as_ptr());
-            done
+            succeeded
         };
-        if !done {
+        if !succeeded {
             return failed();
         }
         out.truncate(usize::try_from(head + tail).unwrap_or(0));
@@ -88,13 +88,13 @@ impl Cipher {
 pub fn pbkdf2(digest: Digest, password: &[u8], salt: &[u8], iterations: u32, length: usize) -> Option<Vec<u8>> {
     let mut key = vec![0; length];
     // SAFETY: all pointers are of slices whose lengths are passed along.
-    let done = unsafe {
+    let succeeded = unsafe {
         let (password, size) = (password.as_ptr().cast(), password.len());
         let (salt, salt_size) = (salt.as_ptr(), salt.len());
         let hash = digest.evp();
         lc::PKCS5_PBKDF2_HMAC(password, size, salt, salt_size, iterations, hash, length, key.as_mut_ptr()) == 1
     };
-    if done { Some(key) } else { failed() }
+    if succeeded { Some(key) } else { failed() }
 }
 
 /// Returns the HMAC of data.
@@ -102,11 +102,11 @@ pub fn hmac(digest: Digest, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![0; 64];
     let mut length: c_uint = 0;
     // SAFETY: all pointers are of slices whose lengths are passed along; no HMAC is longer than 64 bytes.
-    let done = unsafe {
+    let mac = unsafe {
         let (key, size) = (key.as_ptr().cast(), key.len());
         lc::HMAC(digest.evp(), key, size, data.as_ptr(), data.len(), out.as_mut_ptr(), &raw mut length)
     };
-    if done.is_null() {
+    if mac.is_null() {
         return failed();
     }
     out.truncate(length as usize);

@@ -60,8 +60,8 @@ pub fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, 
     let failed = |reason: String| AuthoritiesError { path: path.to_owned(), reason };
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
-        Ok(found) if found.is_empty() => Err(failed("it has no certificates".to_owned())),
-        Ok(found) => Ok(found),
+        Ok(certificates) if certificates.is_empty() => Err(failed("it has no certificates".to_owned())),
+        Ok(certificates) => Ok(certificates),
         Err(error) => Err(failed(error.to_string())),
     }
 }

@@ -96,12 +96,12 @@ mod tests {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.der().clone()).unwrap();
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build().unwrap();
-        let accepts = |verified, known: bool, certificate: &rcgen::Certificate, host: &'static str| {
-            let verifier = Verifier::new(verified, known.then(|| Arc::clone(&verifier)));
+        let accepts = |verified, has_verifier: bool, certificate: &rcgen::Certificate, host: &'static str| {
+            let verifier = Verifier::new(verified, has_verifier.then(|| Arc::clone(&verifier)));
             let host = ServerName::try_from(host).unwrap();
             verifier.verify_server_cert(certificate.der(), &[], &host, &[], UnixTime::now()).is_ok()
         };
-        for (verified, known, certificate, host, expected) in [
+        for (verified, has_verifier, certificate, host, expected) in [
             (Verified::Host, true, &trusted, "one", true),
             (Verified::Host, true, &trusted, "two", false),
             (Verified::Host, true, &other, "one", false),
@@ -110,7 +110,11 @@ mod tests {
             (Verified::Authority, false, &trusted, "one", false),
             (Verified::Nothing, false, &other, "two", true),
         ] {
-            assert_eq!(accepts(verified, known, certificate, host), expected, "{verified:?} {known} {host}");
+            assert_eq!(
+                accepts(verified, has_verifier, certificate, host),
+                expected,
+                "{verified:?} {has_verifier} {host}"
+            );
         }
     }
 }

@@ -95,7 +95,7 @@ impl<'a> Packed<'a> {
             Some(key) => {
                 let Some(name) = SMALL.into_iter().find(|name| *name == key) else { return };
                 // The last field of a name takes precedence.
-                self.small.retain(|(known, _)| *known != name);
+                self.small.retain(|(other, _)| *other != name);
                 self.small.push((name, entry.value));
             }
             None => {}

@@ -35,14 +35,14 @@ const PEER_RUN: &[&str] = &["fun", "arg", "id", "timeout", "tmo", "no_parse"];
 
 /// Returns the fields of a request that have no effect, of the commands that act in the name of others.
 pub fn unknown_fields<'a>(command: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let known = match command {
+    let fields = match command {
         "publish" => PUBLISH,
         "runner" => CALL,
         "minion_pub" | "minion_publish" => PEER,
         "minion_runner" => PEER_RUN,
         _ => return Vec::new(),
     };
-    names.filter(|name| !known.contains(name) && !ENVELOPE.contains(name) && !name.starts_with("__")).collect()
+    names.filter(|name| !fields.contains(name) && !ENVELOPE.contains(name) && !name.starts_with("__")).collect()
 }
 
 /// Whether a field of a `wheel` command of Salt's clients is an argument of the function. They send no job id, so `jid`

@@ -139,8 +139,8 @@ mod tests {
             assert!(fields.len() > 1);
             assert_eq!(Proof::take(&mut fields), Ok(Some(proof.clone())));
             assert_eq!(fields, map! {"delimiter" => ":"});
-            let shown = format!("{proof:?}");
-            assert!(!shown.contains("abc") && !shown.contains("hunter2"), "{shown}");
+            let output = format!("{proof:?}");
+            assert!(!output.contains("abc") && !output.contains("hunter2"), "{output}");
         }
         let mut none = map! {"username" => "x", "password" => "for a function"};
         assert_eq!(Proof::take(&mut none), Ok(None));

@@ -27,7 +27,7 @@ fn an_auth_request_round_trips() {
 #[test]
 fn returners_of_a_job_are_a_name_or_a_list() {
     let empty = || Value::from("");
-    for (given, expected) in [
+    for (returners, expected) in [
         ("redis".into(), "redis"),
         ("redis,smtp".into(), "redis,smtp"),
         (list!["redis", "smtp"], "redis,smtp"),
@@ -35,9 +35,10 @@ fn returners_of_a_job_are_a_name_or_a_list() {
         (list![], ""),
         (Value::Nil, ""),
     ] {
-        let load = map! {"tgt" => "*", "fun" => "test.ping", "ret" => given.clone(), "jid" => "20261128120000000000"};
-        assert_eq!(PublishRequest::from_map(&load).unwrap().ret, expected, "{given}");
-        assert_eq!(Publication::from_map(load).unwrap().ret, expected, "{given}");
+        let load =
+            map! {"tgt" => "*", "fun" => "test.ping", "ret" => returners.clone(), "jid" => "20261128120000000000"};
+        assert_eq!(PublishRequest::from_map(&load).unwrap().ret, expected, "{returners}");
+        assert_eq!(Publication::from_map(load).unwrap().ret, expected, "{returners}");
     }
 }
 

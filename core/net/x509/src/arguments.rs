@@ -68,6 +68,6 @@ pub(crate) fn names(name: &str, value: &Value) -> Result<Vec<(String, Value)>> {
 
 /// Returns the CRLReason number of a reason for revocation.
 pub(crate) fn reason(word: &str) -> Result<u64> {
-    let known = REASONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, number)| *number);
-    known.ok_or_else(|| invalid(format!("'{word}' is not a valid ReasonFlags")))
+    let number = REASONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, number)| *number);
+    number.ok_or_else(|| invalid(format!("'{word}' is not a valid ReasonFlags")))
 }

@@ -24,7 +24,7 @@ pub struct Issuer<'a> {
 impl Extension {
     /// Builds an extension from its argument.
     pub fn build(name: &str, value: &Value, issuer: &Issuer<'_>) -> Result<Extension> {
-        let known = named(name).ok_or_else(|| invalid(format!("Unknown extension {name}")))?;
+        let entry = named(name).ok_or_else(|| invalid(format!("Unknown extension {name}")))?;
         let mut critical = match value {
             Value::Map(map) if map.contains_key(&Value::from("critical")) => flag(value, "critical"),
             Value::Str(text) => text.starts_with("critical"),
@@ -108,7 +108,7 @@ impl Extension {
             }
             _ => return Err(invalid(format!("{name} is currently not implemented."))),
         };
-        Ok(Extension { oid: known.oid.to_owned(), critical, value })
+        Ok(Extension { oid: entry.oid.to_owned(), critical, value })
     }
 }
 
@@ -156,8 +156,8 @@ fn extended_key_usage(value: &Value) -> Result<Vec<u8>> {
         other => vec![other.to_string()],
     };
     let usages = words.iter().filter(|word| *word != "critical").map(|word| {
-        let known = USAGES.iter().find(|(name, _)| name == word).map(|(_, oid)| *oid);
-        general_name::oid(known.unwrap_or(word))
+        let oid = USAGES.iter().find(|(name, _)| name == word).map(|(_, oid)| *oid);
+        general_name::oid(oid.unwrap_or(word))
     });
     Ok(der::item(der::SEQUENCE, &usages.collect::<Result<Vec<_>>>()?.concat()))
 }
@@ -256,7 +256,7 @@ fn authority_info_access(value: &Value) -> Result<Vec<u8>> {
     };
     let mut out = Vec::new();
     for (access, name) in pairs.iter().filter(|(access, _)| access != "critical") {
-        let oid = ACCESS.iter().find(|(known, _)| known == access).map_or(&access[..], |(_, oid)| *oid);
+        let oid = ACCESS.iter().find(|(other, _)| other == access).map_or(&access[..], |(_, oid)| *oid);
         let oid = der::oid(oid).ok_or_else(|| invalid(format!("Unknown access OID: {access}")))?;
         out.extend(der::sequence(&[&oid, &general_name::build_text(name)?]));
     }
@@ -291,11 +291,11 @@ fn name_constraints(value: &Value) -> Result<Vec<u8>> {
         let pairs = match value {
             Value::Str(text) => {
                 let items = text.split(',').filter_map(|item| item.trim().split_once(';'));
-                let items = items.filter(|(found, _)| found.trim() == scope);
+                let items = items.filter(|(kind, _)| kind.trim() == scope);
                 items.map(|(_, name)| general_name::pair(name)).collect::<Result<Vec<_>>>()?
             }
             Value::Map(map) => match map.get(&Value::from(scope)) {
-                Some(given) => names("nameConstraints", given)?,
+                Some(value) => names("nameConstraints", value)?,
                 None => Vec::new(),
             },
             _ => return Err(expected("nameConstraints", "a string or a mapping")),

@@ -60,8 +60,8 @@ impl Encoding {
 
     /// Parses the name of an encoding, such as `pem` or `pkcs7_der`.
     pub fn parse(name: &str) -> Result<Encoding> {
-        let known = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, encoding)| *encoding);
-        known.ok_or_else(|| {
+        let encoding = Self::ALL.iter().find(|(other, _)| *other == name).map(|(_, encoding)| *encoding);
+        encoding.ok_or_else(|| {
             invalid(format!("Invalid value '{name}' for encoding. Valid: der, pem, pkcs7_der, pkcs7_pem, pkcs12"))
         })
     }

@@ -18,7 +18,7 @@ pub struct Extension {
 
 /// Returns the name of an extension in reported changes.
 fn reported(oid: &str) -> String {
-    match KNOWN.iter().find(|known| known.oid == oid).map(|known| known.name) {
+    match KNOWN.iter().find(|entry| entry.oid == oid).map(|entry| entry.name) {
         Some("crlDistributionPoints") => "cRLDistributionPoints".to_owned(),
         Some("noCheck") => "OCSPNoCheck".to_owned(),
         Some("tlsfeature") => "TLSFeature".to_owned(),
@@ -30,17 +30,17 @@ fn reported(oid: &str) -> String {
 
 /// Returns the names of the extensions that are added, changed and removed, as Salt reports them; `None` if there is no
 /// difference.
-pub fn changes(current: &[Extension], wanted: &[Extension]) -> Option<Map> {
+pub fn changes(current: &[Extension], desired: &[Extension]) -> Option<Map> {
     let find = |all: &[Extension], oid: &str| all.iter().find(|one| one.oid == oid).cloned();
     let (mut added, mut changed) = (Vec::<Value>::new(), Vec::<Value>::new());
-    for one in wanted {
+    for one in desired {
         match find(current, &one.oid) {
             None => added.push(reported(&one.oid).into()),
-            Some(found) if found != *one => changed.push(reported(&one.oid).into()),
+            Some(previous) if previous != *one => changed.push(reported(&one.oid).into()),
             Some(_) => {}
         }
     }
-    let removed = current.iter().filter(|one| find(wanted, &one.oid).is_none());
+    let removed = current.iter().filter(|one| find(desired, &one.oid).is_none());
     let removed = removed.map(|one| reported(&one.oid).into()).collect::<Vec<Value>>();
     let none = added.is_empty() && changed.is_empty() && removed.is_empty();
     (!none).then(|| map! {"added" => added, "changed" => changed, "removed" => removed})

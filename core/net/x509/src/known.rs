@@ -150,5 +150,5 @@ pub fn known() -> &'static [Named] {
 
 /// Returns the extension with this name of Salt.
 pub fn named(name: &str) -> Option<&'static Named> {
-    KNOWN.iter().find(|known| known.name == name)
+    KNOWN.iter().find(|entry| entry.name == name)
 }

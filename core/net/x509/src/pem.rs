@@ -72,9 +72,9 @@ mod tests {
     fn blocks_are_encoded_and_found() {
         let text = format!("text\n{}between\n{}", encode("A", &[7; 100]), encode("B C", b""));
         assert!(is_pem(text.as_bytes()) && !is_pem(b"-----BEGI"));
-        let found = blocks(text.as_bytes());
-        assert_eq!(found.len(), 2);
-        assert_eq!((&found[0].label[..], &found[0].bytes[..]), ("A", &[7; 100][..]));
+        let pem_blocks = blocks(text.as_bytes());
+        assert_eq!(pem_blocks.len(), 2);
+        assert_eq!((&pem_blocks[0].label[..], &pem_blocks[0].bytes[..]), ("A", &[7; 100][..]));
         assert_eq!(first(text.as_bytes(), &["B C"]), Some(Vec::new()));
         assert_eq!(blocks(b"-----BEGIN A-----\n%%\n-----END A-----\n-----BEGIN A-----\nAAAA\n"), []);
     }

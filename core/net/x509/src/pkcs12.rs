@@ -159,7 +159,7 @@ impl<'a> Safe<'a> {
         let mut mac = inside.expect(der::SEQUENCE)?.inside();
         let mut info = mac.expect(der::SEQUENCE)?.inside();
         let hash = der::dotted(info.expect(der::SEQUENCE)?.inside().expect(der::OID)?.content)?;
-        let digest = HASHES.iter().find(|(known, _)| *known == hash)?.1;
+        let digest = HASHES.iter().find(|(other, _)| *other == hash)?.1;
         let code = info.expect(der::OCTET_STRING)?.content;
         let salt = mac.expect(der::OCTET_STRING)?.content;
         let rounds = mac.optional(der::INTEGER).map_or(Some(1), |item| rounds(&item))?;

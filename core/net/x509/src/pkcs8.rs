@@ -115,11 +115,11 @@ fn open_pbes2(parameters: &mut Reader<'_>, data: &[u8], password: &[u8]) -> Opti
         None => Digest::Sha1,
         Some(prf) => {
             let oid = der::dotted(prf.inside().expect(der::OID)?.content)?;
-            PRFS.iter().find(|(known, _)| *known == oid)?.1
+            PRFS.iter().find(|(other, _)| *other == oid)?.1
         }
     };
     let oid = der::dotted(cipher.expect(der::OID)?.content)?;
-    let (_, algorithm) = CIPHERS.iter().find(|(known, _)| *known == oid)?;
+    let (_, algorithm) = CIPHERS.iter().find(|(other, _)| *other == oid)?;
     let iv = cipher.expect(der::OCTET_STRING)?.content;
     let key = pbkdf2(digest, password, salt, rounds, algorithm.key_length())?;
     algorithm.decrypt(&key, iv, data)

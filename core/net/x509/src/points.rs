@@ -67,8 +67,8 @@ pub(crate) fn distribution_points(extension: &str, value: &Value) -> Result<Vec<
             Value::Map(map) => {
                 let get = |key: &str| map.get(&Value::from(key)).filter(|value| value.is_truthy());
                 let mut content = distribution_point_name(get("fullname"), get("relativename"))?;
-                if let Some(given) = get("reasons") {
-                    content.extend(reasons(der::context(1), given)?);
+                if let Some(list) = get("reasons") {
+                    content.extend(reasons(der::context(1), list)?);
                 }
                 if let Some(issuer) = get("crlissuer") {
                     content.extend(der::item(der::explicit(2), &names(issuer)?));
@@ -98,8 +98,8 @@ pub(crate) fn issuing(value: &Value) -> Result<Vec<u8>> {
     }
     out.extend(boolean(1, "onlyuser"));
     out.extend(boolean(2, "onlyCA"));
-    if let Some(given) = value.get("onlysomereasons").filter(|given| given.is_truthy()) {
-        out.extend(reasons(der::context(3), given)?);
+    if let Some(list) = value.get("onlysomereasons").filter(|list| list.is_truthy()) {
+        out.extend(reasons(der::context(3), list)?);
     }
     out.extend(boolean(4, "indirectCRL"));
     out.extend(boolean(5, "onlyAA"));

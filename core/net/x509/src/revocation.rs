@@ -173,13 +173,14 @@ impl RevocationPlan {
 }
 
 /// Returns the entries that are added, changed and removed, as Salt reports them; `None` if there is no difference.
-pub fn entry_changes(current: &[Entry], wanted: &[Entry]) -> Option<Map> {
+pub fn entry_changes(current: &[Entry], desired: &[Entry]) -> Option<Map> {
     let find = |all: &[Entry], serial: &[u8]| all.iter().find(|one| one.serial == serial).cloned();
     let name = |entry: &Entry| Value::from(pretty_hex(&entry.serial));
-    let added = wanted.iter().filter(|one| find(current, &one.serial).is_none()).map(name).collect::<Vec<_>>();
-    let is_changed = |one: &&Entry| find(current, &one.serial).is_some_and(|found| found.extensions != one.extensions);
-    let changed = wanted.iter().filter(is_changed).map(name).collect::<Vec<_>>();
-    let removed = current.iter().filter(|one| find(wanted, &one.serial).is_none()).map(name).collect::<Vec<_>>();
+    let added = desired.iter().filter(|one| find(current, &one.serial).is_none()).map(name).collect::<Vec<_>>();
+    let is_changed =
+        |one: &&Entry| find(current, &one.serial).is_some_and(|previous| previous.extensions != one.extensions);
+    let changed = desired.iter().filter(is_changed).map(name).collect::<Vec<_>>();
+    let removed = current.iter().filter(|one| find(desired, &one.serial).is_none()).map(name).collect::<Vec<_>>();
     let none = added.is_empty() && changed.is_empty() && removed.is_empty();
     (!none).then(|| map! {"added" => added, "changed" => changed, "removed" => removed})
 }

@@ -12,16 +12,16 @@ use crate::pretty_hex;
 /// Returns the extensions that Salt knows, by Salt's names. `entry` selects the extensions of entries of revocation
 /// lists.
 pub(crate) fn extensions(all: &[Extension], entry: bool) -> Map {
-    let mut shown = Map::new();
-    for known in KNOWN.iter().filter(|known| (known.place == AllowedIn::Entry) == entry) {
-        if let Some(one) = all.iter().find(|one| one.oid == known.oid) {
+    let mut map = Map::new();
+    for definition in KNOWN.iter().filter(|definition| (definition.place == AllowedIn::Entry) == entry) {
+        if let Some(one) = all.iter().find(|one| one.oid == definition.oid) {
             let mut fields = map! {"critical" => one.critical};
-            let content = fields_of(known.name, &one.value);
+            let content = fields_of(definition.name, &one.value);
             fields.extend(content.unwrap_or_else(|| map! {"value" => pretty_hex(&one.value)}));
-            shown.insert(known.name.into(), fields.into());
+            map.insert(definition.name.into(), fields.into());
         }
     }
-    shown
+    map
 }
 
 fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
@@ -36,15 +36,15 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
             let bits = der::only(value, der::BIT_STRING)?.content;
             let mut names = KEY_USAGES;
             names.sort_by_key(|name| name.to_lowercase());
-            let bit = |name: &str| KEY_USAGES.iter().position(|known| *known == name).unwrap_or(usize::MAX);
+            let bit = |name: &str| KEY_USAGES.iter().position(|other| *other == name).unwrap_or(usize::MAX);
             names.iter().map(|name| (Value::from(*name), der::flag(bits, bit(name)).into())).collect()
         }
         "extendedKeyUsage" => {
             let name = |item: &Item<'_>| {
                 let oid = der::dotted(item.content)?;
                 // Salt shows only the names that its library knows.
-                let known = USAGES[..8].iter().find(|(_, known)| *known == oid).map(|(name, _)| (*name).to_owned());
-                Some(Value::from(known.unwrap_or(oid)))
+                let usage = USAGES[..8].iter().find(|(_, other)| *other == oid).map(|(usage, _)| (*usage).to_owned());
+                Some(Value::from(usage.unwrap_or(oid)))
             };
             map! {"value" => sequence()?.inside().all()?.iter().map(name).collect::<Option<Vec<_>>>()?}
         }
@@ -62,10 +62,10 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
             let access = |item: &Item<'_>| {
                 let mut inside = item.inside();
                 let oid = der::dotted(inside.expect(der::OID)?.content)?;
-                let name = ACCESS.iter().find(|(_, known)| *known == oid).map_or(&oid[..], |(name, _)| *name);
+                let name = ACCESS.iter().find(|(_, other)| *other == oid).map_or(&oid[..], |(name, _)| *name);
                 // As in Salt, without the type of the general name.
-                let shown = show(&inside.next()?);
-                let location = shown.split_once(':').map_or(&shown[..], |(_, location)| location);
+                let text = show(&inside.next()?);
+                let location = text.split_once(':').map_or(&text[..], |(_, location)| location);
                 Some(Value::from(map! {name => location}))
             };
             map! {"value" => sequence()?.inside().all()?.iter().map(access).collect::<Option<Vec<_>>>()?}
@@ -89,11 +89,11 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
         "nameConstraints" => {
             let items = sequence()?.inside().all()?;
             let scope = |tag: u8| -> Option<Value> {
-                let Some(found) = items.iter().find(|item| item.tag == der::explicit(tag)) else {
+                let Some(item) = items.iter().find(|item| item.tag == der::explicit(tag)) else {
                     return Some(Value::List(Vec::new()));
                 };
                 let name = |item: &Item<'_>| item.inside().next().map(|name| Value::from(show(&name)));
-                found.inside().all()?.iter().map(name).collect::<Option<Vec<_>>>().map(Value::List)
+                item.inside().all()?.iter().map(name).collect::<Option<Vec<_>>>().map(Value::List)
             };
             map! {"excluded" => scope(1)?, "permitted" => scope(0)?}
         }
@@ -108,7 +108,7 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
         }
         "CRLReason" => {
             let number = der::only(value, der::ENUMERATED)?.small()?;
-            map! {"value" => REASONS.iter().find(|(_, known)| i64::try_from(*known) == Ok(number))?.0}
+            map! {"value" => REASONS.iter().find(|(_, other)| i64::try_from(*other) == Ok(number))?.0}
         }
         "invalidityDate" => {
             map! {"value" => der::show_time(der::only(value, der::GENERALIZED_TIME)?.time()?)}
@@ -127,7 +127,7 @@ fn reasons(content: &[u8]) -> Vec<Value> {
     };
     let bits = (0..9).filter(|bit| der::flag(content, *bit)).filter_map(number);
     let mut names = bits
-        .filter_map(|number| REASONS.iter().find(|(_, known)| *known == number))
+        .filter_map(|number| REASONS.iter().find(|(_, other)| *other == number))
         .map(|(name, _)| *name)
         .collect::<Vec<_>>();
     names.sort_unstable();
@@ -191,8 +191,9 @@ fn policy(item: &Item<'_>) -> Option<Value> {
         }
         let explicit = notice.next().map(|item| text(&item));
         // The misspelt key is Salt's.
-        let shown = map! {"organizataion" => organization, "notice_numbers" => numbers, "explicit_text" => explicit};
-        qualifiers.push(shown.into());
+        let user_notice =
+            map! {"organizataion" => organization, "notice_numbers" => numbers, "explicit_text" => explicit};
+        qualifiers.push(user_notice.into());
     }
     Some(map! {oid => qualifiers}.into())
 }

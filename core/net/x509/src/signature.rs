@@ -23,8 +23,8 @@ pub const DIGESTS: [(&str, Digest); 11] = [
 
 /// Returns the hash function with this name.
 pub fn digest(name: &str) -> Result<Digest> {
-    let known = DIGESTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, digest)| *digest);
-    known.ok_or_else(|| {
+    let digest = DIGESTS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, digest)| *digest);
+    digest.ok_or_else(|| {
         let all = DIGESTS.map(|(name, _)| name).join(", ");
         invalid(format!("Invalid value '{name}' for digest. Valid: {all}"))
     })
@@ -100,8 +100,8 @@ impl Signed {
     /// Whether the structure was signed with this key.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         let Some((oid, digest, padding)) = self.parts() else { return false };
-        let known = ALGORITHMS.iter().find(|(known, ..)| *known == oid);
-        if known.is_some_and(|(_, kind, ..)| *kind != key.kind())
+        let algorithm = ALGORITHMS.iter().find(|(other, ..)| *other == oid);
+        if algorithm.is_some_and(|(_, kind, ..)| *kind != key.kind())
             || (padding == Padding::Pss && key.kind() != KeyKind::Rsa)
         {
             return false;
@@ -117,10 +117,10 @@ impl Signed {
     /// Returns the name of the algorithm, or its object identifier if it is unknown.
     pub fn algorithm(&self) -> String {
         let Some(oid) = self.oid() else { return String::new() };
-        match ALGORITHMS.iter().find(|(known, _, _, name)| *known == oid && !name.is_empty()) {
+        match ALGORITHMS.iter().find(|(other, _, _, name)| *other == oid && !name.is_empty()) {
             Some((_, _, _, name)) => (*name).to_owned(),
             None if oid == PSS => "rsassaPss".to_owned(),
-            None if ALGORITHMS.iter().any(|(known, ..)| *known == oid) => "Unknown OID".to_owned(),
+            None if ALGORITHMS.iter().any(|(other, ..)| *other == oid) => "Unknown OID".to_owned(),
             None => oid,
         }
     }
@@ -137,7 +137,7 @@ impl Signed {
             let options = inside.expect(der::SEQUENCE)?;
             return Some((oid, Some(pss_digest(&options)?), Padding::Pss));
         }
-        let (_, _, digest, _) = ALGORITHMS.iter().find(|(known, ..)| *known == oid)?;
+        let (_, _, digest, _) = ALGORITHMS.iter().find(|(other, ..)| *other == oid)?;
         Some((oid, *digest, Padding::Default))
     }
 }
@@ -145,16 +145,16 @@ impl Signed {
 fn pss_digest(options: &Item<'_>) -> Option<Digest> {
     let Some(hash) = options.inside().optional(der::explicit(0)) else { return Some(Digest::Sha1) };
     let oid = der::dotted(hash.inside().expect(der::SEQUENCE)?.inside().expect(der::OID)?.content)?;
-    HASHES.iter().find(|(known, _)| *known == oid).map(|(_, digest)| *digest)
+    HASHES.iter().find(|(other, _)| *other == oid).map(|(_, digest)| *digest)
 }
 
 /// Returns the signature algorithm of a key in DER, and the hash function that it uses, which is `None` for Ed25519.
 pub(crate) fn algorithm(key: &PrivateKey, digest: Digest) -> Result<(Vec<u8>, Option<Digest>)> {
     let kind = key.kind();
     let digest = (kind != KeyKind::Ed25519).then_some(digest);
-    let known = ALGORITHMS.iter().find(|(_, known, hash, _)| *known == kind && *hash == digest);
+    let algorithm = ALGORITHMS.iter().find(|(_, other, hash, _)| *other == kind && *hash == digest);
     let (oid, ..) =
-        known.ok_or_else(|| invalid("the digest is invalid: keys of this type have no signatures with it"))?;
+        algorithm.ok_or_else(|| invalid("the digest is invalid: keys of this type have no signatures with it"))?;
     let oid = der::oid(oid).unwrap_or_default();
     let null = if kind == KeyKind::Rsa { der::item(der::NULL, &[]) } else { Vec::new() };
     Ok((der::sequence(&[&oid, &null]), digest))

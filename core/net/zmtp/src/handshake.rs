@@ -162,12 +162,12 @@ fn put_property(out: &mut BytesMut, name: &str, value: &[u8]) {
     out.put_slice(value);
 }
 
-fn property<'a>(mut properties: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
+fn property<'a>(mut properties: &'a [u8], key: &str) -> Option<&'a [u8]> {
     while let Some((&length, rest)) = properties.split_first() {
         let (name, rest) = rest.split_at_checked(length.into())?;
         let (size, rest) = rest.split_first_chunk::<4>()?;
         let (value, rest) = rest.split_at_checked(u32::from_be_bytes(*size) as usize)?;
-        if name.eq_ignore_ascii_case(wanted.as_bytes()) {
+        if name.eq_ignore_ascii_case(key.as_bytes()) {
             return Some(value);
         }
         properties = rest;

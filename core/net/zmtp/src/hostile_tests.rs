@@ -345,14 +345,14 @@ async fn a_request_does_not_wait_until_another_has_connected() {
         answer(&mut raw).await;
         raw
     };
-    let (reply, mut kept) = tokio::join!(client.request("one", LONG), first);
+    let (reply, mut connection) = tokio::join!(client.request("one", LONG), first);
     assert_eq!(reply.unwrap(), "one");
     // The first of three takes the existing connection; the second one's is never answered.
     let third = async {
         let stuck = listener.accept().await.unwrap();
         let mut raw = salt_server(listener.accept().await.unwrap().0).await;
         answer(&mut raw).await;
-        answer(&mut kept).await;
+        answer(&mut connection).await;
         stuck
     };
     let mut requests: futures::stream::FuturesUnordered<_> = (0..3).map(|_| client.request("word", LONG)).collect();

@@ -113,10 +113,10 @@ impl Service for Publisher {
 
     async fn serve(&self, cursor: Cursor, remote: Remote, connection: Connection) -> Result<(), TransportError> {
         let _counted = Counted::new(Arc::clone(&self.hosts), &remote);
-        let wanted = Subscribed::default();
-        let publishing = Publishing { cursor, wanted: &wanted, is_writing: false };
+        let topics = Subscribed::default();
+        let publishing = Publishing { cursor, wanted: &topics, is_writing: false };
         let result = tokio::select! {
-            error = wanted.follow(connection.incoming) => Err(error),
+            error = topics.follow(connection.incoming) => Err(error),
             ended = connection.outgoing.run(publishing) => ended,
         };
         if let Err(TransportError::Lagged { count }) = result {

@@ -271,11 +271,12 @@ async fn a_message_is_delivered_once_for_several_matching_topics() {
     publisher.publish_under(vec!["c3".into(), "a1".into()], &large);
     publisher.publish_under(vec!["broadcast".into()], &"to all".into());
     publisher.publish_under(vec!["a1".into()], &"last".into());
-    for wanted in [&large, &"to all".into(), &"last".into()] {
-        assert_eq!(everything.recv().await.unwrap(), [wanted]);
+    for expected in [&large, &"to all".into(), &"last".into()] {
+        assert_eq!(everything.recv().await.unwrap(), [expected]);
     }
-    for wanted in [["a1".into(), large.clone()], ["broadcast".into(), "to all".into()], ["a1".into(), "last".into()]] {
-        assert_eq!(both.recv().await.unwrap(), wanted);
+    for expected in [["a1".into(), large.clone()], ["broadcast".into(), "to all".into()], ["a1".into(), "last".into()]]
+    {
+        assert_eq!(both.recv().await.unwrap(), expected);
     }
     assert_eq!(other.recv().await.unwrap(), ["broadcast", "to all"]);
     // The crate sends subscriptions some time after it has connected: earlier messages are sent then.

@@ -188,8 +188,8 @@ impl Journal {
     /// Returns the number of the newest event before this number.
     pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
         let below = below.saturating_sub(1);
-        let found = self.store.blocking(thread).at_or_before(EVENTS, &below.to_be_bytes())?;
-        Ok(found.map(|(key, row)| rows::last(number(&key), &row).min(below)))
+        let entry = self.store.blocking(thread).at_or_before(EVENTS, &below.to_be_bytes())?;
+        Ok(entry.map(|(key, row)| rows::last(number(&key), &row).min(below)))
     }
 
     /// Returns the number of the first event at or after a position.
@@ -203,8 +203,8 @@ impl Journal {
         let mut from = before.map_or(0, |(_, value)| entry(&value).0);
         loop {
             let page = self.read(thread, from, 1024)?;
-            if let Some(found) = page.events.iter().find(|event| event.time().is_some_and(|at| at >= time)) {
-                return Ok(found.seq());
+            if let Some(event) = page.events.iter().find(|event| event.time().is_some_and(|at| at >= time)) {
+                return Ok(event.seq());
             }
             match (page.next, page.events.last()) {
                 (Some(next), _) => from = next,
@@ -257,10 +257,10 @@ impl Journal {
 
     /// Extends the reservation of sequence numbers if less than half of it is left. Returns its new end.
     pub fn reservation(&self, batch: &mut Batch, next: u64, reserved: u64) -> Option<u64> {
-        let wanted = next - 1 + self.shared.reserve;
+        let reservation = next - 1 + self.shared.reserve;
         (reserved.saturating_sub(next) < self.shared.reserve / 2).then(|| {
-            numbers::reserve(batch, wanted);
-            wanted
+            numbers::reserve(batch, reservation);
+            reservation
         })
     }
 

@@ -113,8 +113,8 @@ mod tests {
         #[test]
         fn any_bytes_are_a_row(row in prop::collection::vec(any::<u8>(), 0..300), is_packed in any::<bool>()) {
             let row = if is_packed { [&[PACKED][..], &row].concat() } else { row };
-            let found: usize = events(1, &row).map(|(_, frame)| frame.len()).sum();
-            prop_assert!(found <= row.len() && last(1, &row) >= 1);
+            let size: usize = events(1, &row).map(|(_, frame)| frame.len()).sum();
+            prop_assert!(size <= row.len() && last(1, &row) >= 1);
         }
     }
 

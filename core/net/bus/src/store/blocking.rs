@@ -58,20 +58,20 @@ impl BlockingStore {
         bytes: usize,
     ) -> Result<(Vec<Pair>, bool), StoreError> {
         self.read(table, |table| {
-            let (mut found, mut room) = (Vec::new(), bytes);
+            let (mut pairs, mut room) = (Vec::new(), bytes);
             for pair in table.range::<&[u8]>((Bound::Included(start), Bound::Unbounded))? {
-                if found.len() >= limit {
-                    return Ok((found, true));
+                if pairs.len() >= limit {
+                    return Ok((pairs, true));
                 }
                 let (key, value) = pair?;
                 let size = key.value().len() + value.value().len();
-                if size > room && !found.is_empty() {
-                    return Ok((found, true));
+                if size > room && !pairs.is_empty() {
+                    return Ok((pairs, true));
                 }
                 room = room.saturating_sub(size);
-                found.push((key.value().to_vec(), value.value().to_vec()));
+                pairs.push((key.value().to_vec(), value.value().to_vec()));
             }
-            Ok((found, false))
+            Ok((pairs, false))
         })
     }
 
@@ -90,15 +90,15 @@ impl BlockingStore {
     /// Returns all pairs whose keys have this prefix, in ascending order.
     pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<Pair>, StoreError> {
         self.read(table, |table| {
-            let mut found = Vec::new();
+            let mut pairs = Vec::new();
             for pair in table.range::<&[u8]>((Bound::Included(prefix), Bound::Unbounded))? {
                 let (key, value) = pair?;
                 if !key.value().starts_with(prefix) {
                     break;
                 }
-                found.push((key.value().to_vec(), value.value().to_vec()));
+                pairs.push((key.value().to_vec(), value.value().to_vec()));
             }
-            Ok(found)
+            Ok(pairs)
         })
     }
 

@@ -253,7 +253,7 @@ impl Engine {
             }
         };
         let failure = match catch_unwind(AssertUnwindSafe(attempt)) {
-            Ok(Ok(found)) => return Ok(Ok(found)),
+            Ok(Ok(value)) => return Ok(Ok(value)),
             Ok(Err(error)) => Failure::of(error),
             Err(panic) => Failure::of_panic(&*panic),
         };

@@ -408,7 +408,7 @@ fn open_with_retry(
     for _ in 0..RETRIES {
         match Engine::open(disk, cache) {
             Err((redb::DatabaseError::DatabaseAlreadyOpen, same)) => disk = same,
-            done => return done,
+            result => return result,
         }
         std::thread::sleep(RETRY);
     }
@@ -420,9 +420,9 @@ fn open_with_retry(
 fn check_schema(engine: &Engine) -> Result<(), StoreError> {
     let path = engine.disk.path().to_owned();
     let read = |table: ReadTable| Ok(table.get(&b"schema"[..])?.map(|value| value.value().to_vec()));
-    let found = engine.read(META, read).unwrap_or_else(|failed| Err(StoreError::Read(failed.reason)))?;
-    match found.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes) {
-        Some(found) if found > SCHEMA => Err(StoreError::TooNew { path, found }),
+    let row = engine.read(META, read).unwrap_or_else(|failed| Err(StoreError::Read(failed.reason)))?;
+    match row.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes) {
+        Some(version) if version > SCHEMA => Err(StoreError::TooNew { path, found: version }),
         Some(SCHEMA) => Ok(()),
         _ => {
             let mut batch = Batch::new();

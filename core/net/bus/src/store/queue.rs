@@ -202,13 +202,13 @@ impl Queue {
 
     /// Requests that the writer return free space to the disk.
     pub fn request_space(&self) -> ResultReceiver {
-        let (done, result) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         let mut state = self.state.lock();
         if state.is_ended {
             // The caller may ignore the result.
-            _ = done.send(Err(StoreError::Closed));
+            _ = sender.send(Err(StoreError::Closed));
         } else {
-            state.space.push(done);
+            state.space.push(sender);
         }
         drop(state);
         self.arrived.notify_one();

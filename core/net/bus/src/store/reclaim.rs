@@ -183,9 +183,9 @@ impl Reclaim {
     fn end(&mut self, result: &Result<(), StoreError>) {
         self.phase = Phase::Idle;
         self.next = Instant::now() + if self.requested.is_empty() { INTERVAL } else { Duration::ZERO };
-        for done in self.waiting.drain(..) {
+        for sender in self.waiting.drain(..) {
             // The caller may ignore the result.
-            _ = done.send(result.clone());
+            _ = sender.send(result.clone());
         }
     }
 }

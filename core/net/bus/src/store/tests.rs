@@ -271,10 +271,10 @@ pub(crate) fn damage(path: &Path, bytes: &[u8]) {
     let content = std::fs::read(path).unwrap();
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let finder = |at: &usize| content[*at..].starts_with(bytes);
-    let found: Vec<usize> =
+    let offsets: Vec<usize> =
         (0..content.len()).step_by(4096).filter_map(|page| (page..page + 4096).find(finder)).collect();
-    assert!(!found.is_empty());
-    for at in found {
+    assert!(!offsets.is_empty());
+    for at in offsets {
         file.write_all_at(&[0xff; 64], at as u64 / 4096 * 4096).unwrap();
     }
 }

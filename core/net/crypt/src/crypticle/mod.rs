@@ -93,8 +93,8 @@ impl Crypticle {
             return Err(CryptError::Malformed(NOT_A_TEXT));
         }
         if let Some(nonce) = nonce {
-            let found = plaintext.get(start..start + NONCE_LENGTH).ok_or(CryptError::WrongNonce)?;
-            if !constant_time_eq(found, nonce) {
+            let actual = plaintext.get(start..start + NONCE_LENGTH).ok_or(CryptError::WrongNonce)?;
+            if !constant_time_eq(actual, nonce) {
                 return Err(CryptError::WrongNonce);
             }
             start += NONCE_LENGTH;

@@ -15,8 +15,8 @@ fn an_identity_is_generated_once_and_then_read() {
     let again = PrivateKey::load_or_generate(&dir, "minion", 2048).unwrap();
     assert_eq!(again.public(), made[0]);
     for (name, mode) in [("minion.pem", 0o400), ("minion.pub", 0o644)] {
-        let found = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o7777;
-        assert_eq!(found, mode, "{name}");
+        let actual = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(actual, mode, "{name}");
     }
 }
 

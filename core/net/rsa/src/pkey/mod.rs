@@ -86,11 +86,11 @@ impl Digest {
         let mut out = vec![0; 64];
         let mut length = 0;
         // SAFETY: the input is only read, its length is passed along, and no digest is longer than 64 bytes.
-        let done = unsafe {
+        let status = unsafe {
             let (data, size) = (data.as_ptr().cast(), data.len());
             lc::EVP_Digest(data, size, out.as_mut_ptr(), &raw mut length, self.evp(), ptr::null_mut())
         };
-        out.truncate(if done == 1 { length as usize } else { 0 });
+        out.truncate(if status == 1 { length as usize } else { 0 });
         out
     }
 }
@@ -212,10 +212,10 @@ impl PrivateKey {
         unsafe {
             let context = crate::Operation(NonNull::new(lc::EVP_PKEY_CTX_new_id(id, ptr::null_mut()))?);
             let context = context.0.as_ptr();
-            let done = lc::EVP_PKEY_keygen_init(context) == 1
+            let succeeded = lc::EVP_PKEY_keygen_init(context) == 1
                 && set(context) == 1
                 && lc::EVP_PKEY_keygen(context, &raw mut key) == 1;
-            if !done {
+            if !succeeded {
                 return failed();
             }
         }
@@ -263,12 +263,12 @@ impl PrivateKey {
         let mut length = signature.len();
         // SAFETY: the context is freed here; the context of the key belongs to it; all other pointers are valid
         // throughout, and AWS-LC writes at most `length` bytes.
-        let done = unsafe {
+        let succeeded = unsafe {
             let context = NonNull::new(lc::EVP_MD_CTX_new())?;
             let hash = digest.map_or(ptr::null(), Digest::evp);
             let (none, key) = (ptr::null_mut(), self.0.0.as_ptr());
             let mut options = ptr::null_mut();
-            let done = lc::EVP_DigestSignInit(context.as_ptr(), &raw mut options, hash, none, key) == 1
+            let succeeded = lc::EVP_DigestSignInit(context.as_ptr(), &raw mut options, hash, none, key) == 1
                 && (padding == Padding::Default
                     || (lc::EVP_PKEY_CTX_set_rsa_padding(options, lc::RSA_PKCS1_PSS_PADDING) == 1
                         && lc::EVP_PKEY_CTX_set_rsa_pss_saltlen(options, lc::RSA_PSS_SALTLEN_AUTO) == 1))
@@ -277,9 +277,9 @@ impl PrivateKey {
                     lc::EVP_DigestSign(context.as_ptr(), out, &raw mut length, message, size) == 1
                 };
             lc::EVP_MD_CTX_free(context.as_ptr());
-            done
+            succeeded
         };
-        if !done {
+        if !succeeded {
             return failed();
         }
         signature.truncate(length);
@@ -321,12 +321,12 @@ impl VerifyingKey {
     pub fn verify(&self, message: &[u8], signature: &[u8], digest: Option<Digest>, padding: Padding) -> bool {
         // SAFETY: the context is freed here; the context of the key belongs to it; all other pointers are valid
         // throughout and only read.
-        let done = unsafe {
+        let succeeded = unsafe {
             let Some(context) = NonNull::new(lc::EVP_MD_CTX_new()) else { return false };
             let hash = digest.map_or(ptr::null(), Digest::evp);
             let (none, key) = (ptr::null_mut(), self.0.0.as_ptr());
             let mut options = ptr::null_mut();
-            let done = lc::EVP_DigestVerifyInit(context.as_ptr(), &raw mut options, hash, none, key) == 1
+            let succeeded = lc::EVP_DigestVerifyInit(context.as_ptr(), &raw mut options, hash, none, key) == 1
                 && (padding == Padding::Default
                     || (lc::EVP_PKEY_CTX_set_rsa_padding(options, lc::RSA_PKCS1_PSS_PADDING) == 1
                         && lc::EVP_PKEY_CTX_set_rsa_pss_saltlen(options, lc::RSA_PSS_SALTLEN_AUTO) == 1))
@@ -336,9 +336,9 @@ impl VerifyingKey {
                     lc::EVP_DigestVerify(context.as_ptr(), signature, length, message, size) == 1
                 };
             lc::EVP_MD_CTX_free(context.as_ptr());
-            done
+            succeeded
         };
-        done || failed::<()>().is_some()
+        succeeded || failed::<()>().is_some()
     }
 }
 

@@ -340,13 +340,13 @@ impl Call {
         let is_salt = !map.contains_key("async");
         let positional: Vec<Value> = optional(map, "arg")?.unwrap_or_default();
         let mut args = Args::from_wire(&positional);
-        let given = optional::<Map>(map, "kwarg")?.unwrap_or_default();
-        match (given.get("arg"), given.get("kwarg")) {
+        let kwarg = optional::<Map>(map, "kwarg")?.unwrap_or_default();
+        match (kwarg.get("arg"), kwarg.get("kwarg")) {
             (Some(Value::List(arg)), Some(Value::Map(kwarg))) if is_salt => {
                 args = Args::from_wire(arg);
                 args.keyword.extend(kwarg.clone());
             }
-            _ => args.keyword.extend(given),
+            _ => args.keyword.extend(kwarg),
         }
         if is_salt && is_wheel {
             let further = map.iter().filter(|(name, _)| name.as_str().is_some_and(is_wheel_argument));

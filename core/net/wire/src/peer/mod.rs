@@ -28,7 +28,7 @@ impl MineQuery {
             Value::Str(names) => {
                 let mut each: Vec<String> = Vec::new();
                 for name in names.split(',') {
-                    if !each.iter().any(|known| known == name) {
+                    if !each.iter().any(|other| other == name) {
                         each.push(name.to_owned());
                     }
                 }
@@ -58,7 +58,7 @@ impl PeerPublish {
     /// Parses the fields. Several functions are separated by commas; each argument is then split into the arguments of
     /// one function.
     pub(super) fn from_map(map: &Map) -> Result<Self, WireError> {
-        let (names, given): (String, Vec<Value>) = (field(map, "fun")?, field(map, "arg")?);
+        let (names, arguments): (String, Vec<Value>) = (field(map, "fun")?, field(map, "arg")?);
         let mut request = PublishRequest::new("", "", "");
         request.tgt = map.get("tgt").cloned().ok_or(WireError::Missing("tgt"))?;
         request.tgt_type = optional(map, "tgt_type")?.unwrap_or_else(|| "glob".to_owned());
@@ -66,10 +66,10 @@ impl PeerPublish {
         if names.contains(',') {
             request.fun = names.split(',').collect();
             let words = |arg: &Value| arg.to_string().split_whitespace().map(Value::from).collect::<Value>();
-            request.arg = given.iter().map(words).collect();
+            request.arg = arguments.iter().map(words).collect();
         } else {
             request.fun = names.into();
-            request.arg = parsed_args(&given, &no_parse(map)?).to_wire();
+            request.arg = parsed_args(&arguments, &no_parse(map)?).to_wire();
         }
         let seconds: Option<u64> = optional(map, "timeout")?.or(optional(map, "tmo")?);
         let full = optional::<String>(map, "form")?.is_some_and(|form| form == "full");
@@ -96,8 +96,8 @@ pub struct PeerRun {
 
 impl PeerRun {
     pub(super) fn from_map(map: &Map) -> Result<Self, WireError> {
-        let given: Vec<Value> = field(map, "arg")?;
-        Ok(PeerRun { fun: field(map, "fun")?, args: parsed_args(&given, &no_parse(map)?) })
+        let arguments: Vec<Value> = field(map, "arg")?;
+        Ok(PeerRun { fun: field(map, "fun")?, args: parsed_args(&arguments, &no_parse(map)?) })
     }
 }
 
@@ -134,9 +134,9 @@ fn no_parse(map: &Map) -> Result<Vec<String>, WireError> {
 }
 
 /// Parses strings like command-line arguments, and leaves other values unchanged.
-fn parsed_args(given: &[Value], no_parse: &[String]) -> Args {
+fn parsed_args(arguments: &[Value], no_parse: &[String]) -> Args {
     let mut args = Args::default();
-    for one in given {
+    for one in arguments {
         let more = match one {
             Value::Str(word) => arguments::parse(std::slice::from_ref(word), no_parse),
             other => Args::from_wire(std::slice::from_ref(other)),

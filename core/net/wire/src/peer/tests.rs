@@ -21,11 +21,11 @@ fn mine_queries_name_one_function_or_several() {
 
 #[test]
 fn peer_arguments_are_parsed_like_a_command_line() {
-    let given = map! {
+    let load = map! {
         "fun" => "test.arg", "arg" => list!["1", "a=[x, y]", "b=2", list!["z"]], "tgt" => "web*", "tmo" => "7",
         "form" => "full", "no_parse" => list!["b"], "ret" => "",
     };
-    let publish = PeerPublish::from_map(&given).unwrap();
+    let publish = PeerPublish::from_map(&load).unwrap();
     assert_eq!(
         publish.request.arg,
         vec![1.into(), list!["z"], map! {"a" => list!["x", "y"], "b" => "2", "__kwarg__" => true}.into()]
@@ -36,8 +36,8 @@ fn peer_arguments_are_parsed_like_a_command_line() {
 
 #[test]
 fn several_functions_have_a_list_of_arguments_each() {
-    let given = map! {"fun" => "cmd.run,test.ping", "arg" => list!["ls -l", ""], "tgt" => "*", "ret" => ""};
-    let publish = PeerPublish::from_map(&given).unwrap();
+    let load = map! {"fun" => "cmd.run,test.ping", "arg" => list!["ls -l", ""], "tgt" => "*", "ret" => ""};
+    let publish = PeerPublish::from_map(&load).unwrap();
     assert_eq!(publish.functions(), ["cmd.run", "test.ping"]);
     assert_eq!(publish.request.arg, vec![list!["ls", "-l"], list![]]);
 }

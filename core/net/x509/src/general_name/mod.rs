@@ -169,9 +169,9 @@ fn show_address(bytes: &[u8]) -> String {
         words.collect::<Vec<_>>().join(":")
     };
     let v4 = |bytes: &[u8]| bytes.iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
-    let with = |shown: String, mask: &[u8]| match prefix(mask) {
-        Some(length) => format!("{shown}/{length}"),
-        None => format!("{shown}/{}", if mask.len() == 4 { v4(mask) } else { v6(mask) }),
+    let with = |address: String, mask: &[u8]| match prefix(mask) {
+        Some(length) => format!("{address}/{length}"),
+        None => format!("{address}/{}", if mask.len() == 4 { v4(mask) } else { v6(mask) }),
     };
     match bytes.len() {
         4 => v4(bytes),

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn names_are_built_and_shown() {
-    for (text, shown) in [
+    for (text, expected) in [
         ("email:me@example.com", "mail:me@example.com"),
         ("email:.example.com", "mail:.example.com"),
         ("DNS:*.example.com", "DNS:*.example.com"),
@@ -16,7 +16,7 @@ fn names_are_built_and_shown() {
         ("RID:1.2.3.4", "RID:1.2.3.4"),
     ] {
         let built = build_text(text).unwrap();
-        assert_eq!(show(&Reader(&built).next().unwrap()), shown);
+        assert_eq!(show(&Reader(&built).next().unwrap()), expected);
     }
 }
 

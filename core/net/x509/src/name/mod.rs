@@ -116,7 +116,7 @@ impl Name {
 
     /// Returns the first value of the attribute with this name of Salt.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let (_, oid) = ATTRIBUTES.iter().find(|(known, _)| *known == name)?;
+        let (_, oid) = ATTRIBUTES.iter().find(|(other, _)| *other == name)?;
         self.parts.iter().flatten().find(|attribute| attribute.oid == *oid).map(|attribute| &attribute.value[..])
     }
 
@@ -230,8 +230,8 @@ fn short_name(oid: &str) -> &str {
     if oid == DOMAIN_COMPONENT {
         return "DC";
     }
-    let known = ATTRIBUTES.iter().find(|(name, known)| *known == oid && SHORT.contains(name));
-    known.map_or(oid, |(name, _)| name)
+    let attribute = ATTRIBUTES.iter().find(|(name, other)| *other == oid && SHORT.contains(name));
+    attribute.map_or(oid, |(name, _)| name)
 }
 
 fn show_part(part: &[Attribute]) -> String {
@@ -269,8 +269,9 @@ fn parse(text: &str) -> Option<Vec<Vec<Attribute>>> {
         } else if name.eq_ignore_ascii_case("DC") {
             DOMAIN_COMPONENT.to_owned()
         } else {
-            let known = ATTRIBUTES.iter().find(|(known, _)| SHORT.contains(known) && known.eq_ignore_ascii_case(name));
-            known?.1.to_owned()
+            let attribute =
+                ATTRIBUTES.iter().find(|(other, _)| SHORT.contains(other) && other.eq_ignore_ascii_case(name));
+            attribute?.1.to_owned()
         };
         let (value, end, behind) = unescape(behind)?;
         parts.last_mut()?.push(attribute(oid, value));
@@ -288,7 +289,7 @@ fn unescape(text: &str) -> Option<(String, Option<char>, &str)> {
     let mut value = Vec::new();
     let mut characters = text.char_indices();
     // Spaces after the value are not part of it, unless they are escaped.
-    let mut kept = 0;
+    let mut length = 0;
     let end = loop {
         let Some((at, character)) = characters.next() else { break None };
         match character {
@@ -306,15 +307,15 @@ fn unescape(text: &str) -> Option<(String, Option<char>, &str)> {
                     value.extend(escaped.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 characters.next();
-                kept = value.len();
+                length = value.len();
             }
             other => {
                 value.extend(other.encode_utf8(&mut [0; 4]).as_bytes());
-                kept = value.len();
+                length = value.len();
             }
         }
     };
-    value.truncate(kept);
+    value.truncate(length);
     let value = String::from_utf8(value).ok()?;
     Some(match end {
         Some((at, separator)) => (value, Some(separator), &text[at + 1..]),

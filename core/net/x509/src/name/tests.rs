@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn names_are_built_from_all_forms_and_shown() {
-    for (value, shown) in [
+    for (value, expected) in [
         (Value::from("CN=example.com,O=Example Inc,C=US"), "CN=example.com,O=Example Inc,C=US"),
         (list!["C=US", "O=Example Inc", "CN=a.b+OU=unit"], "CN=a.b+OU=unit,O=Example Inc,C=US"),
         (
@@ -16,7 +16,7 @@ fn names_are_built_from_all_forms_and_shown() {
     ] {
         let name = Name::of(&value).unwrap();
         let read = Name::read(&Reader(name.der()).next().unwrap()).unwrap();
-        assert_eq!((read.show(), &read), (shown.to_owned(), &name));
+        assert_eq!((read.show(), &read), (expected.to_owned(), &name));
     }
 }
 

@@ -56,18 +56,18 @@ struct Message {
 impl Backlog {
     /// Appends a message for all cursors and returns their number.
     pub fn push(&self, published: Published) -> usize {
-        let mut kept = self.kept.lock();
-        if kept.cursors == 0 {
-            kept.first += 1;
+        let mut buffer = self.kept.lock();
+        if buffer.cursors == 0 {
+            buffer.first += 1;
             return 0;
         }
-        kept.bytes += published.size();
-        let waiting = kept.cursors;
-        kept.messages.push_back(Message { published, waiting });
-        while kept.messages.len() > MESSAGES || (kept.bytes > BYTES && kept.messages.len() > 1) {
-            kept.pop_first();
+        buffer.bytes += published.size();
+        let waiting = buffer.cursors;
+        buffer.messages.push_back(Message { published, waiting });
+        while buffer.messages.len() > MESSAGES || (buffer.bytes > BYTES && buffer.messages.len() > 1) {
+            buffer.pop_first();
         }
-        drop(kept);
+        drop(buffer);
         self.changed.notify_waiters();
         waiting
     }
@@ -79,9 +79,9 @@ impl Backlog {
 
     /// Opens a cursor behind all messages.
     pub fn open_cursor(self: &Arc<Self>) -> Cursor {
-        let mut kept = self.kept.lock();
-        kept.cursors += 1;
-        Cursor { backlog: Arc::clone(self), at: kept.first + kept.messages.len() as u64 }
+        let mut buffer = self.kept.lock();
+        buffer.cursors += 1;
+        Cursor { backlog: Arc::clone(self), at: buffer.first + buffer.messages.len() as u64 }
     }
 }
 
@@ -134,11 +134,11 @@ impl Cursor {
             tokio::pin!(changed);
             changed.as_mut().enable();
             {
-                let kept = self.backlog.kept.lock();
-                if let Some(count) = self.behind(&kept) {
+                let buffer = self.backlog.kept.lock();
+                if let Some(count) = self.behind(&buffer) {
                     return Err(Lagged(count));
                 }
-                if let Some(message) = kept.messages.get(messages(self.at - kept.first)) {
+                if let Some(message) = buffer.messages.get(messages(self.at - buffer.first)) {
                     return Ok(message.published.clone());
                 }
             }
@@ -154,9 +154,9 @@ impl Cursor {
 
     /// Skips all messages.
     pub fn skip_all(&mut self) {
-        let mut kept = self.backlog.kept.lock();
-        let end = kept.first + kept.messages.len() as u64;
-        kept.release(self.at, end);
+        let mut buffer = self.backlog.kept.lock();
+        let end = buffer.first + buffer.messages.len() as u64;
+        buffer.release(self.at, end);
         self.at = end;
     }
 
@@ -173,17 +173,17 @@ impl Cursor {
         }
     }
 
-    fn behind(&self, kept: &Buffer) -> Option<u64> {
-        kept.first.checked_sub(self.at).filter(|count| *count > 0)
+    fn behind(&self, buffer: &Buffer) -> Option<u64> {
+        buffer.first.checked_sub(self.at).filter(|count| *count > 0)
     }
 }
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        let mut kept = self.backlog.kept.lock();
-        kept.cursors -= 1;
-        let end = kept.first + kept.messages.len() as u64;
-        kept.release(self.at, end);
+        let mut buffer = self.backlog.kept.lock();
+        buffer.cursors -= 1;
+        let end = buffer.first + buffer.messages.len() as u64;
+        buffer.release(self.at, end);
     }
 }
 

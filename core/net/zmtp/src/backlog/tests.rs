@@ -4,9 +4,9 @@ fn message(bytes: usize) -> Published {
     Published { audience: Audience::of_topics(Vec::new()), frames: vec![0; bytes].into() }
 }
 
-fn kept(backlog: &Backlog) -> (usize, usize) {
-    let kept = backlog.kept.lock();
-    (kept.messages.len(), kept.bytes)
+fn usage(backlog: &Backlog) -> (usize, usize) {
+    let buffer = backlog.kept.lock();
+    (buffer.messages.len(), buffer.bytes)
 }
 
 #[tokio::test]
@@ -19,18 +19,18 @@ async fn a_message_is_kept_until_the_last_cursor_has_passed_it() {
         assert_eq!(one.message().await.unwrap().frames.len(), bytes);
         one.advance();
     }
-    assert_eq!(kept(&backlog), (2, 3));
+    assert_eq!(usage(&backlog), (2, 3));
     let third = backlog.open_cursor();
     assert_eq!(other.message().await.unwrap().frames.len(), 1);
     other.advance();
-    assert_eq!(kept(&backlog), (1, 2));
+    assert_eq!(usage(&backlog), (1, 2));
     drop(other);
-    assert_eq!(kept(&backlog), (0, 0));
+    assert_eq!(usage(&backlog), (0, 0));
     assert_eq!(backlog.push(message(7)), 2);
     drop(one);
     assert_eq!(third.message().await.unwrap().frames.len(), 7);
     drop(third);
-    assert_eq!((kept(&backlog), backlog.cursors()), ((0, 0), 0));
+    assert_eq!((usage(&backlog), backlog.cursors()), ((0, 0), 0));
 }
 
 #[tokio::test]

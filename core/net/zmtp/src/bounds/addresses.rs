@@ -66,7 +66,7 @@ impl ConnectionLimits {
         match self.per_address {
             0 if is_known => self.total - self.total / 8,
             0 => (self.total / 4).max(1),
-            given => given,
+            limit => limit,
         }
     }
 
@@ -79,14 +79,14 @@ impl Addresses {
     /// Changes an entry and updates the counts. Removes an entry that is no longer needed.
     fn change<T>(&mut self, network: IpAddr, change: impl FnOnce(&mut Address) -> T) -> T {
         let entry = self.entries.entry(network).or_default();
-        let (open, rank, known) = (entry.open.len(), entry.rank(), entry.known_until.is_some());
+        let (open, rank, was_known) = (entry.open.len(), entry.rank(), entry.known_until.is_some());
         let result = change(entry);
         let (open_now, rank_now, known_now) = (entry.open.len(), entry.rank(), entry.known_until.is_some());
         if open_now == 0 && !known_now {
             self.entries.remove(&network);
         }
         self.open = self.open - open + open_now;
-        self.known = self.known - usize::from(known) + usize::from(known_now);
+        self.known = self.known - usize::from(was_known) + usize::from(known_now);
         if let Some(rank) = rank {
             self.open_unknown -= rank.0;
             self.unknown.remove(&(rank, network));
@@ -147,8 +147,8 @@ impl Addresses {
     pub fn remember(&mut self, network: IpAddr, until: Instant) {
         self.change(network, |entry| entry.known_until = Some(until));
         if self.known > ADDRESSES {
-            let known = self.entries.iter().filter_map(|(network, entry)| Some((entry.known_until?, *network)));
-            if let Some((_, oldest)) = known.min() {
+            let addresses = self.entries.iter().filter_map(|(network, entry)| Some((entry.known_until?, *network)));
+            if let Some((_, oldest)) = addresses.min() {
                 self.change(oldest, |entry| entry.known_until = None);
             }
         }

@@ -90,7 +90,7 @@ impl Bounds {
     pub fn new(limits: PeerLimits) -> Self {
         let connections = match limits.connections {
             0 => open_files().map_or(10_000, |files| files - files / 4),
-            given => given,
+            limit => limit,
         };
         let memory = |bytes: usize| Arc::new(Semaphore::new((bytes / UNIT).min(u32::MAX as usize)));
         Bounds(Arc::new(Inner {

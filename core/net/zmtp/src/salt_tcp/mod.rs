@@ -142,11 +142,11 @@ impl Decoder {
 
 /// Returns the length of the literal if the bytes begin with it; `None` if they are too few to know.
 fn literal(bytes: &[u8], literal: &[u8]) -> Result<Option<usize>, TransportError> {
-    let known = bytes.len().min(literal.len());
-    if bytes[..known] != literal[..known] {
+    let length = bytes.len().min(literal.len());
+    if bytes[..length] != literal[..length] {
         return Err(TransportError::Malformed("a message is not a mapping of 'head' and 'body'"));
     }
-    Ok((known == literal.len()).then_some(known))
+    Ok((length == literal.len()).then_some(length))
 }
 
 #[cfg(test)]
