@@ -102,12 +102,12 @@ pub fn directories(pki_dir: &Path, cachedir: &Path, sock_dir: &Path) -> Vec<Find
 
 /// Checks whether a directory can be created and written.
 pub fn directory(option: &str, path: &Path) -> Option<Finding> {
-    let invalid = |found: &Path, reason: &dyn fmt::Display| {
-        Some(Finding::refused(format!("option '{option}': {} is invalid: {reason}", found.display())))
+    let invalid = |ancestor: &Path, reason: &dyn fmt::Display| {
+        Some(Finding::refused(format!("option '{option}': {} is invalid: {reason}", ancestor.display())))
     };
     for ancestor in path.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
         match std::fs::metadata(ancestor) {
-            Ok(found) if !found.is_dir() => return invalid(ancestor, &"expected a directory, got a file"),
+            Ok(status) if !status.is_dir() => return invalid(ancestor, &"expected a directory, got a file"),
             Ok(_) => {
                 let allowed = access(ancestor, AccessFlags::W_OK | AccessFlags::X_OK);
                 return allowed.err().and_then(|error| {
@@ -177,13 +177,13 @@ pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for path in roots.values().flatten().map(|root| root.join(name)) {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        let shown = path.display().to_string();
-        match render::check_source(&shown, &text, renderer) {
+        let file = path.display().to_string();
+        match render::check_source(&file, &text, renderer) {
             // The option `renderer` itself is checked elsewhere.
             Ok(()) | Err(RenderError::NotAvailable(_)) => {}
             Err(error) => {
                 let line = error.line().map(|line| format!(":{line}")).unwrap_or_default();
-                findings.push(Finding::broken(format!("{shown}{line}: {}", error.message())));
+                findings.push(Finding::broken(format!("{file}{line}: {}", error.message())));
             }
         }
     }
@@ -215,10 +215,10 @@ pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
 /// `is_own` returns whether a custom backend of this name exists.
 pub fn file_server(opts: &Map, is_own: impl Fn(&str) -> bool) -> Vec<Finding> {
     let backends = brine_fileserver::backends(opts);
-    let known = |name: &&String| brine_fileserver::is_built_in(name) || is_own(name);
+    let is_known = |name: &&String| brine_fileserver::is_built_in(name) || is_own(name);
     let mut findings: Vec<_> = backends
         .iter()
-        .filter(|name| !known(name))
+        .filter(|name| !is_known(name))
         .map(|name| {
             Finding::broken(format!(
                 "option 'fileserver_backend': '{name}' is not supported: its files are not served; use roots, gitfs or minionfs, or add a module of this name in '_fileserver'"
@@ -253,8 +253,8 @@ pub fn repositories(opts: &Map, cachedir: &Path) -> Vec<Finding> {
         ("ext_pillar': 'git", of_pillar, "pillars have nothing new of it, or fail"),
     ];
     let mut findings = Vec::new();
-    for (option, found, effect) in effects {
-        findings.extend(found.into_iter().map(|one| {
+    for (option, problems, effect) in effects {
+        findings.extend(problems.into_iter().map(|one| {
             let Unreachable { remote, cause, advice } = one;
             Finding::broken(format!("option '{option}': reaching {remote} failed: {cause}: {effect}; {advice}"))
         }));
@@ -313,8 +313,8 @@ fn alternatives(words: &[&str]) -> String {
     }
 }
 
-/// Checks a schedule. `known` returns whether a function exists.
-pub fn schedule(jobs: &Map, known: impl Fn(&str) -> bool) -> Vec<Finding> {
+/// Checks a schedule. `is_known` returns whether a function exists.
+pub fn schedule(jobs: &Map, is_known: impl Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, config) in jobs {
         let name = name.to_string();
@@ -330,7 +330,7 @@ pub fn schedule(jobs: &Map, known: impl Fn(&str) -> bool) -> Vec<Finding> {
                         "{place}: no time is given; it runs only when it is asked for: add seconds, minutes, hours, days, cron, when or once"
                     )));
                 }
-                if !known(&job.function) {
+                if !is_known(&job.function) {
                     let function = &job.function;
                     findings
                         .push(Finding::broken(format!("{place}: there is no function '{function}'; every run fails")));

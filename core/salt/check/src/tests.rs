@@ -39,10 +39,10 @@ fn words_that_an_option_does_not_know_are_reported() {
         ("hash_type", "sha512", None),
         ("hash_type", "sha-256", Some("got 'sha-256'")),
     ] {
-        let found = words(&map! {option => word});
+        let findings = words(&map! {option => word});
         match expected {
-            None => assert_eq!(found, [], "{option}: {word}"),
-            Some(part) => assert!(found[0].message.contains(part), "{option}: {word}: {found:?}"),
+            None => assert_eq!(findings, [], "{option}: {word}"),
+            Some(part) => assert!(findings[0].message.contains(part), "{option}: {word}: {findings:?}"),
         }
     }
 }
@@ -95,10 +95,10 @@ fn top_files_without_templates_are_parsed_and_templates_compiled() {
         ("base:\n  {{ x }}: [a\n", None),
     ] {
         std::fs::write(&top, text).unwrap();
-        let found = top_files(&roots, "top.sls", "jinja|yaml");
+        let findings = top_files(&roots, "top.sls", "jinja|yaml");
         match expected {
-            None => assert_eq!(found, [], "{text}"),
-            Some(part) => assert!(found[0].message.contains(part), "{text}: {found:?}"),
+            None => assert_eq!(findings, [], "{text}"),
+            Some(part) => assert!(findings[0].message.contains(part), "{text}: {findings:?}"),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn salt_options() -> impl Iterator<Item = &'static str> {
 
 /// Whether a value of an option without effect has none in Salt either: it is a default, or nothing.
 pub(super) fn is_default(name: &str, value: &Value) -> bool {
-    let defaults = SALT.lines().find_map(|line| line.split_once('\t').filter(|(known, _)| *known == name));
+    let defaults = SALT.lines().find_map(|line| line.split_once('\t').filter(|(option, _)| *option == name));
     let Some((_, defaults)) = defaults else { return !value.is_truthy() };
     let is_same = |default: &Value| default == value || default.as_f64().is_some_and(|one| value.as_f64() == Some(one));
     value.is_nil() || defaults.split('\t').any(|default| json::from_json(default).is_ok_and(|one| is_same(&one)))
@@ -40,7 +40,7 @@ pub enum Status {
 pub(super) fn status<T: Options>(name: &str) -> Option<Status> {
     let declared = T::DOCS.iter().any(|doc| doc.name == name).then_some(T::FILE);
     let owner = declared.or_else(|| module_options::find(name).map(|option| option.owner));
-    let ignored = || salt_options().any(|known| known == name).then_some(Status::Ignored);
+    let ignored = || salt_options().any(|option| option == name).then_some(Status::Ignored);
     owner.map(|owner| Status::Used { owner }).or_else(ignored)
 }
 

@@ -265,13 +265,13 @@ mod tests {
 
     #[test]
     fn an_option_has_its_default_where_none_of_its_type_is_set() {
-        for (given, expected) in [
+        for (options, expected) in [
             (map! {}, "sha256"),
             (map! {"hash_type" => Value::Nil}, "sha256"),
             (map! {"hash_type" => list![]}, "sha256"),
             (map! {"hash_type" => "md5"}, "md5"),
         ] {
-            assert_eq!(opts::hash_type(&given), expected, "{given:?}");
+            assert_eq!(opts::hash_type(&options), expected, "{options:?}");
         }
         assert_eq!(opts::hosts_file(&map! {"hosts.file" => "/a"}), PathBuf::from("/a"));
         assert!(find("hosts.file").is_some());

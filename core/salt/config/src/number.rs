@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn fractions_are_accepted_and_kept() {
-        for (given, seconds, pause, shown) in [
+        for (value, seconds, pause, expected) in [
             (Value::from(2), 2.0, 2.0, Value::from(2)),
             (Value::from(0.5), 0.5, 0.5, Value::from(0.5)),
             (Value::from("2.5"), 2.5, 2.5, Value::from(2.5)),
@@ -82,10 +82,10 @@ mod tests {
             (Value::from(0.001), 0.001, 0.05, Value::from(0.001)),
             (Value::from(1e300), 1e9, 1e9, Value::from(1e300)),
         ] {
-            let number = Number::from_value(&given).unwrap();
-            assert_eq!(number.seconds(), Duration::from_secs_f64(seconds), "{given}");
-            assert_eq!(number.pause(), Duration::from_secs_f64(pause), "{given}");
-            assert_eq!(Value::from(number), shown, "{given}");
+            let number = Number::from_value(&value).unwrap();
+            assert_eq!(number.seconds(), Duration::from_secs_f64(seconds), "{value}");
+            assert_eq!(number.pause(), Duration::from_secs_f64(pause), "{value}");
+            assert_eq!(Value::from(number), expected, "{value}");
         }
         for refused in
             [Value::from(-1), Value::from("x"), Value::Nil, Value::from(f64::NAN), Value::from(f64::INFINITY)]

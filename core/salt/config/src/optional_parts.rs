@@ -79,8 +79,8 @@ mod tests {
         let names =
             features.lines().filter_map(|line| Some(line.split_once(" = ")?.0)).filter(|name| !name.starts_with('#'));
         let names: BTreeSet<&str> = names.filter(|name| !["default", "interop"].contains(name)).collect();
-        let known: BTreeSet<&str> = OPTIONAL_PARTS.iter().map(|part| part.feature).collect();
-        assert_eq!(names, known);
+        let parts: BTreeSet<&str> = OPTIONAL_PARTS.iter().map(|part| part.feature).collect();
+        assert_eq!(names, parts);
     }
 
     #[test]

@@ -84,13 +84,13 @@ pub(super) trait Options: Sized {
     const FILE: &'static str;
 
     /// Converts the given options; the others keep their defaults. Returns all errors.
-    fn from_given(given: &Map) -> Result<Self, Vec<BadOption>>;
+    fn from_given(options: &Map) -> Result<Self, Vec<BadOption>>;
 
     /// Prefixes paths with `root_dir` and sets options that depend on others or on the configuration directory.
     fn finish(&mut self, directory: &Path);
 
     /// Fills `opts` with the values of all options and with the given options that are not declared.
-    fn fill_opts(&mut self, given: Map);
+    fn fill_opts(&mut self, options: Map);
 }
 
 /// Declares a configuration: a struct with one field per option, its default and its documentation.

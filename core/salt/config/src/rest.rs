@@ -142,20 +142,20 @@ impl RestConfig {
     /// whether it is an option of Salt.
     pub fn new(config: &MasterConfig) -> Result<(Self, Vec<(String, bool)>), RestOptionError> {
         let sections = [&config.rest_cherrypy, &config.rest_tornado];
-        let found = REST_SECTIONS.iter().zip(sections).find(|(_, given)| !given.is_empty());
-        let Some((section, given)) = found else { return Ok((Self::default(), Vec::new())) };
-        let mut given = given.clone();
+        let entry = REST_SECTIONS.iter().zip(sections).find(|(_, options)| !options.is_empty());
+        let Some((section, options)) = entry else { return Ok((Self::default(), Vec::new())) };
+        let mut options = options.clone();
         for (salts, own) in [("address", "host"), ("static", "static_dir")] {
-            if let Some(value) = given.shift_remove(salts) {
-                given.entry(own.into()).or_insert(value);
+            if let Some(value) = options.shift_remove(salts) {
+                options.entry(own.into()).or_insert(value);
             }
         }
-        let mut read = Self::read(section, &given)?;
+        let mut read = Self::read(section, &options)?;
         for url in [&mut read.app_path, &mut read.static_path, &mut read.webhook_url] {
             *url = format!("/{}", url.trim_matches('/'));
         }
         let is_known = |name: &str| Self::DOCS.iter().any(|doc| doc.name == name);
-        let unknown = given.keys().map(Value::to_string).filter(|name| !is_known(name));
+        let unknown = options.keys().map(Value::to_string).filter(|name| !is_known(name));
         Ok((read, unknown.map(|name| (name.clone(), IGNORED.contains(&name.as_str()))).collect()))
     }
 }

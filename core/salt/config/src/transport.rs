@@ -55,7 +55,7 @@ impl From<Transport> for Value {
 
 /// Whether the options ask for TLS on `transport: tcp`, which Brine does not support. As in Salt, an empty mapping of
 /// `ssl` means TLS, too.
-pub(super) fn needs_tls(given: &Map) -> bool {
-    let is_tcp = given.get("transport").and_then(Transport::from_value).is_some_and(Transport::is_tcp);
-    is_tcp && given.get("ssl").is_some_and(|ssl| !matches!(ssl, Value::Nil | Value::Bool(false)))
+pub(super) fn needs_tls(options: &Map) -> bool {
+    let is_tcp = options.get("transport").and_then(Transport::from_value).is_some_and(Transport::is_tcp);
+    is_tcp && options.get("ssl").is_some_and(|ssl| !matches!(ssl, Value::Nil | Value::Bool(false)))
 }

@@ -40,20 +40,20 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
         },
         Err(finding) => return vec![*finding],
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     match read(&files.key) {
         Ok(bytes) => match brine_x509::PrivateKey::load(&bytes, None) {
             Ok(loaded) => {
                 let public = |key: brine_x509::Result<brine_x509::PublicKey>| key.ok().map(|key| key.to_pem());
                 if public(certificate.public_key()) != public(loaded.key.public()) {
-                    found.push(unreadable(&files.key, "the key is not that of the certificate".to_owned()));
+                    findings.push(unreadable(&files.key, "the key is not that of the certificate".to_owned()));
                 }
             }
-            Err(error) => found.push(unreadable(&files.key, error.to_string())),
+            Err(error) => findings.push(unreadable(&files.key, error.to_string())),
         },
-        Err(finding) => found.push(*finding),
+        Err(finding) => findings.push(*finding),
     }
-    let Ok(details) = certificate.details() else { return found };
+    let Ok(details) = certificate.details() else { return findings };
     let text = |name: &str| details.get(name).and_then(Value::as_str).unwrap_or_default();
     let time = |name: &str| parse_time(text(name));
     if let Some((kind, why)) = judge(time("not_before"), time("not_after"), brine_x509::now()) {
@@ -62,10 +62,10 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
             _ => "the certificate of the REST API is not valid now",
         };
         let why = format!("{why}: from {} to {}", text("not_before"), text("not_after"));
-        found.push(Finding::new(kind, role, what).at(files.certificate.display()).because(why).mended_by(&renew));
+        findings.push(Finding::new(kind, role, what).at(files.certificate.display()).because(why).mended_by(&renew));
     }
-    found.extend(names(role, files, &details.get("extensions").map(Value::to_string).unwrap_or_default()));
-    found
+    findings.extend(names(role, files, &details.get("extensions").map(Value::to_string).unwrap_or_default()));
+    findings
 }
 
 fn renewal(files: &CertificateFiles) -> String {
@@ -124,8 +124,8 @@ mod tests {
             (-DAY, -1, Some("certificate-expired")),
             (DAY, 400 * DAY, Some("certificate-expired")),
         ] {
-            let found = judge(Some(1_000_000_000 + from), Some(1_000_000_000 + to), 1_000_000_000);
-            assert_eq!(found.map(|(kind, _)| kind.name), expected, "{from} {to}");
+            let actual = judge(Some(1_000_000_000 + from), Some(1_000_000_000 + to), 1_000_000_000);
+            assert_eq!(actual.map(|(kind, _)| kind.name), expected, "{from} {to}");
         }
     }
 }

@@ -98,11 +98,11 @@ impl Daemon {
 
 /// Whether a process is the daemon of this installation. One whose configuration this user cannot see may be another.
 fn is_ours(process: &Process, installation: &Installation) -> bool {
-    let wanted = std::fs::canonicalize(&installation.config_dir);
+    let canonical = std::fs::canonicalize(&installation.config_dir);
     process.is_daemon(&installation.tool())
         && process
             .config_dir()
-            .is_none_or(|have| wanted.map_or(have == installation.config_dir, |wanted| have == wanted))
+            .is_none_or(|have| canonical.map_or(have == installation.config_dir, |canonical| have == canonical))
 }
 
 /// Returns the PID in a file.
@@ -126,8 +126,8 @@ impl Configured {
     fn of(installation: &Installation, unit: Option<&Unit>) -> Self {
         let name = installation.user.as_deref().or(unit.and_then(|unit| unit.user.as_deref()));
         let Some(name) = name else { return Configured::Nobody };
-        let found = User::from_name(name).ok().flatten();
-        found.map_or(Configured::Missing, |user| Configured::User(user.uid.as_raw(), user.gid.as_raw()))
+        let user = User::from_name(name).ok().flatten();
+        user.map_or(Configured::Missing, |user| Configured::User(user.uid.as_raw(), user.gid.as_raw()))
     }
 
     fn owner(self) -> Option<(u32, u32)> {
@@ -150,31 +150,31 @@ fn default_owner(installation: &Installation) -> (u32, u32) {
 /// Examines the user, the process, the unit and the limits.
 pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let role = installation.role;
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     if let Some(user) =
         installation.user.as_deref().filter(|user| User::from_name(user).is_ok_and(|user| user.is_none()))
     {
-        found.push(
+        findings.push(
             Finding::new(&kinds::USER_MISSING, role, format!("the user '{user}' does not exist"))
                 .at("option 'user'")
                 .because("the daemon changes to this user and cannot start without it")
                 .mended_by(format!("useradd --system --no-create-home --shell /usr/sbin/nologin {user}")),
         );
     }
-    found.extend(daemon.unit.as_ref().map(|unit| of_unit(role, unit, daemon, installation)).unwrap_or_default());
+    findings.extend(daemon.unit.as_ref().map(|unit| of_unit(role, unit, daemon, installation)).unwrap_or_default());
     match &daemon.process {
-        Some(process) if "Tt".contains(process.state) => found.push(
+        Some(process) if "Tt".contains(process.state) => findings.push(
             Finding::new(&kinds::DAEMON_STOPPED, role, format!("the {} is stopped and does nothing", role.noun()))
                 .at(format!("process {}", process.pid))
                 .because("it received SIGSTOP, or a debugger holds it")
                 .mended_by(format!("kill -CONT {}", process.pid)),
         ),
-        Some(process) => found.extend(descriptors(installation, daemon, process)),
+        Some(process) => findings.extend(descriptors(installation, daemon, process)),
         None if !installation.needs_daemon => {}
         None => {
             let last = logs::last_error(&installation.log_file);
             let last = last.map_or_else(String::new, |last| format!("; its last error: {last}"));
-            found.push(
+            findings.push(
                 Finding::new(&kinds::DAEMON_DOWN, role, format!("the {} does not run", role.noun()))
                     .at(installation.pidfile.display())
                     .because(format!(
@@ -192,34 +192,34 @@ pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
         } else {
             "the daemon was killed, or the host went down"
         };
-        found.push(
+        findings.push(
             Finding::new(&kinds::PID_STALE, role, format!("process {pid} is not the {}", role.noun()))
                 .at(installation.pidfile.display())
                 .because(why)
                 .repaired_by(Repair::PidFile(installation.pidfile.clone())),
         );
     }
-    found
+    findings
 }
 
 fn of_unit(role: Role, unit: &Unit, daemon: &Daemon, installation: &Installation) -> Vec<Finding> {
     let name = &unit.name;
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     if unit.is_masked {
         if !daemon.is_running() {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::UNIT_MASKED, role, format!("the unit {name} is masked"))
                     .at(name)
                     .because("nothing can start it, not even by hand")
                     .mended_by(format!("systemctl unmask {name} && systemctl enable --now {name}")),
             );
         }
-        return found;
+        return findings;
     }
     if let Some(failure) = &unit.failure {
         let last = logs::last_error(&installation.log_file);
         let last = last.map_or_else(String::new, |last| format!("; its last error: {last}"));
-        found.push(
+        findings.push(
             Finding::new(&kinds::UNIT_FAILED, role, format!("the unit {name} has failed"))
                 .at(name)
                 .because(format!("{failure}{last}"))
@@ -227,14 +227,14 @@ fn of_unit(role: Role, unit: &Unit, daemon: &Daemon, installation: &Installation
         );
     }
     if !unit.is_enabled {
-        found.push(
+        findings.push(
             Finding::new(&kinds::UNIT_DISABLED, role, format!("the unit {name} is not enabled"))
                 .at(name)
                 .because("the daemon does not start with the host")
                 .mended_by(format!("systemctl enable {name}")),
         );
     }
-    found
+    findings
 }
 
 fn descriptors(installation: &Installation, daemon: &Daemon, process: &Process) -> Option<Finding> {
@@ -244,17 +244,16 @@ fn descriptors(installation: &Installation, daemon: &Daemon, process: &Process) 
         Role::Minion | Role::Api | Role::Syndic => 0,
     };
     let (kind, what) = judge(soft, open, minions)?;
-    let wanted = (4 * minions + OWN_DESCRIPTORS).max(100_000);
+    let limit = (4 * minions + OWN_DESCRIPTORS).max(100_000);
     let mend = match &daemon.unit {
         Some(unit) => format!(
-            "mkdir -p /etc/systemd/system/{0}.service.d && printf '[Service]\\nLimitNOFILE={wanted}\\n' > \
+            "mkdir -p /etc/systemd/system/{0}.service.d && printf '[Service]\\nLimitNOFILE={limit}\\n' > \
              /etc/systemd/system/{0}.service.d/limits.conf && systemctl daemon-reload && systemctl restart {0}",
             unit.name
         ),
-        None => format!(
-            "prlimit --pid {} --nofile={wanted}   # and `ulimit -n {wanted}` before the next start",
-            process.pid
-        ),
+        None => {
+            format!("prlimit --pid {} --nofile={limit}   # and `ulimit -n {limit}` before the next start", process.pid)
+        }
     };
     Some(
         Finding::new(kind, installation.role, what)
@@ -282,7 +281,7 @@ pub fn sockets(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
         return Vec::new();
     }
     let is_stale = |path: &&std::path::PathBuf| {
-        std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        std::fs::symlink_metadata(path).is_ok_and(|status| status.file_type().is_socket())
             && UnixStream::connect(path).is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     };
     let stale = installation.sockets.iter().filter(is_stale);
@@ -309,8 +308,8 @@ mod tests {
             (1024, None, 1000, Some("descriptors-low")),
             (100_000, Some(2100), 1000, None),
         ] {
-            let found = judge(soft, open, minions).map(|(kind, _)| kind.name);
-            assert_eq!(found, expected, "{soft} {open:?} {minions}");
+            let actual = judge(soft, open, minions).map(|(kind, _)| kind.name);
+            assert_eq!(actual, expected, "{soft} {open:?} {minions}");
         }
     }
 }

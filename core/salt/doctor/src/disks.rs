@@ -34,40 +34,40 @@ struct Space {
 
 impl Space {
     fn of(path: &Path) -> Option<Self> {
-        let found = statvfs(path).ok()?;
-        let block = found.fragment_size();
+        let status = statvfs(path).ok()?;
+        let block = status.fragment_size();
         Some(Space {
-            bytes: (found.blocks() * block, found.blocks_available() * block),
-            inodes: (found.files(), found.files_available()),
-            is_read_only: found.flags().contains(FsFlags::ST_RDONLY),
+            bytes: (status.blocks() * block, status.blocks_available() * block),
+            inodes: (status.files(), status.files_available()),
+            is_read_only: status.flags().contains(FsFlags::ST_RDONLY),
         })
     }
 
     /// Returns what is wrong with it.
     fn judge(self) -> Vec<(&'static Kind, String)> {
-        let mut found = Vec::new();
+        let mut findings = Vec::new();
         if self.is_read_only {
-            found.push((&kinds::DISK_READ_ONLY, "the file system is mounted read-only".to_owned()));
-            return found;
+            findings.push((&kinds::DISK_READ_ONLY, "the file system is mounted read-only".to_owned()));
+            return findings;
         }
         let percent = |(all, free): (u64, u64)| (free * 100).checked_div(all).unwrap_or(100);
         let mib = |bytes: u64| bytes >> 20;
         let (all, free) = self.bytes;
-        let shown = format!("{} MiB of {} MiB are free", mib(free), mib(all));
+        let message = format!("{} MiB of {} MiB are free", mib(free), mib(all));
         // A small file system may be small on purpose.
         if all > 0 && (free == 0 || free < FULL && percent(self.bytes) < 5) {
-            found.push((&kinds::DISK_FULL, shown));
+            findings.push((&kinds::DISK_FULL, message));
         } else if all > 0 && free < LOW && percent(self.bytes) < 5 {
-            found.push((&kinds::DISK_LOW, shown));
+            findings.push((&kinds::DISK_LOW, message));
         }
         let (all, free) = self.inodes;
-        let shown = format!("{free} of {all} inodes are free");
+        let message = format!("{free} of {all} inodes are free");
         if all > 0 && free < 100.min(all / 100 + 1) {
-            found.push((&kinds::INODES_FULL, shown));
+            findings.push((&kinds::INODES_FULL, message));
         } else if all > 0 && percent(self.inodes) < 5 {
-            found.push((&kinds::INODES_LOW, shown));
+            findings.push((&kinds::INODES_LOW, message));
         }
-        found
+        findings
     }
 }
 
@@ -76,7 +76,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
     let mut paths: Vec<PathBuf> = installation.directories.iter().map(|one| one.path.clone()).collect();
     paths.extend(installation.log_file.parent().map(Path::to_owned));
     let mut devices = BTreeSet::new();
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for path in &paths {
         let Some(existing) = path.ancestors().find(|path| path.exists()) else { continue };
         let is_new = std::fs::metadata(existing).is_ok_and(|status| devices.insert(status.dev()));
@@ -87,7 +87,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
                 "inodes-full" | "inodes-low" => format!("du --inodes -xS {} | sort -n | tail", quoted(existing)),
                 _ => format!("du -xh {} | sort -h | tail", quoted(existing)),
             };
-            found.push(
+            findings.push(
                 Finding::new(kind, installation.role, what)
                     .at(existing.display())
                     .because("the daemon writes there: keys, caches, the store, logs")
@@ -95,33 +95,33 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
             );
         }
     }
-    found
+    findings
 }
 
 /// Examines the store of a master.
 pub fn store(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let Some(path) = &installation.store else { return Vec::new() };
     let role = installation.role;
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let mut damaged = path.as_os_str().to_owned();
     damaged.push(".damaged");
     let damaged = PathBuf::from(damaged);
     if damaged.exists() {
-        found.push(
+        findings.push(
             Finding::new(&kinds::STORE_DAMAGED, role, "the store was damaged and has been replaced by an empty one")
                 .at(damaged.display())
                 .because("the disk lost or changed data: see dmesg and `smartctl -H`")
                 .mended_by(format!("rm {}*   # once its events and jobs are not needed any more", quoted(&damaged))),
         );
     }
-    let Ok(status) = std::fs::metadata(path) else { return found };
+    let Ok(status) = std::fs::metadata(path) else { return findings };
     if !daemon.is_running() && status.len() > 0 {
         let mut start = [0; STORE_MAGIC.len()];
         let read = user_files::open(path).and_then(|mut file| file.read_exact(&mut start));
         if read.is_ok() && start != STORE_MAGIC
             || read.is_err_and(|error| error.kind() == std::io::ErrorKind::UnexpectedEof)
         {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::STORE_DAMAGED, role, format!("{} is not a store", quoted(path)))
                     .at(path.display())
                     .because("its first bytes are not those of a store; the next start moves it aside and begins anew")
@@ -130,7 +130,7 @@ pub fn store(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
         }
     }
     if status.len() > 2 * installation.journal_size + STORE_REST {
-        found.push(
+        findings.push(
             Finding::new(&kinds::STORE_LARGE, role, format!("the store has {} MiB", status.len() >> 20))
                 .at(path.display())
                 .because(format!("event_journal_size allows {} MiB of events", installation.journal_size >> 20))
@@ -138,13 +138,13 @@ pub fn store(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
         );
     }
     if let Some(line) = logs::last_with(&installation.log_file, "store repaired after an unclean stop") {
-        found.push(
+        findings.push(
             Finding::new(&kinds::STORE_REPAIRED, role, "the store was repaired after an unclean stop")
                 .at(path.display())
                 .because(line),
         );
     }
-    found
+    findings
 }
 
 #[cfg(test)]
@@ -166,8 +166,8 @@ mod tests {
             ((10 << 20, 0), (1000, 900), false, &["disk-full"]),
             ((100 * GIB, 0), (0, 0), true, &["disk-read-only"]),
         ] {
-            let found = Space { bytes, inodes, is_read_only }.judge();
-            let names: Vec<&str> = found.iter().map(|(kind, _)| kind.name).collect();
+            let findings = Space { bytes, inodes, is_read_only }.judge();
+            let names: Vec<&str> = findings.iter().map(|(kind, _)| kind.name).collect();
             assert_eq!(names, expected, "{bytes:?} {inodes:?}");
         }
     }

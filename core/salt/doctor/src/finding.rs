@@ -175,33 +175,34 @@ const SHOWN: usize = 10;
 
 /// Sorts findings: errors first, then causes before what follows from them. What follows from an error of the same role
 /// is left out, as are doubles.
-pub fn sorted(found: Vec<Finding>) -> Vec<Finding> {
-    let hides =
-        |one: &Finding| found.iter().any(|cause| cause.role == one.role && cause.kind.hides.contains(&one.kind.name));
-    let mut kept: Vec<Finding> = found.iter().filter(|one| !hides(one)).cloned().collect();
-    kept.sort_by_key(|one| (std::cmp::Reverse(one.kind.severity), one.kind.rank(), one.role));
-    kept.dedup();
-    kept
+pub fn sorted(findings: Vec<Finding>) -> Vec<Finding> {
+    let hides = |one: &Finding| {
+        findings.iter().any(|cause| cause.role == one.role && cause.kind.hides.contains(&one.kind.name))
+    };
+    let mut causes: Vec<Finding> = findings.iter().filter(|one| !hides(one)).cloned().collect();
+    causes.sort_by_key(|one| (std::cmp::Reverse(one.kind.severity), one.kind.rank(), one.role));
+    causes.dedup();
+    causes
 }
 
 /// Leaves the first findings of each kind and role, and counts the others in the last of them. What could not be seen for
 /// the same reason becomes one.
-pub fn trimmed(found: Vec<Finding>) -> Vec<Finding> {
-    let mut shown: Vec<Finding> = Vec::with_capacity(found.len());
+pub fn trimmed(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut list: Vec<Finding> = Vec::with_capacity(findings.len());
     let mut run = 0;
-    for one in found {
-        if let Some(last) = shown.last_mut().filter(|last| last.is_unseen_with(&one)) {
+    for one in findings {
+        if let Some(last) = list.last_mut().filter(|last| last.is_unseen_with(&one)) {
             "some files could not be read".clone_into(&mut last.what);
             last.place = format!("{}, {}", last.place, one.place);
             continue;
         }
-        run = if shown.last().is_some_and(|last| last.kind == one.kind && last.role == one.role) { run + 1 } else { 1 };
-        match shown.last_mut().filter(|_| run > SHOWN) {
+        run = if list.last().is_some_and(|last| last.kind == one.kind && last.role == one.role) { run + 1 } else { 1 };
+        match list.last_mut().filter(|_| run > SHOWN) {
             Some(last) => last.more += 1,
-            None => shown.push(one),
+            None => list.push(one),
         }
     }
-    shown
+    list
 }
 
 /// Returns whether a finding is an error.
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn causes_come_first_and_hide_what_follows_in_the_same_role() {
         let one = |kind, role| Finding::new(kind, role, "x");
-        let found = sorted(vec![
+        let findings = sorted(vec![
             one(&CONFIG_WARNING, Role::Master),
             one(&MINION_AWAY, Role::Master),
             one(&MINION_AWAY, Role::Minion),
@@ -236,7 +237,7 @@ mod tests {
             one(&DISK_FULL, Role::Master),
         ]);
         assert_eq!(
-            names(&found),
+            names(&findings),
             [
                 ("disk-full", "master"),
                 ("daemon-down", "master"),
@@ -245,14 +246,14 @@ mod tests {
                 ("config-warning", "master"),
             ]
         );
-        assert!(has_errors(&found) && !has_errors(&found[3..]));
+        assert!(has_errors(&findings) && !has_errors(&findings[3..]));
     }
 
     #[test]
     fn many_findings_of_a_kind_are_counted() {
-        let found = (0..25).map(|n| Finding::new(&CONFIG_WARNING, Role::Master, n)).collect();
-        let found = trimmed(sorted(found));
-        assert_eq!((found.len(), found[9].more, found[8].more), (SHOWN, 15, 0));
+        let findings = (0..25).map(|n| Finding::new(&CONFIG_WARNING, Role::Master, n)).collect();
+        let findings = trimmed(sorted(findings));
+        assert_eq!((findings.len(), findings[9].more, findings[8].more), (SHOWN, 15, 0));
     }
 
     #[test]

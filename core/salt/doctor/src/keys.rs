@@ -42,7 +42,7 @@ fn read(path: &Path) -> std::io::Result<String> {
 pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let role = installation.role;
     let path = &installation.private_key;
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let damaged = |path: &Path, why: String, mend: String| {
         Finding::new(&kinds::KEY_UNREADABLE, role, format!("{} is not usable", quoted(path)))
             .at(path.display())
@@ -60,10 +60,10 @@ pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
         Ok(text) => {
             let parsed = PrivateKey::from_pem_with(&text, installation.key_pass.as_deref());
             match parsed {
-                Ok(key) => found.extend(pair(role, path, &key, daemon, installation)),
-                Err(error) => found.push(damaged(path, error.to_string(), aside(path))),
+                Ok(key) => findings.extend(pair(role, path, &key, daemon, installation)),
+                Err(error) => findings.push(damaged(path, error.to_string(), aside(path))),
             }
-            found.extend(from_the_future(role, path));
+            findings.extend(from_the_future(role, path));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // A new installation has no key; one that others know needs it.
@@ -76,11 +76,11 @@ pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
             };
             if is_known {
                 let why = "it is missing, and the other side knows it".to_owned();
-                found.push(damaged(path, why, format!("# restore {}: {other_side}", path.display())));
+                findings.push(damaged(path, why, format!("# restore {}: {other_side}", path.display())));
             }
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => found.push(not_seen(role, path)),
-        Err(error) => found.push(damaged(path, error.to_string(), aside(path))),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => findings.push(not_seen(role, path)),
+        Err(error) => findings.push(damaged(path, error.to_string(), aside(path))),
     }
     let masters = installation.pki_dir.join("minion_master.pub");
     if role == Role::Minion
@@ -88,9 +88,9 @@ pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
         && let Err(error) = PublicKey::from_pem(&text)
     {
         let mend = format!("rm {}   # the master's key is then trusted as at the first start", quoted(&masters));
-        found.push(damaged(&masters, error.to_string(), mend));
+        findings.push(damaged(&masters, error.to_string(), mend));
     }
-    found
+    findings
 }
 
 /// Finds a public key beside the private one that is not its other half: fingerprints that people compare are then
@@ -98,7 +98,7 @@ pub fn own(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
 fn pair(role: Role, path: &Path, key: &PrivateKey, daemon: &Daemon, installation: &Installation) -> Option<Finding> {
     let public = path.with_extension("pub");
     let text = read(&public).ok()?;
-    let is_other = PublicKey::from_pem(&text).map_or(true, |known| known != key.public());
+    let is_other = PublicKey::from_pem(&text).map_or(true, |other| other != key.public());
     is_other.then(|| {
         Finding::new(&kinds::KEY_UNREADABLE, role, format!("{} is not the public half of the key", quoted(&public)))
             .at(public.display())
@@ -158,10 +158,10 @@ fn list(installation: &Installation, state: &'static str) -> Result<Listed, Box<
 
 /// Returns ids for a message, and how many there are besides.
 pub fn named(ids: &[String]) -> String {
-    let shown: Vec<&str> = ids.iter().take(NAMED).map(String::as_str).collect();
+    let names: Vec<&str> = ids.iter().take(NAMED).map(String::as_str).collect();
     match ids.len().saturating_sub(NAMED) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
@@ -184,12 +184,12 @@ pub fn shown_age(age: Duration) -> String {
 pub fn of_minions(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let role = installation.role;
     let options = installation.options();
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let mut listed = Vec::new();
     for state in ["minions", "minions_pre", "minions_denied"] {
         match list(installation, state) {
             Ok(keys) => listed.push(keys),
-            Err(unseen) => found.push(*unseen),
+            Err(unseen) => findings.push(*unseen),
         }
     }
     let ids = |one: &Listed| one.keys.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>();
@@ -198,7 +198,7 @@ pub fn of_minions(installation: &Installation, daemon: &Daemon) -> Vec<Finding> 
         let (ids, place) = (ids(one), installation.pki_dir.join(one.state).display().to_string());
         match one.state {
             _ if ids.is_empty() => {}
-            "minions_denied" => found.push(
+            "minions_denied" => findings.push(
                 Finding::new(&kinds::KEY_DENIED, role, format!("another key claims the id of {}", named(&ids)))
                     .at(place)
                     .because("the minion was reinstalled, or its image was cloned, or somebody pretends to be it")
@@ -207,7 +207,7 @@ pub fn of_minions(installation: &Installation, daemon: &Daemon) -> Vec<Finding> 
                         pattern(&ids)
                     )),
             ),
-            "minions_pre" => found.push(
+            "minions_pre" => findings.push(
                 Finding::new(&kinds::KEYS_PENDING, role, format!("the keys of {} wait", named(&ids)))
                     .at(place)
                     .because(format!("nobody has accepted them{age}"))
@@ -217,18 +217,18 @@ pub fn of_minions(installation: &Installation, daemon: &Daemon) -> Vec<Finding> 
         }
     }
     let accepted = listed.iter().find(|one| one.state == "minions");
-    found.extend(accepted.map(|one| files(role, one, &options, daemon)).unwrap_or_default());
-    found
+    findings.extend(accepted.map(|one| files(role, one, &options, daemon)).unwrap_or_default());
+    findings
 }
 
 /// Examines the accepted keys: damaged files, modes, and one key under several ids.
 fn files(role: Role, accepted: &Listed, options: &str, daemon: &Daemon) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let mut by_key: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
     for (id, path, key) in &accepted.keys {
         match key {
             Ok(digest) => by_key.entry(*digest).or_default().push(id.clone()),
-            Err(error) => found.push(
+            Err(error) => findings.push(
                 Finding::new(&kinds::KEYS_UNREADABLE, role, format!("the key of {id} is not usable"))
                     .at(path.display())
                     .because(error)
@@ -240,7 +240,7 @@ fn files(role: Role, accepted: &Listed, options: &str, daemon: &Daemon) -> Vec<F
         };
         let (mode, uid) = status;
         if mode & 0o022 != 0 {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::KEY_MODE, role, format!("others can exchange the key of {id}"))
                     .at(path.display())
                     .because(format!("it has the mode {mode:04o}"))
@@ -248,7 +248,7 @@ fn files(role: Role, accepted: &Listed, options: &str, daemon: &Daemon) -> Vec<F
             );
         }
         if daemon.owner.is_some_and(|owner| owner.0 != uid && uid != 0) {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::KEY_OWNER, role, format!("the key of {id} belongs to user {uid}"))
                     .at(path.display())
                     .because("that user can exchange it")
@@ -257,7 +257,7 @@ fn files(role: Role, accepted: &Listed, options: &str, daemon: &Daemon) -> Vec<F
         }
     }
     for ids in by_key.into_values().filter(|ids| ids.len() > 1) {
-        found.push(
+        findings.push(
             Finding::new(&kinds::KEYS_DOUBLED, role, format!("{} have the same key", named(&ids)))
                 .at("accepted keys")
                 .because("these minions are clones of one image, and each can pretend to be the other")
@@ -267,7 +267,7 @@ fn files(role: Role, accepted: &Listed, options: &str, daemon: &Daemon) -> Vec<F
                 )),
         );
     }
-    found
+    findings
 }
 
 #[cfg(test)]

@@ -67,14 +67,14 @@ fn run_within(deadline: Duration, role: Role, examinations: Vec<Examination>) ->
     }
     drop(sender);
     let end = Instant::now() + deadline;
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     while !waiting.is_empty() {
         let Ok((name, findings)) = receiver.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
         waiting.retain(|one| *one != name);
-        found.extend(findings);
+        all.extend(findings);
     }
-    found.extend(waiting.into_iter().map(|name| not_ended(role, name, deadline)));
-    found
+    all.extend(waiting.into_iter().map(|name| not_ended(role, name, deadline)));
+    all
 }
 
 /// Returns the finding about an examination that has not ended within its time.
@@ -149,9 +149,9 @@ pub fn examinations(installation: &Installation, daemon: &Daemon, connect: bool)
 /// Examines an installation on this host alone, in a few seconds at most.
 pub fn examine(installation: &Installation, connect: bool) -> Vec<Finding> {
     let role = installation.role;
-    let wanted = installation.clone();
+    let copy = installation.clone();
     // User databases and directories may be on servers that do not answer.
-    let Some(daemon) = within(DEADLINE, move || Daemon::find(&wanted)) else {
+    let Some(daemon) = within(DEADLINE, move || Daemon::find(&copy)) else {
         return vec![not_ended(role, "the daemon", DEADLINE)];
     };
     run(role, examinations(installation, &daemon, connect))
@@ -166,8 +166,8 @@ pub fn of_options(role: Role, file: PathBuf, findings: Vec<ConfigFinding>) -> Ve
         brine_check::Severity::Refused => Some(&kinds::CONFIG_REFUSED),
     };
     let place = finding::quoted(&file);
-    let found = findings.into_iter().filter_map(|one| Some((kind(one.severity)?, one.message)));
-    found
+    let findings = findings.into_iter().filter_map(|one| Some((kind(one.severity)?, one.message)));
+    findings
         .map(|(kind, message)| {
             let message = message.replace('\n', " | ");
             Finding::new(kind, role, message)
@@ -187,8 +187,8 @@ mod tests {
         let note = || vec![Finding::new(&kinds::CONFIG_WARNING, Role::Master, "x")];
         let examinations: Vec<Examination> =
             vec![("good", Box::new(note)), ("hangs", Box::new(hang)), ("panics", Box::new(|| panic!("a defect")))];
-        let found = run_within(Duration::from_millis(500), Role::Master, examinations);
-        let names: Vec<(&str, &str)> = found.iter().map(|one| (one.kind.name, one.place.as_str())).collect();
+        let findings = run_within(Duration::from_millis(500), Role::Master, examinations);
+        let names: Vec<(&str, &str)> = findings.iter().map(|one| (one.kind.name, one.place.as_str())).collect();
         assert_eq!(names, [("config-warning", ""), ("not-seen", "hangs"), ("not-seen", "panics")]);
     }
 

@@ -14,11 +14,11 @@ const MAX_MESSAGE: usize = 300;
 /// files that are not theirs.
 pub fn tail(path: &Path, size: u64) -> std::io::Result<String> {
     let mut file = user_files::open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
+    let status = file.metadata()?;
+    if !status.is_file() {
         return Err(std::io::Error::other("it is not a regular file"));
     }
-    let start = found.len().saturating_sub(size);
+    let start = status.len().saturating_sub(size);
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     file.take(size).read_to_end(&mut bytes)?;

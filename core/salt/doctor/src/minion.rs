@@ -25,9 +25,9 @@ const ZONE: i64 = 900;
 
 /// Examines the returns that wait for the master, and the last job.
 pub fn examine(installation: &Installation) -> Vec<Finding> {
-    let mut found: Vec<Finding> = returns(&installation.cachedir.join("returns")).into_iter().collect();
-    found.extend(clock(&installation.cachedir.join("seen_jobs")));
-    found
+    let mut findings: Vec<Finding> = returns(&installation.cachedir.join("returns")).into_iter().collect();
+    findings.extend(clock(&installation.cachedir.join("seen_jobs")));
+    findings
 }
 
 fn returns(directory: &Path) -> Option<Finding> {

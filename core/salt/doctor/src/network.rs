@@ -25,23 +25,23 @@ const MAX_MASTERS: usize = 16;
 
 /// Whether a listening socket serves, or takes, an address.
 fn overlaps(listening: &Listening, port: &Port) -> bool {
-    let wanted: Option<IpAddr> = port.host.trim_matches(['[', ']']).parse().ok();
+    let address: Option<IpAddr> = port.host.trim_matches(['[', ']']).parse().ok();
     listening.port == port.port
         && (listening.address.is_unspecified()
-            || wanted.is_none_or(|wanted| wanted.is_unspecified() || wanted == listening.address))
+            || address.is_none_or(|address| address.is_unspecified() || address == listening.address))
 }
 
 /// Examines the ports on which the daemon listens, or would listen.
 pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let role = installation.role;
     let open = processes::listening();
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for port in &installation.ports {
         let place = format!("{}:{} ({})", port.host, port.port, port.option);
         let taking: Vec<&Listening> = open.iter().filter(|one| overlaps(one, port)).collect();
         let Some(first) = taking.first() else {
             if let Some(process) = &daemon.process {
-                found.push(
+                findings.push(
                     Finding::new(
                         &kinds::PORT_CLOSED,
                         role,
@@ -67,7 +67,7 @@ pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
             (_, None) => false,
         };
         if is_own {
-            found.extend(blocked(installation, daemon, port, &place));
+            findings.extend(blocked(installation, daemon, port, &place));
             continue;
         }
         let (who, mend) = match &holder {
@@ -80,14 +80,14 @@ pub fn ports(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
                 format!("sudo ss -ltnp sport = :{}   # shows it; or set {} to a free port", port.port, port.option),
             ),
         };
-        found.push(
+        findings.push(
             Finding::new(&kinds::PORT_TAKEN, role, format!("port {} is taken", port.port))
                 .at(place)
                 .because(format!("{who} listens there"))
                 .mended_by(mend),
         );
     }
-    found
+    findings
 }
 
 /// Connects to a port of this daemon, as a client would from this host.
@@ -142,20 +142,20 @@ pub fn masters(installation: &Installation, connect: bool) -> Vec<Finding> {
     for master in waiting.clone() {
         let sender = sender.clone();
         std::thread::spawn(move || {
-            let found = try_master(role, &master.0, master.1, connect);
-            _ = sender.send((master, found));
+            let finding = try_master(role, &master.0, master.1, connect);
+            _ = sender.send((master, finding));
         });
     }
     let end = Instant::now() + NAME_TIMEOUT;
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     while !waiting.is_empty() {
         let Ok((master, one)) = receiver.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
-        waiting.retain(|known| *known != master);
-        found.extend(one);
+        waiting.retain(|other| *other != master);
+        findings.extend(one);
     }
     let why = format!("the name servers have not answered within {} s", NAME_TIMEOUT.as_secs());
-    found.extend(waiting.iter().map(|(host, _)| unresolved(role, host).because(&why)));
-    found
+    findings.extend(waiting.iter().map(|(host, _)| unresolved(role, host).because(&why)));
+    findings
 }
 
 fn try_master(role: Role, host: &str, port: u16, connect: bool) -> Option<Finding> {
@@ -237,8 +237,8 @@ mod tests {
             master: vec!["no-such-host.invalid".into()],
             ..brine_config::MinionConfig::default()
         };
-        let found = masters(&Installation::minion(&config, &[]), true);
-        assert_eq!(found[0].kind.name, "name-unresolved");
+        let findings = masters(&Installation::minion(&config, &[]), true);
+        assert_eq!(findings[0].kind.name, "name-unresolved");
     }
 
     #[test]
@@ -248,11 +248,11 @@ mod tests {
             syndic_master: vec!["no-such-host.invalid".into(), "127.0.0.1".into()],
             ..brine_config::MasterConfig::default()
         };
-        let found = masters(&Installation::syndic(&config, closed), true);
-        let mut names: Vec<_> = found.iter().map(|one| (one.kind.name, one.role.name())).collect();
+        let findings = masters(&Installation::syndic(&config, closed), true);
+        let mut names: Vec<_> = findings.iter().map(|one| (one.kind.name, one.role.name())).collect();
         names.sort_unstable();
         assert_eq!(names, [("master-unreachable", "syndic"), ("name-unresolved", "syndic")]);
-        assert!(found.iter().all(|one| one.mend.contains("'syndic_master'")), "{found:?}");
+        assert!(findings.iter().all(|one| one.mend.contains("'syndic_master'")), "{findings:?}");
     }
 
     #[test]

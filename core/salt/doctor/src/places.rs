@@ -43,29 +43,29 @@ fn owner_name((uid, gid): (u32, u32)) -> String {
 pub fn examine(installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let role = installation.role;
     let was_started = daemon.is_running() || installation.directories.iter().any(|one| one.path.is_dir());
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for directory in &installation.directories {
-        found.extend(of_directory(role, directory, daemon, was_started));
-        found.extend(untrusted(installation, &directory.path, daemon));
+        findings.extend(of_directory(role, directory, daemon, was_started));
+        findings.extend(untrusted(installation, &directory.path, daemon));
     }
     if role == Role::Master {
         for name in KEY_DIRECTORIES {
             let path = installation.pki_dir.join(name);
             if path.is_dir() {
                 let directory = Directory { option: "pki_dir", path, forbidden: 0o022 };
-                found.extend(of_directory(role, &directory, daemon, true));
+                findings.extend(of_directory(role, &directory, daemon, true));
             }
         }
     }
     for key in &installation.keys {
         match fs::symlink_metadata(&key.path) {
-            Ok(status) if status.is_file() => found.extend(of_key(role, &key.path, key.is_private, &status, daemon)),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => found.push(not_seen(role, &key.path)),
+            Ok(status) if status.is_file() => findings.extend(of_key(role, &key.path, key.is_private, &status, daemon)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => findings.push(not_seen(role, &key.path)),
             _ => {}
         }
     }
-    found.extend(log(installation, daemon));
-    found
+    findings.extend(log(installation, daemon));
+    findings
 }
 
 /// Returns the finding that a file could not be examined.
@@ -100,9 +100,9 @@ fn of_directory(role: Role, directory: &Directory, daemon: &Daemon, was_started:
         let aside = format!("mv {0} {0}.old", quoted(path));
         return vec![invalid.at(place).because("expected a directory, got a file").mended_by(aside)];
     }
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     if let Some(owner) = daemon.owner.filter(|owner| owner.0 != status.uid()) {
-        found.push(
+        findings.push(
             Finding::new(
                 &kinds::DIRECTORY_OWNER,
                 role,
@@ -114,17 +114,17 @@ fn of_directory(role: Role, directory: &Directory, daemon: &Daemon, was_started:
         );
     }
     let mode = status.mode() & 0o7777;
-    let wanted = mode & !forbidden | 0o700;
-    if wanted != mode {
+    let expected = mode & !forbidden | 0o700;
+    if expected != mode {
         let why = if mode & 0o700 == 0o700 { "other users may use it" } else { "its owner may not use it" };
-        found.push(
+        findings.push(
             Finding::new(&kinds::DIRECTORY_MODE, role, format!("{} has the mode {mode:04o}", quoted(path)))
                 .at(&place)
-                .because(format!("{why}: expected {wanted:04o}"))
-                .repaired_by(Repair::Mode(path.clone(), wanted)),
+                .because(format!("{why}: expected {expected:04o}"))
+                .repaired_by(Repair::Mode(path.clone(), expected)),
         );
     }
-    found
+    findings
 }
 
 /// Finds a directory on the way that another user can write, and so exchange what is below.
@@ -174,33 +174,33 @@ fn is_private(status: &Metadata) -> bool {
 }
 
 fn of_key(role: Role, path: &Path, is_private: bool, status: &Metadata, daemon: &Daemon) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let mode = status.mode() & 0o7777;
-    let (wanted, why) = match (is_private, mode) {
+    let (expected, why) = match (is_private, mode) {
         (true, mode) if mode & 0o077 != 0 => (0o400, "other users may use this private key"),
         (true, mode) if mode & 0o400 == 0 => (0o400, "its owner may not read it"),
         (false, mode) if mode & 0o022 != 0 => (mode & !0o022 | 0o400, "other users may exchange this key"),
         (false, mode) if mode & 0o400 == 0 => (mode | 0o400, "its owner may not read it"),
         _ => (mode, ""),
     };
-    if wanted != mode {
-        found.push(
+    if expected != mode {
+        findings.push(
             Finding::new(&kinds::KEY_MODE, role, format!("{} has the mode {mode:04o}", quoted(path)))
                 .at(path.display())
-                .because(format!("{why}: expected {wanted:04o}"))
-                .repaired_by(Repair::Mode(path.to_owned(), wanted)),
+                .because(format!("{why}: expected {expected:04o}"))
+                .repaired_by(Repair::Mode(path.to_owned(), expected)),
         );
     }
     let is_wrong = |owner: &(u32, u32)| owner.0 != status.uid() && (is_private || status.uid() != 0);
     if let Some(owner) = daemon.owner.filter(is_wrong) {
-        found.push(
+        findings.push(
             Finding::new(&kinds::KEY_OWNER, role, format!("{} belongs to {}", quoted(path), user_name(status.uid())))
                 .at(path.display())
                 .because(format!("the daemon runs as {}", user_name(owner.0)))
                 .owned_by(path, daemon),
         );
     }
-    found
+    findings
 }
 
 /// Examines the owner of the log.

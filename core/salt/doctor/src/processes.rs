@@ -34,7 +34,7 @@ impl Process {
     /// Returns a process that lives.
     pub fn of_pid(pid: u32) -> Option<Self> {
         let directory = PathBuf::from(format!("/proc/{pid}"));
-        let owner = fs::metadata(&directory).map(|found| (found.uid(), found.gid())).ok()?;
+        let owner = fs::metadata(&directory).map(|status| (status.uid(), status.gid())).ok()?;
         let stat = read(directory.join("stat"))?;
         // The state follows the name, which may contain blanks and parentheses.
         let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -120,15 +120,15 @@ fn is_elsewhere(pid: u32) -> bool {
 /// Returns the daemons of a tool with this configuration, the oldest first, of users who are trusted: another user can
 /// start a process that looks like a daemon.
 pub fn daemons(tool: &str, config_dir: &Path, is_trusted: impl Fn(u32) -> bool) -> Vec<Process> {
-    let wanted = fs::canonicalize(config_dir).unwrap_or_else(|_| config_dir.to_owned());
-    let mut found: Vec<Process> = pids()
+    let config_dir = fs::canonicalize(config_dir).unwrap_or_else(|_| config_dir.to_owned());
+    let mut processes: Vec<Process> = pids()
         .into_iter()
         .filter_map(Process::of_pid)
         .filter(|process| process.is_daemon(tool) && is_trusted(process.owner.0) && !is_elsewhere(process.pid))
-        .filter(|process| process.config_dir().as_ref() == Some(&wanted))
+        .filter(|process| process.config_dir().as_ref() == Some(&config_dir))
         .collect();
-    found.sort_by_key(|process| process.pid);
-    found
+    processes.sort_by_key(|process| process.pid);
+    processes
 }
 
 /// A listening socket.
@@ -219,22 +219,22 @@ fn sockets_of(pid: u32) -> Option<Vec<u64>> {
 }
 
 /// Returns the process of each of these sockets, as far as this user may see it.
-pub fn holders(wanted: &[u64]) -> HashMap<u64, Process> {
-    let mut found = HashMap::new();
-    if wanted.is_empty() {
-        return found;
+pub fn holders(inodes: &[u64]) -> HashMap<u64, Process> {
+    let mut holders = HashMap::new();
+    if inodes.is_empty() {
+        return holders;
     }
     for pid in pids() {
-        for inode in sockets_of(pid).unwrap_or_default().into_iter().filter(|inode| wanted.contains(inode)) {
+        for inode in sockets_of(pid).unwrap_or_default().into_iter().filter(|inode| inodes.contains(inode)) {
             if let Some(process) = Process::of_pid(pid) {
-                found.entry(inode).or_insert(process);
+                holders.entry(inode).or_insert(process);
             }
         }
-        if found.len() == wanted.len() {
+        if holders.len() == inodes.len() {
             break;
         }
     }
-    found
+    holders
 }
 
 #[cfg(test)]
@@ -282,7 +282,7 @@ mod tests {
                     0: 0100007F:1199 00000000:0000 0A 00000000:00000000 00:00000000 00000000   105        0 4711 1\n\
                     1: 0100007F:119A 0100007F:C000 01 00000000:00000000 00:00000000 00000000     0        0 4712 1\n\
                     2: 00000000000000000000000001000000:11A0 00000000000000000000000000000000:0000 0A 0:0 0:0 0 7 0 4713 1\n";
-        let found = listening_in(text);
+        let actual = listening_in(text);
         let expected = [("127.0.0.1", 4505, 105, 4711), ("::1", 4512, 7, 4713)];
         let expected = expected.map(|(address, port, uid, inode)| Listening {
             address: address.parse().unwrap(),
@@ -290,7 +290,7 @@ mod tests {
             uid,
             inode,
         });
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
     }
 
     #[test]

@@ -71,14 +71,14 @@ pub fn is_built_in(backend: &str) -> bool {
 
 /// Returns the configured backends in order (`fileserver_backend`), by the names of [`is_built_in`].
 pub fn backends(options: &Map) -> Vec<String> {
-    let given = modules::fileserver_backend(options);
-    let given = if given.is_empty() { modules::fileserver_backend(&Map::new()) } else { given };
+    let names = modules::fileserver_backend(options);
+    let names = if names.is_empty() { modules::fileserver_backend(&Map::new()) } else { names };
     let full_name = |name: String| match name.as_str() {
         "git" => "gitfs".into(),
         name if minionfs::NAMES.contains(&name) => "minionfs".into(),
         _ => name,
     };
-    given.into_iter().map(full_name).collect()
+    names.into_iter().map(full_name).collect()
 }
 
 /// Returns the copies of the configured backends that are not built in.
@@ -319,21 +319,21 @@ impl Roots {
 
     /// Returns at most `size` bytes of a file from the offset `loc`, or `None` if there is no such file.
     pub fn read_chunk(&self, path: &str, saltenv: &str, loc: u64, size: u64) -> Result<Option<Chunk>, FileError> {
-        let Some(found) = self.find(path, saltenv) else { return Ok(None) };
+        let Some(entry) = self.find(path, saltenv) else { return Ok(None) };
         let mut data = Vec::new();
         // Not every file system can seek past the end.
-        if loc < found.metadata.len() {
-            let mut file = File::open(&found.path).map_err(FileError::at("read", &found.path))?;
+        if loc < entry.metadata.len() {
+            let mut file = File::open(&entry.path).map_err(FileError::at("read", &entry.path))?;
             file.seek(SeekFrom::Start(loc))
                 .and_then(|_| file.take(size).read_to_end(&mut data))
-                .map_err(FileError::at("read", &found.path))?;
+                .map_err(FileError::at("read", &entry.path))?;
         }
-        Ok(Some(Chunk { data, relative: found.relative }))
+        Ok(Some(Chunk { data, relative: entry.relative }))
     }
 
     /// Returns the hash of a file in hexadecimal, or `None` if there is no such file. Cached until the file changes.
     pub fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FileError> {
-        self.find(path, saltenv).map(|found| self.hashes.of(&found.path)).transpose()
+        self.find(path, saltenv).map(|entry| self.hashes.of(&entry.path)).transpose()
     }
 
     /// Returns the paths, below their roots, of all files whose path starts with the prefix, sorted. Includes hidden

@@ -49,10 +49,10 @@ fn roots(dir: &TempDir, options: &Options) -> Roots {
     Roots::new(map.into_iter().collect(), options)
 }
 
-fn found(roots: &Roots, path: &str, saltenv: &str) -> Option<String> {
-    let found = roots.find(path, saltenv)?;
-    assert!(found.metadata.is_file());
-    Some(fs::read_to_string(found.path).unwrap())
+fn content_of(roots: &Roots, path: &str, saltenv: &str) -> Option<String> {
+    let entry = roots.find(path, saltenv)?;
+    assert!(entry.metadata.is_file());
+    Some(fs::read_to_string(entry.path).unwrap())
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_file_is_found_in_the_first_root_that_has_it() {
         ("l_broken", "base", None),
         ("", "base", None),
     ] {
-        assert_eq!(found(&roots, path, saltenv).as_deref(), expected, "{path} in {saltenv}");
+        assert_eq!(content_of(&roots, path, saltenv).as_deref(), expected, "{path} in {saltenv}");
     }
     assert_eq!(roots.envs(), ["__env__", "base"]);
 }
@@ -105,7 +105,7 @@ fn paths_do_not_escape_the_roots() {
             ("top.sls", ""),
             (absolute.strip_prefix("/").unwrap().to_str().unwrap(), "/"),
         ] {
-            assert_eq!(found(&roots, path, saltenv), None, "{path:?} in {saltenv:?}");
+            assert_eq!(content_of(&roots, path, saltenv), None, "{path:?} in {saltenv:?}");
             assert_eq!(roots.read_chunk(path, saltenv, 0, BUFFER_SIZE).unwrap(), None);
             assert_eq!(roots.hash(path, saltenv).unwrap(), None);
         }
@@ -120,10 +120,10 @@ fn links_leave_their_root_only_with_follow_symlinks() {
     let following = roots(&dir, &Options::default());
     let staying = roots(&dir, &Options { follow_symlinks: false, ..Options::default() });
     for (path, expected) in [("l_out", "out/secret"), ("l_abs", "out/secret"), ("d_out/f", "out/dir/f")] {
-        assert_eq!(found(&following, path, "base").as_deref(), Some(expected), "{path}");
-        assert_eq!(found(&staying, path, "base"), None, "{path}");
+        assert_eq!(content_of(&following, path, "base").as_deref(), Some(expected), "{path}");
+        assert_eq!(content_of(&staying, path, "base"), None, "{path}");
     }
-    assert_eq!(found(&staying, "d_in/a", "base").as_deref(), Some("base/sub/a"));
+    assert_eq!(content_of(&staying, "d_in/a", "base").as_deref(), Some("base/sub/a"));
 }
 
 #[test]
@@ -213,7 +213,7 @@ proptest::proptest! {
     fn no_path_is_found_outside_of_the_roots(path in "[./a|?\\x00]{0,8}(secret)?(\\?saltenv=[./]{0,4}(out)?)?", saltenv in "[./]{0,3}(out|base|dev)?") {
         static DIR: std::sync::LazyLock<TempDir> = std::sync::LazyLock::new(tree);
         let roots = roots(&DIR, &Options::default());
-        if let Some(text) = found(&roots, &path, &saltenv) {
+        if let Some(text) = content_of(&roots, &path, &saltenv) {
             proptest::prop_assert!(!text.starts_with("out"), "{} in {}", path, saltenv);
         }
     }
@@ -260,7 +260,7 @@ fn pushed_files_are_served_below_the_id_of_their_minion() {
     ];
     for (options, path, saltenv, is_served) in cases {
         let (_dir, roots) = pushed(options.clone());
-        assert_eq!(found(&roots, path, saltenv).is_some(), is_served, "{path} of {saltenv}");
+        assert_eq!(content_of(&roots, path, saltenv).is_some(), is_served, "{path} of {saltenv}");
     }
 }
 

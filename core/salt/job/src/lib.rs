@@ -253,8 +253,8 @@ impl Return {
 
     /// Returns the part that job caches show: `return`, `retcode`, `success` and `out`, if they exist.
     pub fn summary(&self) -> Map {
-        let shown = ["return", "retcode", "success", "out"];
-        shown.iter().filter_map(|name| Some(((*name).into(), self.map.get(*name)?.clone()))).collect()
+        let fields = ["return", "retcode", "success", "out"];
+        fields.iter().filter_map(|name| Some(((*name).into(), self.map.get(*name)?.clone()))).collect()
     }
 }
 

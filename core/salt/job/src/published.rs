@@ -79,7 +79,7 @@ impl Published {
 
     /// Returns Salt's message about a minion that did not return.
     pub fn no_return(&self, id: &str, jid: &str) -> String {
-        let reason = if self.disconnected.iter().any(|known| known == id) { "Not connected" } else { "No response" };
+        let reason = if self.disconnected.iter().any(|minion| minion == id) { "Not connected" } else { "No response" };
         no_return(jid, reason)
     }
 

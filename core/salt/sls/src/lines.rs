@@ -16,8 +16,8 @@ pub fn of_argument(sls: &str, id: &str, name: &str) -> Option<usize> {
     if let Some(start) = of_id(sls, id) {
         let is_outside = |line: &str| !line.starts_with([' ', '\t', '-', '#', '{']) && !line.trim().is_empty();
         let inside = lines().skip(start).take_while(|(_, line)| !is_outside(line));
-        let found = lines().skip(start - 1).take(1).chain(inside).find(|(_, line)| has_key(line, name));
-        if let Some((number, _)) = found {
+        let line = lines().skip(start - 1).take(1).chain(inside).find(|(_, line)| has_key(line, name));
+        if let Some((number, _)) = line {
             return Some(number);
         }
     }

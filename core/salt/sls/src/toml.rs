@@ -141,19 +141,19 @@ fn shown_key(key: &str) -> String {
 }
 
 fn shown_text(text: &str) -> String {
-    let mut shown = String::from('"');
+    let mut literal = String::from('"');
     for c in text.chars() {
         match c {
-            '"' | '\\' => shown.extend(['\\', c]),
-            '\n' => shown.push_str("\\n"),
-            '\t' => shown.push_str("\\t"),
-            '\r' => shown.push_str("\\r"),
-            c if c.is_control() => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => shown.push(c),
+            '"' | '\\' => literal.extend(['\\', c]),
+            '\n' => literal.push_str("\\n"),
+            '\t' => literal.push_str("\\t"),
+            '\r' => literal.push_str("\\r"),
+            c if c.is_control() => literal.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => literal.push(c),
         }
     }
-    shown.push('"');
-    shown
+    literal.push('"');
+    literal
 }
 
 #[cfg(test)]

@@ -230,13 +230,13 @@ pub async fn minions_with_functions<L: Link>(
     list: &str,
     times: Times,
 ) -> Result<TargetResponses, L::Error> {
-    let wanted: Vec<Value> = match &request.fun {
+    let funs: Vec<Value> = match &request.fun {
         Value::List(all) => all.clone(),
         one => vec![one.clone()],
     };
     let has_all = |functions: &Value| {
         let functions = functions.as_list().unwrap_or_default();
-        wanted.iter().all(|fun| functions.contains(fun))
+        funs.iter().all(|fun| functions.contains(fun))
     };
     probe_target(link, request, list, times, has_all).await
 }

@@ -82,12 +82,12 @@ async fn a_subset_has_minions_with_all_functions() {
     let returns = map! {"a" => list!["f", "g"], "b" => list!["f"], "c" => "error", "d" => list!["g", "f"]};
     for (fun, able_ones) in [(Value::from("f"), vec!["a", "b", "d"]), (list!["f", "g"], vec!["a", "d"])] {
         let request = request(fun);
-        let found = minions_with_functions(&mut Master::new(returns.clone()), &request, "sys.list_functions", TIMES)
+        let minions = minions_with_functions(&mut Master::new(returns.clone()), &request, "sys.list_functions", TIMES)
             .await
             .unwrap()
             .minions;
-        assert_eq!(found, able_ones);
-        let job = subset(&request, found, 1);
+        assert_eq!(minions, able_ones);
+        let job = subset(&request, minions, 1);
         assert_eq!((job.tgt_type.as_str(), job.tgt.as_list().unwrap().len()), ("list", 1));
         assert_eq!((job.arg, job.ret), (request.arg, request.ret));
     }

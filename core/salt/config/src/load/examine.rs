@@ -24,8 +24,8 @@ pub fn examine(text: &str, is_master: bool) -> Vec<Mistake> {
 
 fn examine_as<T: Options>(text: &str) -> Vec<Mistake> {
     let Ok(located) = brine_yaml::load_located(text) else { return Vec::new() };
-    let Some(given) = located.value.as_map() else { return Vec::new() };
-    let warnings = given.iter().filter_map(|(name, value)| {
+    let Some(options) = located.value.as_map() else { return Vec::new() };
+    let warnings = options.iter().filter_map(|(name, value)| {
         let name = name.as_str()?;
         let message = match warning::<T>(Path::new(""), &located, name, value)? {
             Warning::Unknown { nearest: Some(nearest), .. } => {
@@ -38,10 +38,10 @@ fn examine_as<T: Options>(text: &str) -> Vec<Mistake> {
         Some(Mistake { option: name.to_owned(), message, is_error: false })
     });
     let wrong = |bad: BadOption| {
-        let message = format!("option '{}': expected {}, got {}", bad.name, bad.error.expected, got(&bad, given));
+        let message = format!("option '{}': expected {}, got {}", bad.name, bad.error.expected, got(&bad, options));
         Mistake { option: bad.name.to_owned(), message, is_error: true }
     };
-    let errors = T::from_given(given).err().unwrap_or_default();
+    let errors = T::from_given(options).err().unwrap_or_default();
     warnings.chain(errors.into_iter().map(wrong)).collect()
 }
 
@@ -51,20 +51,20 @@ mod tests {
 
     #[test]
     fn mistakes_are_found_without_a_directory() {
-        let found = |text: &str, is_master: bool| -> Vec<(String, bool)> {
+        let mistakes = |text: &str, is_master: bool| -> Vec<(String, bool)> {
             examine(text, is_master).into_iter().map(|one| (one.message, one.is_error)).collect()
         };
         assert_eq!(
-            found("worker_thread: 5\nauto_accept: True\nmy.option: 1\n", true),
+            mistakes("worker_thread: 5\nauto_accept: True\nmy.option: 1\n", true),
             [("unknown option 'worker_thread': did you mean 'worker_threads'?".to_owned(), false)]
         );
-        let [(message, true)] = &found("publish_port: many\n", true)[..] else { panic!("no error") };
+        let [(message, true)] = &mistakes("publish_port: many\n", true)[..] else { panic!("no error") };
         assert!(
             message.starts_with("option 'publish_port': expected ") && message.ends_with("got 'many'"),
             "{message}"
         );
-        assert_eq!(found("master: salt\nid: web1\n", false), []);
-        assert_eq!(found("- a\n", true), []);
-        assert_eq!(found("a: [\n", true), []);
+        assert_eq!(mistakes("master: salt\nid: web1\n", false), []);
+        assert_eq!(mistakes("- a\n", true), []);
+        assert_eq!(mistakes("a: [\n", true), []);
     }
 }

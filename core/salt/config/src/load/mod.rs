@@ -148,9 +148,9 @@ impl MinionConfig {
     /// Returns the configuration with the options of a file merged over it, for `localconfig` of a state run.
     pub fn with_file(&self, path: &Path) -> Result<Self, ConfigError> {
         let file = read(path.to_owned())?;
-        let mut given = self.opts.clone();
-        given.extend(file.located.value.as_map().cloned().unwrap_or_default());
-        build(given, &[file], &self.config_dir)
+        let mut options = self.opts.clone();
+        options.extend(file.located.value.as_map().cloned().unwrap_or_default());
+        build(options, &[file], &self.config_dir)
     }
 }
 
@@ -160,24 +160,24 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
         warnings.push(Warning::NoDirectory(directory.to_owned()));
     }
     let files = files(directory, T::FILE)?;
-    let mut given = Map::new();
+    let mut options = Map::new();
     for File { path, located } in &files {
         let Some(map) = located.value.as_map() else { continue };
         for (key, value) in map {
             warnings.extend(key.as_str().and_then(|name| warning::<T>(path, located, name, value)));
-            merge(&mut given, key, value);
+            merge(&mut options, key, value);
         }
     }
     for (key, value) in overrides {
-        given.insert(key.clone(), value.clone());
+        options.insert(key.clone(), value.clone());
     }
-    let config = build(given, &files, directory)?;
+    let config = build(options, &files, directory)?;
     Ok(Loaded { config, warnings, files: files.into_iter().map(|file| file.path).collect() })
 }
 
 /// Returns what an option of a wrong type has got.
-fn got(bad: &BadOption, given: &Map) -> String {
-    match given.get(bad.name) {
+fn got(bad: &BadOption, options: &Map) -> String {
+    match options.get(bad.name) {
         Some(number @ (Value::Int(_) | Value::UInt(_) | Value::Float(_))) => number.to_string(),
         // Words and numbers are no secrets.
         Some(Value::Str(word)) if bad.error.got == ANOTHER_WORD || is_number(bad.error.expected) => format!("'{word}'"),
@@ -191,7 +191,7 @@ fn is_number(expected: &str) -> bool {
 }
 
 /// Builds a configuration from the given options; `files` are their sources, for error messages.
-fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
+fn build<T: Options>(options: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let wrong = |bad: &BadOption| {
         // The last file with the option takes precedence.
         let source = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
@@ -200,18 +200,18 @@ fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, 
             line: source.map_or(0, |file| line_of(&file.located, bad.name)),
             name: bad.name,
             expected: bad.error.expected,
-            got: got(bad, &given),
+            got: got(bad, &options),
         }
     };
-    let mut config = T::from_given(&given).map_err(|all| {
+    let mut config = T::from_given(&options).map_err(|all| {
         let mut errors: Vec<ConfigError> = all.iter().map(wrong).collect();
         if errors.len() == 1 { errors.remove(0) } else { ConfigError::Several(errors) }
     })?;
-    if transport::needs_tls(&given) {
+    if transport::needs_tls(&options) {
         return Err(ConfigError::NoTls);
     }
     config.finish(directory);
-    config.fill_opts(given);
+    config.fill_opts(options);
     Ok(config)
 }
 
@@ -290,8 +290,8 @@ fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value
     let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
     match status {
         None => {
-            let known = T::DOCS.iter().map(|doc| doc.name).chain(known::salt_options());
-            let nearest = nearest(&name, known);
+            let names = T::DOCS.iter().map(|doc| doc.name).chain(known::salt_options());
+            let nearest = nearest(&name, names);
             return Some(Warning::Unknown { file, line, name, nearest });
         }
         Some(Status::Used { .. }) => return None,

@@ -314,8 +314,8 @@ impl MinionConfig {
 
     /// Returns the environment of the pillar for a call with these arguments.
     pub fn pillarenv_of(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Option<String> {
-        let given = pillarenv.or(saltenv.filter(|_| self.follows_saltenv()));
-        given.map(str::to_owned).or_else(|| self.pillarenv.clone())
+        let environment = pillarenv.or(saltenv.filter(|_| self.follows_saltenv()));
+        environment.map(str::to_owned).or_else(|| self.pillarenv.clone())
     }
 
     /// Whether the minion is connected to several masters at once: `master` is a list, and `master_type` is neither

@@ -63,7 +63,7 @@ fn the_pillar_follows_the_environment_of_the_states() {
         MinionConfig::load(directory.path(), &Map::new()).unwrap().config
     };
     let follows = "pillarenv_from_saltenv: True\n";
-    for (text, given, expected) in [
+    for (text, arguments, expected) in [
         ("saltenv: dev\n".to_owned(), (None, None), None),
         (format!("saltenv: dev\n{follows}"), (None, None), Some("dev")),
         (format!("saltenv: dev\npillarenv: qa\n{follows}"), (None, None), Some("qa")),
@@ -74,9 +74,9 @@ fn the_pillar_follows_the_environment_of_the_states() {
         ("pillarenv: qa\n".to_owned(), (Some("dev"), None), Some("qa")),
     ] {
         let config = load(&text);
-        let (saltenv, pillarenv) = given;
-        assert_eq!(config.pillarenv_of(saltenv, pillarenv).as_deref(), expected, "{text} {given:?}");
-        let shown = config.opts.get("pillarenv").filter(|value| !value.is_nil()).map(ToString::to_string);
-        assert_eq!(shown, config.pillarenv, "{text}");
+        let (saltenv, pillarenv) = arguments;
+        assert_eq!(config.pillarenv_of(saltenv, pillarenv).as_deref(), expected, "{text} {arguments:?}");
+        let option = config.opts.get("pillarenv").filter(|value| !value.is_nil()).map(ToString::to_string);
+        assert_eq!(option, config.pillarenv, "{text}");
     }
 }

@@ -88,9 +88,9 @@ impl Script {
         };
         let interval = match kwargs.get("interval") {
             None => 1.0,
-            Some(given) => f64::from_value(given)
+            Some(value) => f64::from_value(value)
                 .filter(|seconds| *seconds >= 0.0)
-                .ok_or_else(|| format!("the argument 'interval' is invalid: expected seconds, got {given}"))?,
+                .ok_or_else(|| format!("the argument 'interval' is invalid: expected seconds, got {value}"))?,
         };
         let interval = brine_runtime::seconds::within(INTERVAL, interval);
         Ok(Script { words, format, interval, only_changes: kwargs.get("onchange").is_some_and(Value::is_truthy) })
@@ -157,10 +157,10 @@ impl Script {
                 refused += 1;
                 metrics::ENGINE_LINES_REFUSED.add(1);
                 if refused <= LOGGED_LINES {
-                    let shown: String = String::from_utf8_lossy(&line).trim_end().chars().take(SHOWN).collect();
+                    let excerpt: String = String::from_utf8_lossy(&line).trim_end().chars().take(SHOWN).collect();
                     tracing::error!(
                         program = self.words[0],
-                        line = shown,
+                        line = excerpt,
                         "a line of the engine script is skipped: {error}"
                     );
                 }

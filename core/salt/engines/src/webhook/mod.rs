@@ -50,19 +50,19 @@ impl Webhook {
     /// Reads the arguments `address`, `port`, `ssl_crt` and `ssl_key`.
     pub(crate) fn new(kwargs: &Map) -> Result<Self, String> {
         check_names(kwargs, &["address", "port", "ssl_crt", "ssl_key"])?;
-        let given = |name: &str| kwargs.get(name).filter(|value| value.is_truthy());
+        let argument = |name: &str| kwargs.get(name).filter(|value| value.is_truthy());
         let port = match kwargs.get("port") {
             None => PORT,
             Some(port) => u16::from_value(port)
                 .ok_or_else(|| format!("the argument 'port' is invalid: expected a number up to 65535, got {port}"))?,
         };
         let path = |value: &Value| PathBuf::from(value.to_string());
-        let tls = match (given("ssl_crt"), given("ssl_key")) {
+        let tls = match (argument("ssl_crt"), argument("ssl_key")) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((path(certificate), path(key))),
             _ => return Err("the arguments 'ssl_crt' and 'ssl_key' are required together".to_owned()),
         };
-        Ok(Webhook { address: given("address").map(ToString::to_string), port, tls })
+        Ok(Webhook { address: argument("address").map(ToString::to_string), port, tls })
     }
 
     /// Serves requests until `stopping` is cancelled.

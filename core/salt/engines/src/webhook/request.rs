@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn headers_have_salts_names_and_no_credentials() {
-        let given =
+        let fields =
             [("x-hub-signature", "s"), ("accept", "a"), ("accept", "b"), ("cookie", "c"), ("authorization", "d")];
         let mut headers_given = HeaderMap::new();
-        for (name, value) in given {
+        for (name, value) in fields {
             headers_given.append(name, value.parse().unwrap());
         }
         assert_eq!(headers(&headers_given), map! {"X-Hub-Signature" => "s", "Accept" => "a,b"});

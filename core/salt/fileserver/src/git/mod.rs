@@ -72,8 +72,8 @@ pub struct Gitfs {
 
 impl Mapping {
     fn read(value: &Value) -> Self {
-        let given = pairs(value);
-        let text = |name: &str| given.get(name).map(ToString::to_string);
+        let options = pairs(value);
+        let text = |name: &str| options.get(name).map(ToString::to_string);
         Mapping { reference: text("ref"), root: text("root"), mountpoint: text("mountpoint") }
     }
 }
@@ -83,8 +83,8 @@ impl Remote {
         let (url, own) = named_with_options(value).ok_or_else(|| GitError::Options("a remote has no URL".into()))?;
         let own = RemoteOptions { own, all: options, prefix: "gitfs_" };
         let mut environments = IndexMap::new();
-        for given in [Some(&modules::gitfs_saltenv(options)), own.own.get("saltenv")].into_iter().flatten() {
-            for (name, mapping) in pairs(given) {
+        for saltenvs in [Some(&modules::gitfs_saltenv(options)), own.own.get("saltenv")].into_iter().flatten() {
+            for (name, mapping) in pairs(saltenvs) {
                 environments.insert(name.to_string(), Mapping::read(&mapping));
             }
         }
@@ -216,9 +216,9 @@ impl Gitfs {
     /// name: nothing is kept for one that is unknown.
     fn trees_of(&self, saltenv: &str) -> Vec<(&Remote, Tree)> {
         let served = self.served.read();
-        let known = served.environments.get(saltenv).map(Vec::as_slice).unwrap_or_default();
+        let trees = served.environments.get(saltenv).map(Vec::as_slice).unwrap_or_default();
         let tree = |(number, remote): (usize, &Remote)| {
-            let own = known.iter().find(|(of, _)| *of == number).map(|(_, tree)| tree.clone());
+            let own = trees.iter().find(|(of, _)| *of == number).map(|(_, tree)| tree.clone());
             own.or_else(|| {
                 let commit = served.fallbacks.get(&number)?;
                 (remote.is_served(saltenv) && remote.maps(saltenv)).then(|| remote.tree(saltenv, commit))

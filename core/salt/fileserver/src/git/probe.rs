@@ -46,18 +46,18 @@ pub struct Unreachable {
 /// Tries to reach remotes, and returns those that cannot be used.
 pub fn unreachable<'a>(repositories: impl IntoIterator<Item = &'a Repository>) -> Vec<Unreachable> {
     let all: Vec<&Repository> = repositories.into_iter().collect();
-    let mut found = Vec::new();
+    let mut failures = Vec::new();
     for some in all.chunks(AT_ONCE) {
         thread::scope(|scope| {
             let tries: Vec<_> = some.iter().map(|one| (one, scope.spawn(|| one.probe()))).collect();
             for (one, tried) in tries {
                 if let Ok(Err(error)) = tried.join() {
-                    found.push(explained(one, &error));
+                    failures.push(explained(one, &error));
                 }
             }
         });
     }
-    found
+    failures
 }
 
 fn explained(repository: &Repository, error: &GitError) -> Unreachable {
@@ -110,8 +110,8 @@ mod tests {
             silent
                 .local_addr()
                 .map(|at| (at, silent))
-                .map(|(at, kept)| {
-                    std::mem::forget(kept);
+                .map(|(at, socket)| {
+                    std::mem::forget(socket);
                     at
                 })
                 .unwrap()
@@ -127,11 +127,11 @@ mod tests {
         ];
         let all: Vec<Repository> = expected.iter().map(|(url, _)| repository(url, Map::new())).collect();
         let start = Instant::now();
-        let found = unreachable(&all);
+        let failures = unreachable(&all);
         assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
         for (url, expected) in &expected {
-            let one = found.iter().find(|one| one.remote == *url);
-            assert_eq!(one.is_some(), expected.is_some(), "{url}: {found:?}");
+            let one = failures.iter().find(|one| one.remote == *url);
+            assert_eq!(one.is_some(), expected.is_some(), "{url}: {failures:?}");
             if let (Some(one), Some(expected)) = (one, expected) {
                 assert!(one.advice.contains(expected) && !one.cause.is_empty(), "{url}: {one:?}");
             }
@@ -142,7 +142,7 @@ mod tests {
     fn passwords_are_in_no_message() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let own = map! {"user" => "u", "password" => "xyzzy"};
-        let found = unreachable([&repository(&format!("https://{closed}/x.git"), own)]);
-        assert!(!found.is_empty() && !format!("{found:?}").contains("xyzzy"), "{found:?}");
+        let failures = unreachable([&repository(&format!("https://{closed}/x.git"), own)]);
+        assert!(!failures.is_empty() && !format!("{found:?}").contains("xyzzy"), "{failures:?}");
     }
 }

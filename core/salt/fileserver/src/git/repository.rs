@@ -98,11 +98,11 @@ impl RemoteOptions<'_> {
 
     /// Returns the refspecs that are fetched, in the layout of the cached repository.
     fn refspecs(&self) -> Result<Vec<String>, GitError> {
-        let given = self.list("refspecs");
-        if given.is_empty() {
+        let refspecs = self.list("refspecs");
+        if refspecs.is_empty() {
             return Ok(REFSPECS.map(str::to_owned).into());
         }
-        given.iter().map(|refspec| self.refspec(refspec)).collect()
+        refspecs.iter().map(|refspec| self.refspec(refspec)).collect()
     }
 
     fn refspec(&self, refspec: &str) -> Result<String, GitError> {
@@ -123,18 +123,18 @@ impl RemoteOptions<'_> {
 
     /// Returns `timeout`: the time that git may take for one command.
     fn timeout(&self) -> Result<Duration, GitError> {
-        let Some(given) = self.get("timeout") else { return Ok(TIMEOUT) };
-        let seconds = u64::from_value(&given).filter(|seconds| *seconds > 0);
+        let Some(value) = self.get("timeout") else { return Ok(TIMEOUT) };
+        let seconds = u64::from_value(&value).filter(|seconds| *seconds > 0);
         seconds.map(Duration::from_secs).ok_or_else(|| {
-            GitError::Options(format!("{}timeout: expected a positive number of seconds, got {given}", self.prefix))
+            GitError::Options(format!("{}timeout: expected a positive number of seconds, got {value}", self.prefix))
         })
     }
 
     /// Returns `depth`: the number of commits of each reference that are fetched; 0 for all.
     fn depth(&self) -> Result<u32, GitError> {
-        let Some(given) = self.get("depth") else { return Ok(0) };
-        u32::from_value(&given).ok_or_else(|| {
-            GitError::Options(format!("{}depth: expected a non-negative integer, got {given}", self.prefix))
+        let Some(value) = self.get("depth") else { return Ok(0) };
+        u32::from_value(&value).ok_or_else(|| {
+            GitError::Options(format!("{}depth: expected a non-negative integer, got {value}", self.prefix))
         })
     }
 }
@@ -302,7 +302,7 @@ impl Repository {
     pub fn references(&self, kinds: &[String]) -> Result<IndexMap<String, String>, GitError> {
         let format = "--format=%(refname) %(objectname) %(*objectname)";
         let listed = self.git(&["for-each-ref", format, "refs/heads", "refs/tags"])?;
-        let mut found = IndexMap::new();
+        let mut references = IndexMap::new();
         for line in listed.lines() {
             let mut words = line.split(' ');
             let (Some(name), Some(object)) = (words.next(), words.next()) else { continue };
@@ -313,11 +313,11 @@ impl Repository {
                 (_, Some(tag)) => ("tag", tag),
                 _ => continue,
             };
-            if kinds.iter().any(|wanted| wanted == kind) {
-                found.entry(name.to_owned()).or_insert_with(|| commit.to_owned());
+            if kinds.iter().any(|other| other == kind) {
+                references.entry(name.to_owned()).or_insert_with(|| commit.to_owned());
             }
         }
-        Ok(found)
+        Ok(references)
     }
 
     /// Returns the directory of a tree, unpacking it if necessary.
@@ -345,7 +345,7 @@ impl Repository {
         fs::create_dir_all(&directory).map_err(failed(&directory))?;
         let archive = draft.with_extension("tar");
         let part = format!("{}:{}", tree.commit, tree.root);
-        let done = self.git(&["archive", "--format=tar", "-o", &archive.to_string_lossy(), &part]).and_then(|_| {
+        let result = self.git(&["archive", "--format=tar", "-o", &archive.to_string_lossy(), &part]).and_then(|_| {
             let mut tar = Command::new("tar");
             tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&directory);
             let output = processes::output(tar.stdin(Stdio::null()), self.timeout).map_err(failed(&directory))?;
@@ -357,7 +357,7 @@ impl Repository {
             }
         });
         _ = fs::remove_file(&archive);
-        if let Err(error) = done {
+        if let Err(error) = result {
             _ = fs::remove_dir_all(&draft);
             return Err(error);
         }

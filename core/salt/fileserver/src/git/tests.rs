@@ -45,7 +45,7 @@ fn served(cache: &TempDir, remotes: Value, more: Map) -> Roots {
 }
 
 fn text(roots: &Roots, path: &str, saltenv: &str) -> Option<String> {
-    roots.find(path, saltenv).map(|found| fs::read_to_string(found.path).unwrap())
+    roots.find(path, saltenv).map(|entry| fs::read_to_string(entry.path).unwrap())
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn branches_and_tags_are_environments() {
     let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
     let roots = served(&cache, list![url(&repository)], Map::new());
     assert_eq!(roots.envs(), ["base", "dev", "v1"]);
-    for (env, wanted) in [("base", "one\n"), ("dev", "dev\n"), ("v1", "one\n"), ("none", ""), ("../x", "")] {
-        assert_eq!(text(&roots, "states/a.sls", env).unwrap_or_default(), wanted, "{env}");
+    for (env, expected) in [("base", "one\n"), ("dev", "dev\n"), ("v1", "one\n"), ("none", ""), ("../x", "")] {
+        assert_eq!(text(&roots, "states/a.sls", env).unwrap_or_default(), expected, "{env}");
     }
     assert_eq!(roots.file_list("base", ""), ["states/a.sls", "states/in", "states/out", "states/sub/b", "top.sls"]);
     assert_eq!(text(&roots, "states/in", "base").as_deref(), Some("one\n"));
@@ -84,7 +84,7 @@ fn pushed_commits_are_served_after_an_update() {
 fn each_remote_has_its_own_options() {
     let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
     let own = |more: Value| list![map! {url(&repository) => more}];
-    for (remotes, more, env, path, wanted) in [
+    for (remotes, more, env, path, expected) in [
         (own(list![map! {"root" => "states"}]), Map::new(), "base", "a.sls", Some("one\n")),
         (own(list![map! {"mountpoint" => "salt://web/files"}]), Map::new(), "base", "web/files/top.sls", Some("top\n")),
         (own(list![map! {"base" => "dev"}]), Map::new(), "base", "states/a.sls", Some("dev\n")),
@@ -140,7 +140,7 @@ fn each_remote_has_its_own_options() {
         (list![url(&repository)], map! {"gitfs_mountpoint" => "../out"}, "base", "top.sls", None),
     ] {
         let roots = served(&cache, remotes.clone(), more.clone());
-        assert_eq!(text(&roots, path, env).as_deref(), wanted, "{remotes} {more:?} {env}");
+        assert_eq!(text(&roots, path, env).as_deref(), expected, "{remotes} {more:?} {env}");
     }
 }
 
@@ -226,9 +226,9 @@ fn a_remote_behind_a_proxy_gets_the_password() {
         };
         let gitfs = Gitfs::of(&options, cache.path()).unwrap().unwrap();
         gitfs.update();
-        let mut found = gitfs.envs();
-        found.sort();
-        assert_eq!(found, expected, "{password}");
+        let mut environments = gitfs.envs();
+        environments.sort();
+        assert_eq!(environments, expected, "{password}");
     }
 }
 

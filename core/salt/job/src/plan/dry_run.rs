@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_planned_job_becomes_its_dry_run_and_back() {
-        for (arg, dry, kept) in [
+        for (arg, dry, original) in [
             (list!["web"], list!["web", map! {"test" => true, PLANNING => true, "__kwarg__" => true}], list!["web"]),
             (
                 list!["web", map! {"test" => false, "pillar" => 1, "__kwarg__" => true}],
@@ -45,7 +45,7 @@ mod tests {
             assert_eq!(dry_run(read(&arg)), read(&dry));
             for args in [read(&arg), read(&dry)] {
                 let described = describe("state.apply", args, "root");
-                assert_eq!(read(&described["arg"]), read(&kept));
+                assert_eq!(read(&described["arg"]), read(&original));
             }
         }
     }

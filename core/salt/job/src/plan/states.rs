@@ -141,13 +141,13 @@ impl PlannedStates<'_> {
     pub fn to_value(&self) -> Value {
         let one = |(key, result): &(&str, &Map)| {
             let (function, id, name) = parts(key);
-            let mut shown = map! {"state" => function, "id" => id, "name" => name};
+            let mut entry = map! {"state" => function, "id" => id, "name" => name};
             if let Some(sls) = result.get("__sls__").filter(|sls| sls.is_truthy()) {
-                shown.insert("sls".into(), sls.clone());
+                entry.insert("sls".into(), sls.clone());
             }
-            shown.insert("comment".into(), comment(result, self.jid).into_owned().into());
-            shown.insert("changes".into(), result.get("changes").map(|all| fixed(all, self.jid)).unwrap_or_default());
-            Value::from(shown)
+            entry.insert("comment".into(), comment(result, self.jid).into_owned().into());
+            entry.insert("changes".into(), result.get("changes").map(|all| fixed(all, self.jid)).unwrap_or_default());
+            Value::from(entry)
         };
         self.states.iter().map(one).collect()
     }

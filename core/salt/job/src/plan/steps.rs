@@ -188,12 +188,12 @@ mod tests {
             "salt_|-b_|-cmd.run_|-function" => map! {"__run_num__" => 1, "name" => "cmd.run", "comment" => "would", "result" => Value::Nil},
             "salt_|-web_|-web_|-state" => map! {"__run_num__" => 0, "name" => "web", "result" => Value::Nil},
         };
-        let (found, has_failures) = steps.finish(&results).unwrap();
+        let (entries, has_failures) = steps.finish(&results).unwrap();
         assert!(has_failures, "a minion is silent");
-        assert_eq!(found[1], map! {"name" => "cmd.run", "comment" => "would", "failed" => false}.into());
+        assert_eq!(entries[1], map! {"name" => "cmd.run", "comment" => "would", "failed" => false}.into());
         let plan = OrchestrationPlan::new(
             map! {"fun" => "orchestrate", "arg" => list!["deploy"]},
-            found.into_iter().collect(),
+            entries.into_iter().collect(),
         )
         .unwrap();
         let plan = OrchestrationPlan::from_map(plan.map().clone()).unwrap();

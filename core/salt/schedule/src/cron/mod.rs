@@ -100,8 +100,8 @@ impl Cron {
                     minutes.flat_map(move |minute| self.seconds.iter().map(move |second| (*hour, *minute, *second)))
                 });
                 let at = |(hour, minute, second)| Some(date.to_datetime(Time::new(hour, minute, second, 0).ok()?));
-                if let Some(found) = times.filter_map(at).find(|time| *time > now) {
-                    return Some(found);
+                if let Some(time) = times.filter_map(at).find(|time| *time > now) {
+                    return Some(time);
                 }
             }
             date = date.tomorrow().ok()?;

@@ -25,12 +25,12 @@ pub(super) fn apply_extensions(high: &mut HighData, strict: bool) -> Vec<String>
             errors.push(format!("Extension name '{name}' in SLS '{}' has no state", text(&body, "__sls__")));
             continue;
         };
-        let known = high.states.get(&name).is_some_and(|target| target.get(module).is_some());
-        let id = if known {
+        let exists = high.states.get(&name).is_some_and(|target| target.get(module).is_some());
+        let id = if exists {
             name
         } else {
-            let found = find(&high.states, &name, module, strict);
-            let [(id, _)] = &found[..] else {
+            let matches = find(&high.states, &name, module, strict);
+            let [(id, _)] = &matches[..] else {
                 errors.push(cannot_extend(&name, &body));
                 continue;
             };
@@ -66,12 +66,12 @@ fn cannot_extend(name: &Value, body: &Value) -> String {
 /// Merges one argument: a function name replaces the old one, requisites are appended, other arguments replace those of
 /// the same name.
 fn extend_arguments(have: &mut Vec<Value>, argument: &Value) {
-    let mut done = false;
+    let mut is_merged = false;
     for old in have.iter_mut() {
         match (argument, first_key(argument), first_key(old)) {
             (Value::Str(_), ..) if old.as_str().is_some() => {
                 *old = argument.clone();
-                done = true;
+                is_merged = true;
             }
             (Value::Map(map), Some(name), Some(old_name)) if name == old_name => {
                 let requisite = name.as_str().and_then(RequisiteKind::parse).is_some();
@@ -82,17 +82,17 @@ fn extend_arguments(have: &mut Vec<Value>, argument: &Value) {
                     }
                     _ => *old = argument.clone(),
                 }
-                done = true;
+                is_merged = true;
             }
             // A single name replaces `names`.
             (_, Some(name), Some(old_name)) if name.as_str() == Some("name") && old_name.as_str() == Some("names") => {
                 *old = argument.clone();
-                done = true;
+                is_merged = true;
             }
             _ => {}
         }
     }
-    if !done {
+    if !is_merged {
         have.push(argument.clone());
     }
 }
@@ -108,14 +108,14 @@ fn find(states: &Map, name: &Value, module: &str, strict: bool) -> Vec<(Value, S
     if module == "sls" {
         return states_of_sls(states, name);
     }
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     for (id, body) in states {
         let arguments = body.get(module).and_then(Value::as_list).unwrap_or_default();
         let maps = arguments.iter().filter_map(Value::as_map).filter(|argument| argument.len() == 1);
         let times = maps.filter(|argument| argument.values().any(|value| value == name)).count();
-        found.extend(std::iter::repeat_n((id.clone(), module.to_owned()), times));
+        matches.extend(std::iter::repeat_n((id.clone(), module.to_owned()), times));
     }
-    found
+    matches
 }
 
 fn states_of_sls(states: &Map, sls: &Value) -> Vec<(Value, String)> {

@@ -67,8 +67,8 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
     let mut graph = Graph::of(chunks.len());
     let by_name = ChunkIndex::of(&chunks);
     for index in 0..chunks.len() {
-        let found = chunks[index].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &by_name, index));
-        match (found, chunks[index].args.get("order")) {
+        let result = chunks[index].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &by_name, index));
+        match (result, chunks[index].args.get("order")) {
             (Err(error), _) => errors.push(error),
             (Ok(()), Some(Value::Int(order))) if *order > cap - 1 && *order > 0 => cap = order.saturating_add(100),
             _ => {}

@@ -85,17 +85,17 @@ const ANY_ENVIRONMENT: &str = "_xenv";
 
 /// Loads SLS files, by environment and in order, with all their includes. Names may be globs. Returns the data and the
 /// errors.
-pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
+pub fn load(source: &impl SlsSource, sls_names: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
     let mut loader = Loader {
         source,
-        wanted: wanted.iter().map(|(saltenv, _)| saltenv.clone()).collect(),
+        wanted: sls_names.iter().map(|(saltenv, _)| saltenv.clone()).collect(),
         environments: HashMap::new(),
         available: HashMap::new(),
         rendered: HashSet::new(),
         high: HighData::new(),
         errors: Vec::new(),
     };
-    for (saltenv, names) in wanted {
+    for (saltenv, names) in sls_names {
         for name in names {
             match loader.matching(name, saltenv) {
                 Err(error) => loader.errors.push(error),
@@ -103,7 +103,7 @@ pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighD
                     loader.errors.push(format!("No matching salt environment for environment '{saltenv}' found"));
                     loader.top(name, name, saltenv);
                 }
-                Ok(Some(found)) => found.iter().for_each(|sls| loader.top(name, sls, saltenv)),
+                Ok(Some(files)) => files.iter().for_each(|sls| loader.top(name, sls, saltenv)),
             }
         }
     }
@@ -125,7 +125,7 @@ struct Loader<'a, S> {
 impl<S: SlsSource> Loader<'_, S> {
     fn has_environment(&mut self, saltenv: &str) -> Result<bool, String> {
         Ok(match self.environments.entry(saltenv.to_owned()) {
-            Entry::Occupied(known) => *known.get(),
+            Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 let exists = self.source.has_environment(saltenv).map_err(|error| error.to_string())?;
                 *entry.insert(exists)
@@ -143,14 +143,14 @@ impl<S: SlsSource> Loader<'_, S> {
         if !self.has_environment(saltenv)? {
             return Ok(None);
         }
-        let mut found: Vec<String> = Vec::new();
+        let mut matches: Vec<String> = Vec::new();
         if is_pattern(name) {
-            found.extend(self.available(saltenv).iter().filter(|sls| fnmatch(name, sls)).cloned());
+            matches.extend(self.available(saltenv).iter().filter(|sls| fnmatch(name, sls)).cloned());
         }
-        if found.is_empty() {
-            found.push(name.to_owned());
+        if matches.is_empty() {
+            matches.push(name.to_owned());
         }
-        Ok(Some(found))
+        Ok(Some(matches))
     }
 
     /// Loads a requested SLS.
@@ -179,11 +179,11 @@ impl<S: SlsSource> Loader<'_, S> {
         let [file, init] = top::candidates(sls);
         let searched = self.source.searched(saltenv);
         let sls = &sls.replace('/', ".");
-        let known = self.available(saltenv);
+        let names = self.available(saltenv);
         let last = sls.rsplit('.').next().unwrap_or_default();
-        let near = nearest(sls, known)
+        let near = nearest(sls, names)
             .filter(|_| sls.len() > 2)
-            .or_else(|| known.iter().find(|known| known.rsplit('.').next() == Some(last)));
+            .or_else(|| names.iter().find(|name| name.rsplit('.').next() == Some(last)));
         let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         format!("\n  hint: neither {file} nor {init} is in {searched}{near}")
     }
@@ -256,7 +256,7 @@ impl<S: SlsSource> Loader<'_, S> {
         if self.was_rendered(sls, saltenv) {
             return;
         }
-        let known = self.errors.len();
+        let count = self.errors.len();
         let Some(mut included) = self.render(sls, saltenv) else {
             let missing = format!("{}{}", self.included_at(included_by, sls), self.missing(sls, saltenv));
             return self.errors.push(format!(
@@ -272,7 +272,7 @@ impl<S: SlsSource> Loader<'_, S> {
         part.extend.append(&mut included.extend);
         part.exclude.append(&mut included.exclude);
         // Errors inside the include follow the errors of merging the two.
-        let mut inside = self.errors.split_off(known);
+        let mut inside = self.errors.split_off(count);
         merge_states(&mut part.states, included.states, &mut self.errors);
         self.errors.append(&mut inside);
     }

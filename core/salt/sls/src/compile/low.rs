@@ -209,17 +209,17 @@ impl Low {
 }
 
 impl Low {
-    /// Keeps only the chunks for which `wanted` returns true, and their dependencies.
+    /// Keeps only the chunks for which `is_selected` returns true, and their dependencies.
     #[must_use]
-    pub fn only(mut self, wanted: impl Fn(&Chunk) -> bool) -> Self {
-        let mut kept: Vec<bool> = self.chunks.iter().map(wanted).collect();
+    pub fn only(mut self, is_selected: impl Fn(&Chunk) -> bool) -> Self {
+        let mut is_needed: Vec<bool> = self.chunks.iter().map(is_selected).collect();
         // Backwards: the dependencies of a step come before it.
         for step in self.steps.iter().rev().filter(|step| !step.needs.is_empty()) {
-            if kept[step.chunk] {
-                step.needs.iter().for_each(|need| kept[need.chunk] = true);
+            if is_needed[step.chunk] {
+                step.needs.iter().for_each(|need| is_needed[need.chunk] = true);
             }
         }
-        self.steps.retain(|step| kept[step.chunk]);
+        self.steps.retain(|step| is_needed[step.chunk]);
         self.listeners.clear();
         self
     }

@@ -166,7 +166,7 @@ pub struct Requisite {
 
 /// Parses the requisites of a kind from a chunk's arguments. Errors are in Salt's wording.
 pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisite>, String> {
-    let mut found = Vec::new();
+    let mut requisites = Vec::new();
     for item in chunk.args.get(kind.name()).and_then(Value::as_list).unwrap_or_default() {
         let (module, name) = match item {
             Value::Map(map) => match map.first() {
@@ -180,7 +180,7 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
             Value::Nil => {}
             Value::Str(name) => {
                 let reference = Reference { module, name: name.clone() };
-                found.push(Requisite { kind, reference, chunks: Vec::new() });
+                requisites.push(Requisite { kind, reference, chunks: Vec::new() });
             }
             _ => {
                 return Err(format!(
@@ -192,7 +192,7 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
             }
         }
     }
-    Ok(found)
+    Ok(requisites)
 }
 
 /// Returns the items of `listen` or `listen_in`. The module of a bare string is empty: it may refer to a state of any

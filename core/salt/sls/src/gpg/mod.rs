@@ -106,11 +106,11 @@ impl Gpg {
     fn decrypt_text(&self, text: &[u8]) -> Result<Option<Vec<u8>>, GpgError> {
         let Some(pattern) = PGP_MESSAGE.as_ref().filter(|pattern| pattern.is_match(text)) else { return Ok(None) };
         let mut failed = None;
-        let decrypted = pattern.replace_all(text, |found: &Captures<'_>| match self.decrypt_message(&found[0]) {
+        let decrypted = pattern.replace_all(text, |captures: &Captures<'_>| match self.decrypt_message(&captures[0]) {
             Ok(decrypted) => decrypted,
             Err(error) => {
                 failed.get_or_insert(error);
-                found[0].to_vec()
+                captures[0].to_vec()
             }
         });
         match failed {

@@ -15,12 +15,12 @@ pub fn assigned(opts: &Map, minion: &Map, functions: &Host) -> Map {
     let mut all = Map::new();
     for (name, configured) in shared::master_tops(opts) {
         let name = name.to_string();
-        let found = custom(&name, minion, functions).or_else(|| match name.as_str() {
+        let tops = custom(&name, minion, functions).or_else(|| match name.as_str() {
             "ext_nodes" => Some(external_nodes(&configured, minion, functions)),
             _ => None,
         });
-        match found {
-            Some(Ok(Value::Map(found))) => add(&mut all, found),
+        match tops {
+            Some(Ok(Value::Map(tops))) => add(&mut all, tops),
             Some(Ok(Value::Nil)) => {}
             Some(Ok(other)) => {
                 tracing::error!(name, "a module of master_tops returned {}, not a mapping", other.type_name());
@@ -66,8 +66,8 @@ fn external_nodes(command: &Value, minion: &Map, functions: &Host) -> Result<Val
 }
 
 /// Adds SLS files to those of the same environment, each once.
-fn add(all: &mut Map, found: Map) {
-    for (environment, names) in found {
+fn add(all: &mut Map, tops: Map) {
+    for (environment, names) in tops {
         let Value::List(names) = names else {
             tracing::error!(%environment, "master_tops assigned {}, not a list of SLS files", names.type_name());
             continue;

@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn keys_are_found_with_their_path() {
         let data = map! {"a" => 1, "b" => map! {"c" => map! {"d" => 2}, "e" => 3}};
-        for (path, found) in [
+        for (path, expected) in [
             ("a", Some(map! {"a" => 1})),
             ("b:c", Some(map! {"b" => map! {"c" => map! {"d" => 2}}})),
             ("b:c:d", Some(map! {"b" => map! {"c" => map! {"d" => 2}}})),
@@ -43,7 +43,7 @@ mod tests {
             ("a:b", None),
             ("", None),
         ] {
-            assert_eq!(subtree(&data, path), found, "{path}");
+            assert_eq!(subtree(&data, path), expected, "{path}");
         }
     }
 }

@@ -68,7 +68,7 @@ impl Reading<'_> {
         let mut entries =
             std::fs::read_dir(directory).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
-        let mut found = Map::new();
+        let mut tree = Map::new();
         for entry in entries {
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
             let relative = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
@@ -83,9 +83,9 @@ impl Reading<'_> {
                 tracing::error!(path = %path.display(), "file_tree: not a regular file");
                 continue;
             };
-            found.insert(name.into(), value);
+            tree.insert(name.into(), value);
         }
-        Ok(found)
+        Ok(tree)
     }
 
     fn file(&self, path: &Path, relative: &str) -> Result<Value, String> {

@@ -175,7 +175,7 @@ impl Remote {
         if fetched.get(place).is_none_or(|when| when.elapsed() >= self.interval) {
             match self.repository.fetch() {
                 Ok(()) => _ = fetched.insert(place.to_owned(), Instant::now()),
-                Err(error) if self.repository.references(&self.kinds).is_ok_and(|known| known.is_empty()) => {
+                Err(error) if self.repository.references(&self.kinds).is_ok_and(|references| references.is_empty()) => {
                     return Err(report(error));
                 }
                 Err(error) => {

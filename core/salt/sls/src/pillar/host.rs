@@ -22,16 +22,17 @@ pub(super) struct Lookups {
 
 impl Functions for Lookups {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        let given = |index: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(index)).cloned();
+        let argument =
+            |index: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(index)).cloned();
         let map = match self.role(function) {
             Some(Role::LookUpGrains) => &self.grains,
             Some(Role::LookUpPillar) => &self.pillar,
             _ => return Err(CallError::NotAvailable(function.to_owned())),
         };
-        let Some(path) = given(0, "key") else { return Err(format!("{function} requires a key").into()) };
+        let Some(path) = argument(0, "key") else { return Err(format!("{function} requires a key").into()) };
         // The third positional argument differs between the two functions, so the delimiter is taken only as a keyword.
         let delimiter = args.keyword.get("delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
-        Ok(at_path(map, &path.to_string(), &delimiter, given(1, "default").unwrap_or_else(|| "".into())))
+        Ok(at_path(map, &path.to_string(), &delimiter, argument(1, "default").unwrap_or_else(|| "".into())))
     }
 
     fn has(&self, function: &str) -> bool {

@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn grains_are_inserted_into_urls() {
         let grains = brine_value::map! {"os" => "De bian", "ip" => brine_value::map! {"a" => "x/y"}, "none" => ""};
-        for (url, wanted) in [
+        for (url, expected) in [
             ("http://h/<os>/<ip:a>?q=<os>", Ok("http://h/De%20bian/x/y?q=De%20bian".to_owned())),
             ("http://h/plain<", Ok("http://h/plain<".to_owned())),
             ("http://h/<none>", Err("the minion has no grain 'none'".to_owned())),
             ("http://h/<nope>", Err("the minion has no grain 'nope'".to_owned())),
         ] {
-            assert_eq!(with_grains(url, &grains), wanted, "{url}");
+            assert_eq!(with_grains(url, &grains), expected, "{url}");
         }
     }
 }

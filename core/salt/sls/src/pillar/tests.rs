@@ -98,9 +98,9 @@ fn an_environment_without_an_entry_is_served_by_that_of_any_name() {
 fn pillar_opts_adds_the_options_of_the_master() {
     let files = &[("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "master: {own: 1}\na: 1")];
     let pillar = Master::new(files, map! {"pillar_opts" => true, "colour" => "blue"}).of("web1");
-    let shown = pillar.get("master").unwrap();
-    assert_eq!((shown.get("colour"), shown.get("own")), (Some(&"blue".into()), None));
-    assert_eq!(shown.get("saltversion"), Some(&brine_config::SALT_VERSION.into()));
+    let options = pillar.get("master").unwrap();
+    assert_eq!((options.get("colour"), options.get("own")), (Some(&"blue".into()), None));
+    assert_eq!(options.get("saltversion"), Some(&brine_config::SALT_VERSION.into()));
     assert_eq!(pillar.get("a"), Some(&1.into()));
     assert_eq!(Master::new(files, map! {}).of("web1").get("master"), Some(&map! {"own" => 1}.into()));
 }
@@ -297,9 +297,9 @@ fn ext_pillar_is_merged_over_or_under_the_files() {
 
 #[test]
 fn unavailable_sources_are_errors() {
-    let known = "remove it from 'ext_pillar', or copy its module with `salt-run saltutil.sync_pillar`; built in are cmd_json, cmd_yaml, extra_minion_data_in_pillar, file_tree, git, gpg, http_json, http_yaml, nodegroups, stack";
+    let advice = "remove it from 'ext_pillar', or copy its module with `salt-run saltutil.sync_pillar`; built in are cmd_json, cmd_yaml, extra_minion_data_in_pillar, file_tree, git, gpg, http_json, http_yaml, nodegroups, stack";
     for (external, errors) in [
-        (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
+        (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {advice}")]),
         (list!["cmd_json"], vec!["The \"ext_pillar\" option is malformed".to_owned()]),
         ("x".into(), vec!["The \"ext_pillar\" option is malformed".to_owned()]),
         (
@@ -411,16 +411,16 @@ fn http_pillar_requests_the_minions_url() {
     let asked = |kind: &str| map! {"url" => "http://pillar/web1", "decode" => true, "decode_type" => kind};
     assert_eq!(of("http_json", "http://pillar/%s".into()), map! {"said" => asked("json")});
     let said = of("http_yaml", map! {"username" => "u", "url" => "http://pillar/%s", "namespace" => "n"}.into());
-    let mut wanted = map! {"username" => "u"};
-    wanted.extend(asked("yaml"));
-    assert_eq!(said, map! {"n" => map! {"said" => wanted}});
+    let mut expected = map! {"username" => "u"};
+    expected.extend(asked("yaml"));
+    assert_eq!(said, map! {"n" => map! {"said" => expected}});
     for (url, error) in [
         ("http://pillar/list", "its output is of type list, not a mapping"),
         ("http://pillar/text", "the response is not json"),
         ("http://pillar/none", "HTTP 404: Not Found: Some(\"http://pillar/none\")"),
     ] {
-        let wanted = format!("Failed to load ext_pillar http_json: {error}");
-        assert_eq!(of("http_json", url.into()), map! {"_errors" => list![wanted]}, "{url}");
+        let expected = format!("Failed to load ext_pillar http_json: {error}");
+        assert_eq!(of("http_json", url.into()), map! {"_errors" => list![expected]}, "{url}");
     }
 }
 
@@ -432,9 +432,9 @@ fn repository(directory: &std::path::Path) -> String {
         echo \"dev: {'web*': [a]}\" > top.sls && echo 'a: {d: 1, l: [2]}' > a.sls && git commit -qam two";
     let who =
         ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, "t"));
-    let done =
+    let status =
         std::process::Command::new("sh").args(["-c", command]).current_dir(directory).envs(who).status().unwrap();
-    assert!(done.success());
+    assert!(status.success());
     format!("file://{}", directory.display())
 }
 
@@ -454,7 +454,7 @@ fn git_branches_are_pillar_environments() {
     let both = |list: Value| map! {"a" => map! {"m" => 1, "l" => list, "d" => 1}};
     let error = |text: String| map! {"_errors" => list![format!("Failed to load ext_pillar git: {text}")]};
     let none = Map::new;
-    for (remotes, more, pillarenv, wanted) in [
+    for (remotes, more, pillarenv, expected) in [
         (list![branch("master")], none(), None, master.clone()),
         (list![url.clone()], none(), None, master.clone()),
         (branch("dev"), none(), None, dev.clone()),
@@ -478,7 +478,7 @@ fn git_branches_are_pillar_environments() {
         (list![branch("none")], none(), None, error(format!("{url} has no branch or tag 'none'"))),
         (list!["a b c"], none(), None, error("'a b c' is not a branch and a URL".into())),
     ] {
-        assert_eq!(of(remotes.clone(), more.clone(), pillarenv), wanted, "{remotes} {more:?} {pillarenv:?}");
+        assert_eq!(of(remotes.clone(), more.clone(), pillarenv), expected, "{remotes} {more:?} {pillarenv:?}");
     }
     let report = of(list![format!("master {url}/none")], none(), None);
     let text = report["_errors"].as_list().unwrap()[0].to_string();

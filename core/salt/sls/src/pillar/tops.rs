@@ -62,12 +62,12 @@ pub(super) fn sections(tree: &Tree<'_>, errors: &mut Vec<String>) -> Sections {
 
 /// Returns the environments whose top files apply.
 fn environments(source: &PillarSource, request: &PillarRequest<'_>) -> Vec<String> {
-    let known = |name: &str| source.roots.contains_key(name).then(|| name.to_owned());
+    let existing = |name: &str| source.roots.contains_key(name).then(|| name.to_owned());
     if let Some(only) = request.pillarenv {
-        return known(only).into_iter().collect();
+        return existing(only).into_iter().collect();
     }
     if source.merging.keeps_environments_apart() {
-        return known(request.saltenv.unwrap_or("base")).into_iter().collect();
+        return existing(request.saltenv.unwrap_or("base")).into_iter().collect();
     }
     let mut all: Vec<String> = source.roots.keys().cloned().collect();
     all.sort_by_key(|name| name != "base");
@@ -90,7 +90,7 @@ pub(super) fn matched(
     nodegroups: &Map,
     errors: &mut Vec<String>,
 ) -> IndexMap<String, Matched> {
-    let mut found: IndexMap<String, Matched> = IndexMap::new();
+    let mut environments: IndexMap<String, Matched> = IndexMap::new();
     for (environment, targets) in sections {
         if pillarenv.is_some_and(|only| only != environment) {
             continue;
@@ -113,7 +113,7 @@ pub(super) fn matched(
                 }
             }
             let ignore = items.iter().any(|item| item.get("ignore_missing").is_some_and(Value::is_truthy));
-            let matched = found.entry(environment.clone()).or_default();
+            let matched = environments.entry(environment.clone()).or_default();
             for sls in items.iter().filter_map(Value::as_str) {
                 if ignore {
                     matched.may_be_missing.push(sls.to_owned());
@@ -124,7 +124,7 @@ pub(super) fn matched(
             }
         }
     }
-    found
+    environments
 }
 
 #[cfg(test)]
@@ -156,10 +156,10 @@ mod tests {
         let Value::Map(targets) = brine_yaml::load(top).unwrap() else { panic!("{top}") };
         let sections = ["base", "dev"].map(|name| (name.to_owned(), targets.clone().into_iter().collect()));
         let mut errors = Vec::new();
-        let found = matched(&sections.into(), Some("base"), &Minion, &Map::new(), &mut errors);
+        let actual = matched(&sections.into(), Some("base"), &Minion, &Map::new(), &mut errors);
         let names = ["first", "common", "users", "nginx", "deb", "grained"].map(str::to_owned).to_vec();
         let expected = Matched { names, may_be_missing: vec!["grained".to_owned()] };
-        assert_eq!(found, [("base".to_owned(), expected)].into());
+        assert_eq!(actual, [("base".to_owned(), expected)].into());
         assert!(errors[0].starts_with("target 'x' of the top file: "), "{errors:?}");
     }
 }

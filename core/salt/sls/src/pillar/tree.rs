@@ -85,10 +85,10 @@ impl<'a> Tree<'a> {
 
     /// Renders an SLS over its includes. `defaults` are variables of its template.
     fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
-        let known = environment.done.len();
+        let count = environment.done.len();
         let data = self.read(sls, environment, defaults);
         // A failed SLS is not rendered again for a later include.
-        if environment.done.len() == known {
+        if environment.done.len() == count {
             environment.done.entry(sls.to_owned()).or_default();
         }
         data
@@ -193,12 +193,12 @@ impl<'a> Tree<'a> {
     /// file. If both exist, both are included, with their errors.
     fn included(&self, name: &str, environment: &Environment<'_>, included: &Included<'_>) -> Vec<String> {
         let absolute = absolute(name, included.by, included.is_init);
-        let found: Vec<String> = [name.trim_start_matches('.'), &absolute]
+        let files: Vec<String> = [name.trim_start_matches('.'), &absolute]
             .into_iter()
             .flat_map(|name| environment.matching(name))
             .filter(|sls| top::candidates(sls).iter().any(|path| self.find(path, environment.name).is_some()))
             .collect();
-        if found.is_empty() { vec![absolute] } else { found }
+        if files.is_empty() { vec![absolute] } else { files }
     }
 
     /// Renders a file from the first root of the environment that has it.
@@ -306,8 +306,8 @@ impl Environment<'_> {
             return vec![name.to_owned()];
         }
         let available = self.available.get_or_init(|| available(self.roots));
-        let found: Vec<String> = available.iter().filter(|sls| fnmatch(name, sls)).cloned().collect();
-        if found.is_empty() { vec![name.to_owned()] } else { found }
+        let names: Vec<String> = available.iter().filter(|sls| fnmatch(name, sls)).cloned().collect();
+        if names.is_empty() { vec![name.to_owned()] } else { names }
     }
 }
 

@@ -65,8 +65,8 @@ pub enum RenderError {
 const SHOWN: usize = 200;
 
 fn rendered_from(line: usize, rendered_line: usize, rendered: &str) -> String {
-    let shown: String = rendered.trim().chars().take(SHOWN).collect();
-    format!("line {line} of the template, which renders to line {rendered_line}: {shown}")
+    let excerpt: String = rendered.trim().chars().take(SHOWN).collect();
+    format!("line {line} of the template, which renders to line {rendered_line}: {excerpt}")
 }
 
 impl RenderError {
@@ -126,8 +126,8 @@ impl RenderError {
             RenderError::Jinja(error) => error.summary(),
             RenderError::Yaml(error) => error.message.clone(),
             RenderError::Rendered { error, rendered_line, rendered, .. } => {
-                let shown: String = rendered.trim().chars().take(SHOWN).collect();
-                format!("{} (it renders to line {rendered_line}: {shown})", error.message())
+                let excerpt: String = rendered.trim().chars().take(SHOWN).collect();
+                format!("{} (it renders to line {rendered_line}: {excerpt})", error.message())
             }
             other => other.to_string(),
         }

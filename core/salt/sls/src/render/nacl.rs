@@ -103,8 +103,8 @@ mod tests {
             ),
             ("#!yaml\na: NACL[x]\n", map! {"a" => "NACL[x]"}),
         ];
-        for (source, wanted) in cases {
-            assert_eq!(render(source, &host), Ok(wanted.into()), "{source}");
+        for (source, expected) in cases {
+            assert_eq!(render(source, &host), Ok(expected.into()), "{source}");
         }
         let error = render("#!yaml|nacl\na: NACL[wrong]\n", &host);
         assert_eq!(error, Err("rendering by nacl failed: decrypting the data failed".to_owned()));

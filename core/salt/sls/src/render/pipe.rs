@@ -70,8 +70,8 @@ pub(super) struct Step {
 impl Step {
     /// Creates a step without options. An unknown name may be that of a custom renderer.
     pub fn plain(name: &str) -> Self {
-        let known = RENDERERS.iter().find(|(known, ..)| *known == name);
-        let renderer = known.map_or(Renderer::Hosted, |(_, renderer, _)| *renderer);
+        let entry = RENDERERS.iter().find(|(other, ..)| *other == name);
+        let renderer = entry.map_or(Renderer::Hosted, |(_, renderer, _)| *renderer);
         Step { renderer, name: name.to_owned(), args: String::new() }
     }
 
@@ -140,7 +140,7 @@ impl AllowedRenderers {
 ///
 /// A step of the pipe is empty or unknown.
 pub fn check_pipe(pipe: &str, is_custom: impl Fn(&str) -> bool) -> Result<(), RenderError> {
-    let is_known = |name: &str| RENDERERS.iter().any(|(known, ..)| *known == name) || is_custom(name);
+    let is_known = |name: &str| RENDERERS.iter().any(|(other, ..)| *other == name) || is_custom(name);
     match steps(pipe) {
         Some(steps) if steps.iter().all(|step| is_known(&step.name)) => Ok(()),
         _ => Err(RenderError::NotAvailable(pipe.to_owned())),

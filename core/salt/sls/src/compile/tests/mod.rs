@@ -174,8 +174,8 @@ fn includes_reach_other_environments_and_globs() {
         ("{dev: y}", "Unknown include: Specified SLS dev: y is not available on the salt master in saltenv(s): dev "),
     ] {
         let text: &'static str = Box::leak(format!("include: [{item}]").into_boxed_str());
-        let found = run(&[("t", text), ("dev:x", "x: test.nop")], &["t"]);
-        assert_eq!(in_salts_words(found.unwrap_err()), [error]);
+        let result = run(&[("t", text), ("dev:x", "x: test.nop")], &["t"]);
+        assert_eq!(in_salts_words(result.unwrap_err()), [error]);
     }
 }
 
@@ -330,7 +330,7 @@ fn a_low_chunk_is_parsed_back() {
 #[test]
 fn extend_and_exclude_are_shown_before_the_first_file_that_has_them() {
     let (high, _) = load_tree(&[("t", "a: test.nop"), ("u", "b: test.nop\nextend: {a: {test.nop: []}}")], &["t", "u"]);
-    let shown = high.to_value();
-    let keys: Vec<String> = shown.as_map().unwrap().keys().map(ToString::to_string).collect();
+    let value = high.to_value();
+    let keys: Vec<String> = value.as_map().unwrap().keys().map(ToString::to_string).collect();
     assert_eq!(keys, ["a", "__extend__", "b"]);
 }

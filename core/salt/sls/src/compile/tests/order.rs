@@ -27,8 +27,8 @@ fn with_edges(edges: &[(usize, &str, usize)]) -> Result<Low, Vec<String>> {
 /// there is a cycle.
 fn slowly_ordered(edges: &[(usize, &str, usize)]) -> Option<Vec<String>> {
     let own = |id: usize| (id * 7) % 5 + 1;
-    let strength = |kind: &str| ["onfail", "require", "onchanges", "watch"].iter().position(|known| *known == kind);
-    let read = |kind: &str| ["require", "watch", "onfail", "onchanges"].iter().position(|known| *known == kind);
+    let strength = |kind: &str| ["onfail", "require", "onchanges", "watch"].iter().position(|other| *other == kind);
+    let read = |kind: &str| ["require", "watch", "onfail", "onchanges"].iter().position(|other| *other == kind);
     let pulled = |id: usize| {
         // As in Salt, a dependant counts unless an earlier one has a stronger requisite.
         let mut waiting: Vec<_> = edges.iter().filter(|(_, _, to)| *to == id).collect();

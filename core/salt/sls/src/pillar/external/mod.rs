@@ -57,7 +57,7 @@ pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
         }
     };
     let excluded = modules::exclude_ext_pillar(opts);
-    let known = || MODULES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let names = || MODULES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     for entry in &entries {
         let Some(entry) = entry.as_map() else {
             errors.push(format!("option 'ext_pillar' is invalid: expected a mapping, got {entry}"));
@@ -67,11 +67,11 @@ pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
             if is_custom(&name) {
                 continue;
             }
-            if !MODULES.iter().any(|(known, _)| *known == name) {
+            if !MODULES.iter().any(|(module_name, _)| *module_name == name) {
                 errors.push(format!(
                     "option 'ext_pillar': '{name}' is not there: every state run fails; remove it, or copy its module \
                      with `salt-run saltutil.sync_pillar`; built in are {}",
-                    known()
+                    names()
                 ));
             } else if name == "git" && processes::find(Path::new("git")).is_none() {
                 errors.push(
@@ -115,13 +115,14 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
                 one => Args::positional([one.clone()]),
             };
             let call = Call { source, request, pillar, args };
-            let built_in = || MODULES.iter().find(|(known, _)| *known == name).map(|(_, module)| module(&call));
+            let built_in =
+                || MODULES.iter().find(|(module_name, _)| *module_name == name).map(|(_, module)| module(&call));
             let Some(added) = call.custom(&name).or_else(built_in) else {
-                let known: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
                 errors.push(format!(
                     "ext_pillar interface named {name} is unavailable: remove it from 'ext_pillar', or copy its module \
                      with `salt-run saltutil.sync_pillar`; built in are {}",
-                    known.join(", ")
+                    names.join(", ")
                 ));
                 continue;
             };
@@ -142,7 +143,7 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
 fn check_on_demand(opts: &Map, entry: &Map) -> Result<(), String> {
     let allowed = shared::on_demand_ext_pillar(opts);
     for name in entry.keys().map(ToString::to_string) {
-        if MODULES.iter().any(|(known, _)| *known == name) && !ON_DEMAND.contains(&name.as_str()) {
+        if MODULES.iter().any(|(module_name, _)| *module_name == name) && !ON_DEMAND.contains(&name.as_str()) {
             return Err(format!(
                 "ext_pillar {name} is not available on demand, since it takes commands, paths or addresses: add it to the \
                  master's option 'ext_pillar'"

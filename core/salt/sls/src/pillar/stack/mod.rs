@@ -91,8 +91,8 @@ impl Stack<'_> {
             if item.trim().is_empty() {
                 continue;
             }
-            let wanted = normalized(&templates.directory.join(&item));
-            if !wanted.starts_with(normalized(&templates.directory)) {
+            let pattern = normalized(&templates.directory.join(&item));
+            if !pattern.starts_with(normalized(&templates.directory)) {
                 return Err(format!(
                     "{}: the file '{item}' is outside of the directory of its configuration file",
                     config.display()

@@ -62,26 +62,27 @@ pub(super) fn by_position(data: &mut Map, extended: &mut Extended) -> Result<(),
     for (id, function, state) in &order {
         after.remove(state);
         let Some(args) = data.get_mut(id).and_then(|states| args_of(states, function)) else { continue };
-        let given = Value::from(args.clone());
+        let arguments = Value::from(args.clone());
         let more = |of: &HashMap<Named, Vec<Named>>| of.get(state).cloned().unwrap_or_default();
-        if let Some(later) = named(&given, &REQUIRE).chain(more(&extended.require)).find(|one| after.contains(one)) {
+        if let Some(later) = named(&arguments, &REQUIRE).chain(more(&extended.require)).find(|one| after.contains(one))
+        {
             return Err(failed(format!("the state {} requires {}, which comes after it", show(state), show(&later))));
         }
-        let mut into = named(&given, &REQUIRE_IN).chain(more(&extended.require_in));
+        let mut into = named(&arguments, &REQUIRE_IN).chain(more(&extended.require_in));
         if let Some(earlier) = into.find(|one| before.contains(one)) {
             let (state, earlier) = (show(state), show(&earlier));
             return Err(failed(format!("the state {state} is to be required by {earlier}, which comes before it")));
         }
         if let Some((id, module)) = last {
             let required: Value = map! {module.as_str() => id.as_str()}.into();
-            let known = args.iter_mut().find_map(|arg| match arg {
+            let requires = args.iter_mut().find_map(|arg| match arg {
                 Value::Map(arg) => match arg.first_mut() {
                     Some((name, Value::List(required))) if name.as_str() == Some("require") => Some(required),
                     _ => None,
                 },
                 _ => None,
             });
-            match known {
+            match requires {
                 Some(requisites) => requisites.insert(0, required),
                 None => args.push(map! {"require" => vec![required]}.into()),
             }
