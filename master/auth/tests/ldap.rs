@@ -296,8 +296,8 @@ fn the_name_of_a_user_is_the_account_attribute_of_its_entry() {
         (with(service(), map! {"filter" => "sn=Fre{{ username }}"}), "d", None),
     ] {
         let outcome = server.login(options.clone(), typed, "pw");
-        let found = outcome.as_ref().ok().map(|identity| identity.username().as_str());
-        assert_eq!(found, name, "{options:?} {typed}: {outcome:?}");
+        let actual = outcome.as_ref().ok().map(|identity| identity.username().as_str());
+        assert_eq!(actual, name, "{options:?} {typed}: {outcome:?}");
     }
 }
 

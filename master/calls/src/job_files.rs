@@ -45,14 +45,14 @@ impl JobFiles {
             files::write_soon(directory.join(name), &content, 0o600)?;
         }
         let mut jobs = self.jobs.lock();
-        let (known, order) = &mut *jobs;
-        if known.insert(jid.clone()) {
+        let (jids, order) = &mut *jobs;
+        if jids.insert(jid.clone()) {
             order.push_back(jid.clone());
         }
         if order.len() > MAX_JOBS
             && let Some(oldest) = order.pop_front()
         {
-            known.remove(&oldest);
+            jids.remove(&oldest);
         }
         Ok(())
     }

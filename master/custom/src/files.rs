@@ -53,8 +53,8 @@ pub async fn run(
             () = shutdown.cancelled() => return,
         }
         let (modules, copied) = (Arc::clone(&custom), mirror.clone());
-        let done = render.run(move |_| update(&modules, &copied)).await;
-        let error = match done {
+        let result = render.run(move |_| update(&modules, &copied)).await;
+        let error = match result {
             Ok(Ok(changed)) => {
                 if changed > 0 {
                     tracing::info!(
@@ -147,11 +147,11 @@ impl Backend<'_> {
     /// Copies a file, if it differs from its copy. Returns whether it did.
     fn copy(&self, mirror: &Mirror, root: &Path, path: &str, saltenv: &str) -> Result<bool, String> {
         let by_name = map! {"path" => path, "saltenv" => saltenv};
-        let found = self.call("find_file", Args { keyword: by_name.clone(), ..Args::default() })?;
-        if !found.get("path").is_some_and(Value::is_truthy) {
+        let entry = self.call("find_file", Args { keyword: by_name.clone(), ..Args::default() })?;
+        if !entry.get("path").is_some_and(Value::is_truthy) {
             return Ok(false);
         }
-        let hash = self.optional("file_hash", Args::positional([by_name.clone().into(), found.clone()]))?;
+        let hash = self.optional("file_hash", Args::positional([by_name.clone().into(), entry.clone()]))?;
         let target = root.join(path);
         if is_same(hash.as_ref(), &target) {
             return Ok(false);
@@ -164,7 +164,7 @@ impl Backend<'_> {
         loop {
             let mut load = by_name.clone();
             load.extend(map! {"loc" => loc, "gzip" => Value::Nil});
-            let served = self.call("serve_file", Args::positional([load.into(), found.clone()]))?;
+            let served = self.call("serve_file", Args::positional([load.into(), entry.clone()]))?;
             let data = match served.get("data") {
                 Some(Value::Bytes(data)) => data.as_slice(),
                 Some(Value::Str(data)) => data.as_bytes(),

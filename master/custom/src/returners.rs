@@ -125,8 +125,8 @@ impl PythonReturner {
     fn call(&self, function: &str, args: Vec<Value>) -> Result<(), ReturnerError> {
         let function = format!("{}.{function}", self.name);
         let (args, deadline) = (Args::positional(args), Some(Instant::now() + CALL_TIMEOUT));
-        let done = self.modules.ask(Call { kind: KIND, function: &function, args, deadline, ..Call::default() });
-        done.map(|_| ()).map_err(|error| ReturnerError::Refused { returner: self.name, reason: error.to_string() })
+        let result = self.modules.ask(Call { kind: KIND, function: &function, args, deadline, ..Call::default() });
+        result.map(|_| ()).map_err(|error| ReturnerError::Refused { returner: self.name, reason: error.to_string() })
     }
 
     fn has(&self, function: &str) -> bool {

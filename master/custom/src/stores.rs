@@ -131,9 +131,9 @@ impl CachedTokens {
 
     /// Returns the data of a token without its envelope.
     fn find(&self, secret: &str) -> Result<Value, String> {
-        let found = self.driver.fetch(BANK, secret)?.unwrap_or_default();
-        let is_envelope = found.as_map().is_some_and(|map| map.len() == 2 && map.contains_key("_expires"));
-        Ok(if is_envelope { found.get("data").cloned().unwrap_or(found) } else { found })
+        let value = self.driver.fetch(BANK, secret)?.unwrap_or_default();
+        let is_envelope = value.as_map().is_some_and(|map| map.len() == 2 && map.contains_key("_expires"));
+        Ok(if is_envelope { value.get("data").cloned().unwrap_or(value) } else { value })
     }
 }
 
@@ -186,9 +186,9 @@ impl CacheDriver {
         cluster: Option<String>,
     ) -> Option<Self> {
         let module = Module::open(config, custom, (option, "cache", name), longest)?;
-        let mut given = map! {"cachedir" => config.cachedir.display().to_string()};
-        given.extend(cluster.map(|id| ("cluster_id".into(), id.into())));
-        Some(CacheDriver { module, given, kwargs: OnceLock::new() })
+        let mut options = map! {"cachedir" => config.cachedir.display().to_string()};
+        options.extend(cluster.map(|id| ("cluster_id".into(), id.into())));
+        Some(CacheDriver { module, given: options, kwargs: OnceLock::new() })
     }
 
     /// Sets the data of a key.
@@ -204,8 +204,8 @@ impl CacheDriver {
     /// # Errors
     /// A message with the reason.
     pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, String> {
-        let found = self.call("fetch", vec![bank.into(), key.into()], Map::new()).map_err(reason)?;
-        Ok(Some(found).filter(|found| *found != Value::Nil))
+        let value = self.call("fetch", vec![bank.into(), key.into()], Map::new()).map_err(reason)?;
+        Ok(Some(value).filter(|value| *value != Value::Nil))
     }
 
     /// Returns the names in a bank.

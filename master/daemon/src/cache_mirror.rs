@@ -60,9 +60,9 @@ async fn mirrored_ids(services: &Services) -> BTreeSet<String> {
 
 /// Returns the minions that changes concern.
 async fn ids(services: &Services, touched: Touched) -> BTreeSet<String> {
-    let mut found = if touched.more { mirrored_ids(services).await } else { BTreeSet::new() };
-    found.extend(touched.keys.into_iter().filter_map(|(_, key)| String::from_utf8(key).ok()));
-    found
+    let mut ids = if touched.more { mirrored_ids(services).await } else { BTreeSet::new() };
+    ids.extend(touched.keys.into_iter().filter_map(|(_, key)| String::from_utf8(key).ok()));
+    ids
 }
 
 /// Writes the data of the waiting minions. Failed ones stay queued. Returns the first error.
@@ -75,8 +75,8 @@ async fn write(
     let (mut failed, mut error) = (BTreeSet::new(), None);
     while !waiting.is_empty() && !shutdown.is_cancelled() {
         let ids: Vec<String> = (0..BATCH_SIZE).map_while(|_| waiting.pop_first()).collect();
-        let (storage, driver, given) = (services.storage.clone(), Arc::clone(driver), ids.clone());
-        let written = services.executors.jobs.run(move |thread| write_some(storage.get(thread), &driver, given)).await;
+        let (storage, driver, batch) = (services.storage.clone(), Arc::clone(driver), ids.clone());
+        let written = services.executors.jobs.run(move |thread| write_some(storage.get(thread), &driver, batch)).await;
         let (left, reason) = written.unwrap_or_else(|error| (ids, Some(error.to_string())));
         let is_away = left.len() >= MAX_FAILURES;
         failed.extend(left);

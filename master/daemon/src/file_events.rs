@@ -114,9 +114,9 @@ mod tests {
             std::fs::write(directory.path().join(name), "x").unwrap();
         }
         std::os::unix::fs::symlink(directory.path(), directory.path().join("round")).unwrap();
-        let mut found = Times::new();
-        walk(directory.path(), &mut found);
-        let names: Vec<_> = found.keys().filter_map(|path| path.rsplit('/').next()).collect();
+        let mut times = Times::new();
+        walk(directory.path(), &mut times);
+        let names: Vec<_> = times.keys().filter_map(|path| path.rsplit('/').next()).collect();
         assert_eq!(names, ["one", "round", "two"]);
     }
 }

@@ -289,9 +289,9 @@ impl Master {
         };
         let calls = RunnerCalls::new(services, returns.clone(), custom, modules);
         let requests = Requests::new(Arc::clone(&calls), returns);
-        let (journal, known) = (Arc::clone(&jobs), Arc::clone(&facts));
+        let (journal, shared_facts) = (Arc::clone(&jobs), Arc::clone(&facts));
         let read = executors.disk.run(move |thread| {
-            known.syndics.read(thread);
+            shared_facts.syndics.read(thread);
             journal.read_journal(thread);
         });
         _ = read.await;

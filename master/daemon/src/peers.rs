@@ -78,15 +78,15 @@ fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
 
 fn allows_args(condition: &Value, arg: &[Value]) -> bool {
     let Some(condition) = condition.as_map() else { return false };
-    let given = Args::from_wire(arg);
+    let args = Args::from_wire(arg);
     let fits = |pattern: &Value, value: Option<&Value>| match value {
         Some(value) => pattern.is_nil() || is_match(&pattern.to_string(), &value.to_string()),
         None => false,
     };
     let positional = condition.get("args").and_then(Value::as_list).unwrap_or_default();
     let keyword = condition.get("kwargs").and_then(Value::as_map);
-    positional.iter().enumerate().all(|(at, pattern)| fits(pattern, given.positional.get(at)))
-        && keyword.is_none_or(|keyword| keyword.iter().all(|(name, pattern)| fits(pattern, given.keyword.get(name))))
+    positional.iter().enumerate().all(|(at, pattern)| fits(pattern, args.positional.get(at)))
+        && keyword.is_none_or(|keyword| keyword.iter().all(|(name, pattern)| fits(pattern, args.keyword.get(name))))
 }
 
 fn one_or_many(value: &Value) -> &[Value] {
@@ -237,14 +237,14 @@ impl Peers {
             Ok(Err(error)) => return refused(id, &error.to_string()),
             Err(_) => return Value::map(),
         };
-        let shown = returns.into_iter().map(|(minion, one)| {
-            let mut shown = map! {"ret" => one.get("return").cloned().unwrap_or_default()};
+        let results = returns.into_iter().map(|(minion, one)| {
+            let mut result = map! {"ret" => one.get("return").cloned().unwrap_or_default()};
             if let Some(out) = one.get("out") {
-                shown.insert("out".into(), out.clone());
+                result.insert("out".into(), out.clone());
             }
-            (minion, Value::Map(shown))
+            (minion, Value::Map(result))
         });
-        Value::Map(shown.collect())
+        Value::Map(results.collect())
     }
 
     /// Calls a runner function on behalf of a minion, if the option `peer_run` permits it. Returns its result.

@@ -70,8 +70,8 @@ pub fn answer(files: &Roots, id: &MinionId, command: MinionCommand) -> Value {
             Ok(Some(hash)) => {
                 let hash = Value::from(map! {"hsum" => hash, "hash_type" => files.hash_kind().name()});
                 if stat {
-                    let found = files.find(&path, &saltenv);
-                    list![hash, found.map(|found| found.stat().into_iter().collect::<Value>())]
+                    let file = files.find(&path, &saltenv);
+                    list![hash, file.map(|file| file.stat().into_iter().collect::<Value>())]
                 } else {
                     hash
                 }
@@ -81,9 +81,9 @@ pub fn answer(files: &Roots, id: &MinionId, command: MinionCommand) -> Value {
             Err(error) => failed(&error),
         },
         MinionCommand::FileFind { path, saltenv } => match files.find(&path, &saltenv) {
-            Some(found) => {
-                let stat: Value = found.stat().into_iter().collect();
-                map! {"path" => found.path, "rel" => found.relative, "stat" => stat, "back" => "roots"}.into()
+            Some(file) => {
+                let stat: Value = file.stat().into_iter().collect();
+                map! {"path" => file.path, "rel" => file.relative, "stat" => stat, "back" => "roots"}.into()
             }
             None => map! {"rel" => "", "path" => ""}.into(),
         },

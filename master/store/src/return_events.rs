@@ -137,8 +137,8 @@ impl ReturnEvents {
             }
             let message: Map = ["cmd", "ts"].iter().filter_map(|name| load.get_key_value(*name)).map(owned).collect();
             let Ok(one) = Return::from_map(without_envelope(load)) else { return (message, Ok(false)) };
-            let kept = storage.large_returns.keep_for_members(&one).map_err(ReturnerError::from);
-            let stored = kept.and_then(|()| store_whole(storage, &one));
+            let result = storage.large_returns.keep_for_members(&one).map_err(ReturnerError::from);
+            let stored = result.and_then(|()| store_whole(storage, &one));
             let mut load = one.into_map();
             load.extend(message);
             (load, stored.map(|()| true))

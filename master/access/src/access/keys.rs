@@ -46,7 +46,7 @@ fn key(path: &Path) -> Result<String, FileError> {
 
 /// Makes the key readable for the user of the REST API.
 fn give_to_api(path: &Path, name: &str) {
-    let given = api_user(name).and_then(|user| match user {
+    let result = api_user(name).and_then(|user| match user {
         Some(user) if nix::unistd::geteuid().is_root() => {
             user_files::set_owner(path, Some(user.uid.as_raw()), None, Links::Keep)
         }
@@ -55,7 +55,7 @@ fn give_to_api(path: &Path, name: &str) {
             .and_then(|()| user_files::set_mode(path, 0o440, Links::Keep)),
         None => Ok(()),
     });
-    log_not_given(path, name, given);
+    log_not_given(path, name, result);
 }
 
 /// Returns the user of the REST API; `None` if it is the master's own.
@@ -67,8 +67,8 @@ fn api_user(name: &str) -> std::io::Result<Option<User>> {
     user.map(Some).ok_or_else(|| std::io::Error::other("the user does not exist on this host"))
 }
 
-fn log_not_given(path: &Path, name: &str, given: std::io::Result<()>) {
-    if let Err(error) = given {
+fn log_not_given(path: &Path, name: &str, result: std::io::Result<()>) {
+    if let Err(error) = result {
         tracing::error!(
             user = name, path = %path.display(), %error,
             "option 'api_user': salt-api gets no access to a file: start the master as root, or add the master's user to the group of the API's user"
@@ -229,7 +229,7 @@ mod tests {
         }
         let Endpoint::Ipc(socket) = SocketNames::master().publish_endpoint(&with.sock_dir) else { unreachable!() };
         let _bound = UnixListener::bind(&socket).unwrap();
-        let of = |path: &Path| std::fs::metadata(path).map(|found| (found.gid(), found.mode() & 0o777)).unwrap();
+        let of = |path: &Path| std::fs::metadata(path).map(|status| (status.gid(), status.mode() & 0o777)).unwrap();
         open_to_users(&with, Some(group)).unwrap();
         assert_eq!((of(&socket), of(&with.sock_dir)), ((group, 0o660), (group, 0o710)));
         assert_eq!(of(&with.cachedir).1, 0o711);

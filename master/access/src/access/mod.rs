@@ -211,13 +211,13 @@ impl Access {
             return Some(User::Api);
         }
         // All are compared, so that the time does not reveal a near match.
-        let mut known = None;
+        let mut key_owner = None;
         for (name, key) in &self.user_keys {
             if token::constant_time_eq(presented, key) {
-                known = Some(name.clone());
+                key_owner = Some(name.clone());
             }
         }
-        let name = known?;
+        let name = key_owner?;
         let entries = self.external.entries_of_publisher(&self.config.publisher_acl, &name);
         Some(User::Limited { name, entries })
     }

@@ -163,17 +163,17 @@ mod tests {
             assert_eq!(rule_of_option(name), rule, "{name}");
             let of = |entries: Value| limited(&entries, map! {name => value.clone()}, "");
             let everything_else = list![".*", "@runner", "@wheel", "@jobs", map! {"events" => "*"}];
-            let (result, kept) = of(everything_else);
+            let (result, kwargs) = of(everything_else);
             let is_free = matches!(rule, Some(Rule::Call | Rule::Display));
             let is_dropped = matches!(rule, None | Some(Rule::Internal));
             assert_eq!(result.is_ok(), is_free || is_dropped, "{name}");
             if let Err(option) = result {
                 assert_eq!(option, name);
             }
-            assert_eq!(kept.is_empty(), is_dropped, "{name}");
+            assert_eq!(kwargs.is_empty(), is_dropped, "{name}");
             for entries in [list!["@options"], list![map! {"@options" => list![name]}]] {
-                let (result, kept) = of(entries);
-                assert_eq!((result, kept.is_empty()), (Ok(()), is_dropped), "{name}");
+                let (result, kwargs) = of(entries);
+                assert_eq!((result, kwargs.is_empty()), (Ok(()), is_dropped), "{name}");
             }
         }
     }
@@ -200,9 +200,9 @@ mod tests {
             "timeout" => 60, "gather_job_timeout" => 0.5, "batch_wait" => "7", "to" => 5,
             "ret_kwargs" => map! {}, "metadata" => Value::Nil, "start_event" => false, "module_executors" => list![],
         };
-        let (result, kept) = limited(&list!["test.ping"], kwargs, "");
+        let (result, kwargs) = limited(&list!["test.ping"], kwargs, "");
         assert_eq!(result, Ok(()));
-        assert_eq!(kept.len(), 4, "{kept:?}");
+        assert_eq!(kwargs.len(), 4, "{kwargs:?}");
         for wrong in [Value::from(f64::NAN), (-1).into(), "inf".into(), list![1], i64::MAX.into()] {
             assert!(limited(&list!["test.ping"], map! {"timeout" => wrong.clone()}, "").0.is_err(), "{wrong}");
         }

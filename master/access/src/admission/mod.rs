@@ -90,8 +90,8 @@ impl Admission {
         }
         self.limit.admit(&peer.address).await.ok()?;
         let minion = id.clone();
-        let known = self.storage.run(move |storage| storage.keys.get(KeyState::Accepted, &minion)).await;
-        let public_key = PublicKey::from_pem(&known.ok()?.ok()??).ok()?;
+        let key = self.storage.run(move |storage| storage.keys.get(KeyState::Accepted, &minion)).await;
+        let public_key = PublicKey::from_pem(&key.ok()?.ok()??).ok()?;
         let (sessions, id) = (Arc::clone(sessions), id.clone());
         self.executor.run(move |_| sessions.open_shared(&id, Arc::new(public_key), &sealed)).await.ok()?.ok()
     }

@@ -43,12 +43,12 @@ impl PublishKeys {
 
     /// Returns the master's signature of a key, the same for all minions. `sign` creates it on first use.
     pub fn signature<E>(&self, cipher: Cipher, sign: impl FnOnce(&str) -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
-        let kept = &self.signatures[usize::from(cipher == Cipher::Aes256Gcm)];
-        if let Some(known) = kept.get() {
-            return Ok(known.clone());
+        let cell = &self.signatures[usize::from(cipher == Cipher::Aes256Gcm)];
+        if let Some(signature) = cell.get() {
+            return Ok(signature.clone());
         }
         let made = sign(&self.of(cipher).key_text())?;
-        Ok(kept.get_or_init(|| made).clone())
+        Ok(cell.get_or_init(|| made).clone())
     }
 
     /// Returns the key of a cipher.

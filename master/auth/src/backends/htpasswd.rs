@@ -20,8 +20,8 @@ pub(super) fn is_password(hash: &str, password: &str) -> bool {
         let salt = rest.split('$').next().unwrap_or_default();
         return constant_time_eq(hash, apr1(password.as_bytes(), salt));
     }
-    if let Some(kept) = hash.strip_prefix("{SHA}") {
-        return constant_time_eq(kept, STANDARD.encode(Digest::Sha1.of(password)));
+    if let Some(digest) = hash.strip_prefix("{SHA}") {
+        return constant_time_eq(digest, STANDARD.encode(Digest::Sha1.of(password)));
     }
     if ["$2a$", "$2b$", "$2y$"].iter().any(|scheme| hash.starts_with(scheme)) {
         let cost = hash.get(4..6).and_then(|cost| cost.parse::<u32>().ok());

@@ -9,11 +9,11 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// Reads the trusted certificates: those of a PEM file, or of this host.
 pub(super) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = brine_tls::authorities(file).map_err(|error| error.to_string())?;
-    if found.is_empty() {
+    let certificates = brine_tls::authorities(file).map_err(|error| error.to_string())?;
+    if certificates.is_empty() {
         return Err("this host has no certificate authorities: install ca-certificates, or name a file".to_owned());
     }
-    Ok(found)
+    Ok(certificates)
 }
 
 /// Returns the client configuration. Without `verify` any certificate is accepted, for `auth.ldap.no_verify`.

@@ -184,8 +184,8 @@ impl ExternalAuth {
     }
 
     fn system(&self, name: &str) -> Result<&System, AuthError> {
-        let found = self.systems.iter().find(|system| system.name == name);
-        found.ok_or_else(|| AuthError::NotConfigured(name.to_owned()))
+        let system = self.systems.iter().find(|system| system.name == name);
+        system.ok_or_else(|| AuthError::NotConfigured(name.to_owned()))
     }
 
     fn usable(&self, name: &str) -> Result<&dyn Backend, AuthError> {

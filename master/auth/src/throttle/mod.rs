@@ -103,8 +103,8 @@ fn doubled(first: Duration, doublings: u32, max: Duration) -> Duration {
 
 impl<K: Eq + Hash + Clone> Table<K> {
     fn get(&self, key: &K, now: Instant) -> Failures {
-        let known = self.0.get(key).copied().filter(|failures| failures.is_remembered(now));
-        known.unwrap_or_else(|| Failures::none(now))
+        let failures = self.0.get(key).copied().filter(|failures| failures.is_remembered(now));
+        failures.unwrap_or_else(|| Failures::none(now))
     }
 
     fn update(&mut self, key: &K, now: Instant, change: impl FnOnce(&mut Failures)) {

@@ -178,14 +178,14 @@ impl TokenStore {
             return Ok(listed.into_iter().map(|(secret, token)| (token::digest(&secret), token)).collect());
         }
         let with_files = self.digests_with_files();
-        let mut found = Vec::new();
+        let mut tokens = Vec::new();
         self.each(|digest, token| {
             let is_valid = |token: &Token| now < token.expire && !is_without_files(with_files.as_ref(), digest, token);
             if let Some(token) = token.filter(is_valid) {
-                found.push((digest.to_owned(), token));
+                tokens.push((digest.to_owned(), token));
             }
         })?;
-        Ok(found)
+        Ok(tokens)
     }
 
     /// Removes expired tokens. Returns their number.

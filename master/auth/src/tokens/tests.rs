@@ -98,18 +98,18 @@ fn a_token_and_its_files_are_removed_together() {
         names
     };
     for ending in ["", ".p"] {
-        let (ended, kept) = (create(), create());
+        let (ended, live) = (create(), create());
         let data = msgpack::unpack_map(&std::fs::read(files.join(format!("{ended}{ending}"))).unwrap()).unwrap();
         assert_eq!((data.get("token"), data.get("name")), (Some(&Value::from(&ended)), Some(&"fred".into())));
         assert!(tokens.get(&ended, now).unwrap().is_some());
         std::fs::remove_file(files.join(format!("{ended}{ending}"))).unwrap();
         assert_eq!(tokens.list(now).unwrap().len(), 1);
         assert_eq!(tokens.get(&ended, now).unwrap(), None);
-        assert_eq!(names(), [kept.clone(), format!("{kept}.p")]);
-        assert!(tokens.get(&kept, now).unwrap().is_some());
-        assert!(tokens.revoke(&kept).unwrap() && names().is_empty());
+        assert_eq!(names(), [live.clone(), format!("{live}.p")]);
+        assert!(tokens.get(&live, now).unwrap().is_some());
+        assert!(tokens.revoke(&live).unwrap() && names().is_empty());
     }
-    let (kept, other) = (create(), files.join("other"));
+    let (live, other) = (create(), files.join("other"));
     std::fs::write(&other, "").unwrap();
     assert_eq!(tokens.remove_expired(now).unwrap(), 0);
     assert_eq!(names().len(), 3);
@@ -123,7 +123,7 @@ fn a_token_and_its_files_are_removed_together() {
     // Files have no effect on tokens that were created without the option, or once it is off.
     let without = TokenStore { files: None, ..tokens.clone() };
     let secret = without.create(fred(), Duration::from_secs(100), now).unwrap().secret;
-    assert!(tokens.get(&secret, now).unwrap().is_some() && without.get(&kept, now).unwrap().is_none());
+    assert!(tokens.get(&secret, now).unwrap().is_some() && without.get(&live, now).unwrap().is_none());
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn expired_and_damaged_tokens_are_removed() {
     let tokens = tokens(directory.path());
     let now = Timestamp::from_second(1_000).unwrap();
     tokens.create(fred(), Duration::from_secs(10), now).unwrap();
-    let kept = tokens.create(fred(), Duration::from_secs(100), now).unwrap();
+    let live = tokens.create(fred(), Duration::from_secs(100), now).unwrap();
     let mut batch = Batch::new();
     batch.put(TOKENS, "damaged", &b"\xc1"[..]);
     tokens.store.write_blocking(batch).durable_blocking().unwrap();
     assert_eq!(tokens.remove_expired(Timestamp::from_second(1_010).unwrap()).unwrap(), 2);
-    assert!(tokens.get(&kept.secret, now).unwrap().is_some());
+    assert!(tokens.get(&live.secret, now).unwrap().is_some());
 }

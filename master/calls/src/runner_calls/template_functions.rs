@@ -105,10 +105,10 @@ impl Functions for TemplateFunctions {
 
 impl Files for TemplateFunctions {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        let Some(found) = self.calls.services.storage.get(&self.thread).files.find(path, saltenv) else {
+        let Some(file) = self.calls.services.storage.get(&self.thread).files.find(path, saltenv) else {
             return Ok(None);
         };
-        std::fs::read_to_string(&found.path).map(Some).map_err(|error| error.to_string())
+        std::fs::read_to_string(&file.path).map(Some).map_err(|error| error.to_string())
     }
 }
 

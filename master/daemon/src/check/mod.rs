@@ -108,13 +108,13 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
 
 /// Returns the entries of rights that permit nothing.
 fn rights(config: &MasterConfig) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut messages = Vec::new();
     let mut check = |location: &str, users: &Map| {
         // Lines such as `^model` are not entries of users.
         for (user, entries) in users.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with('^')))
         {
             let reasons = brine_auth::ineffective(entries, &config.nodegroups);
-            found.extend(
+            messages.extend(
                 reasons
                     .iter()
                     .map(|reason| format!("option {location}: an entry of '{user}' permits nothing: {reason}")),
@@ -129,13 +129,13 @@ fn rights(config: &MasterConfig) -> Vec<String> {
     }
     for (option, rules) in [("peer", &config.peer), ("peer_run", &config.peer_run)] {
         let mappings = rules.iter().filter(|(_, rules)| rules.as_map().is_some());
-        found.extend(mappings.map(|(id, _)| {
+        messages.extend(mappings.map(|(id, _)| {
             format!(
                 "option '{option}': an entry of '{id}' permits nothing: expected a list of functions, got a mapping"
             )
         }));
     }
-    found
+    messages
 }
 
 /// Checks options whose errors are logged by the parts of a running master.

@@ -7,9 +7,9 @@ fn failures(options: Map) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display().to_string();
     std::fs::write(directory.path().join("file"), "").unwrap();
-    let mut given = map! {"root_dir" => &root, "interface" => "127.0.0.1", "publish_port" => 0, "ret_port" => 0};
-    given.extend(options);
-    let config = MasterConfig::load(directory.path(), &given).unwrap().config;
+    let mut opts = map! {"root_dir" => &root, "interface" => "127.0.0.1", "publish_port" => 0, "ret_port" => 0};
+    opts.extend(options);
+    let config = MasterConfig::load(directory.path(), &opts).unwrap().config;
     let findings = check(&config, brine_master_runners::MODULES).into_iter();
     findings.filter(Finding::is_failure).map(|finding| finding.message.replace(&root, "ROOT")).collect()
 }
@@ -73,11 +73,11 @@ fn invalid_configurations_are_reported() {
         (map! {"state_output" => "tersee"}, Some("option 'state_output' is invalid: expected full, ")),
         (map! {"key_pass" => "sdb://x"}, Some("option 'key_pass': ")),
     ] {
-        let found = failures(options.clone());
+        let messages = failures(options.clone());
         match expected {
-            None => assert_eq!(found, Vec::<String>::new()),
+            None => assert_eq!(messages, Vec::<String>::new()),
             Some(part) => {
-                assert!(found.iter().any(|line| line.contains(part)), "{options:?}: {part} is not in {found:?}");
+                assert!(messages.iter().any(|line| line.contains(part)), "{options:?}: {part} is not in {messages:?}");
             }
         }
     }
@@ -91,12 +91,12 @@ fn each_finding_is_reported_once() {
 
 #[test]
 fn rights_that_permit_nothing_are_reported() {
-    let given = map! {
+    let opts = map! {
         "publisher_acl" => map! {"ann" => list!["test.*"], "bob" => "test.ping"},
         "external_auth" => map! {"pam" => map! {"kim" => list!["@wheel.key.list"], "sam" => list!["@runner"]}},
         "peer" => map! {"m1" => list!["test.*"], "m2" => "test.*", "m3" => map! {"m1" => list!["test.ping"]}},
     };
-    let config = MasterConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+    let config = MasterConfig::load(std::path::Path::new("/nonexistent"), &opts).unwrap().config;
     let expected = [
         "option 'publisher_acl': an entry of 'bob' permits nothing: expected a list of entries, got 'test.ping'",
         "option 'external_auth': 'pam': an entry of 'kim' permits nothing: '@wheel.key.list' names neither a kind nor a \

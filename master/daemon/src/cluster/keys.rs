@@ -47,11 +47,11 @@ impl Table for Keys {
         let store = |state, pem: &str| self.0.set(&id, state, pem).map_err(|error| error.to_string());
         let state = text("state").and_then(KeyState::of_directory);
         let _changing = self.0.lock(&id);
-        let kept = [state.zip(text("key")), text("denied").map(|pem| (KeyState::Denied, pem))];
-        for (state, pem) in kept.iter().flatten() {
+        let entries = [state.zip(text("key")), text("denied").map(|pem| (KeyState::Denied, pem))];
+        for (state, pem) in entries.iter().flatten() {
             store(*state, pem)?;
         }
-        let is_kept = |state: KeyState| kept.iter().flatten().any(|(known, _)| *known == state);
+        let is_kept = |state: KeyState| entries.iter().flatten().any(|(other, _)| *other == state);
         let gone: Vec<Key> = KeyState::ALL
             .into_iter()
             .filter(|state| !is_kept(*state))

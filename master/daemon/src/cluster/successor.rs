@@ -29,9 +29,9 @@ pub(crate) async fn follow_members(calls: Arc<RunnerCalls>, shared: Arc<Shared>,
     let interval = successor.shared.lease() / 5;
     let mut was_away = false;
     loop {
-        let known = members.borrow_and_update().clone();
+        let current_members = members.borrow_and_update().clone();
         let result = tokio::select! {
-            result = successor.poll(&known) => result,
+            result = successor.poll(&current_members) => result,
             () = shutdown.cancelled() => return,
         };
         match result {

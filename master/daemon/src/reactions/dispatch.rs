@@ -21,7 +21,7 @@ pub(crate) struct MasterDispatch {
 
 impl Dispatch for MasterDispatch {
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
-        let known = match reaction {
+        let exists = match reaction {
             Reaction::Local(_) => true,
             Reaction::Runner { fun, .. } => self.calls.has(Kind::Runner, fun),
             Reaction::Wheel { fun, .. } => self.calls.has(Kind::Wheel, fun),
@@ -31,7 +31,7 @@ impl Dispatch for MasterDispatch {
                 ));
             }
         };
-        if known {
+        if exists {
             Ok(())
         } else {
             let (fun, is_wheel) = (reaction.fun(), matches!(reaction, Reaction::Wheel { .. }));

@@ -29,17 +29,17 @@ type GroupSizes = HashMap<String, (Instant, Option<usize>)>;
 /// Returns the function that resolves the size of a nodegroup.
 fn group_size(facts: &Arc<Facts>) -> brine_reactor::GroupSize {
     let facts = Arc::clone(facts);
-    let known: Arc<Mutex<GroupSizes>> = Arc::default();
+    let sizes: Arc<Mutex<GroupSizes>> = Arc::default();
     Arc::new(move |name| {
-        let (facts, known, name) = (Arc::clone(&facts), Arc::clone(&known), name.to_owned());
+        let (facts, sizes, name) = (Arc::clone(&facts), Arc::clone(&sizes), name.to_owned());
         Box::pin(async move {
-            if let Some((at, size)) = known.lock().get(&name)
+            if let Some((at, size)) = sizes.lock().get(&name)
                 && at.elapsed() < GROUP_SIZE_TTL
             {
                 return *size;
             }
             let size = facts.group_size(&name).await;
-            known.lock().insert(name, (Instant::now(), size));
+            sizes.lock().insert(name, (Instant::now(), size));
             size
         })
     })

@@ -48,10 +48,10 @@ impl Watched {
         match read(&directory) {
             // Changed since the master read them: the first poll reports the change. Options that the files do not set
             // have default values here, although they may come from elsewhere.
-            Ok(known) if known.iter().any(|(name, value)| value.is_truthy() && started.get(name) != Some(value)) => {
+            Ok(opts) if opts.iter().any(|(name, value)| value.is_truthy() && started.get(name) != Some(value)) => {
                 Watched { directory, started, stamps: Stamps::default(), known: None }
             }
-            known => Watched { directory, started, stamps, known: known.ok() },
+            opts => Watched { directory, started, stamps, known: opts.ok() },
         }
     }
 
@@ -61,11 +61,11 @@ impl Watched {
             return Change::Unchanged;
         }
         self.stamps = now;
-        let found = read(&self.directory).and_then(|opts| {
+        let options = read(&self.directory).and_then(|opts| {
             let entries = Entries::from_opts(&opts).map_err(|error| error.to_string())?;
             Ok((opts, entries))
         });
-        match found {
+        match options {
             // Options from elsewhere stay while these files do not set them.
             Ok((opts, _)) if self.known.as_ref() == Some(&opts) && !is_path(&opts::reactor(&opts)) => {
                 Change::Rules(opts::reactor_rules(&opts))
@@ -91,21 +91,21 @@ pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdo
             () = shutdown.cancelled() => return,
         }
         let poll = services.executors.disk.run(move |_| {
-            let found = watched.poll();
-            (watched, found)
+            let change = watched.poll();
+            (watched, change)
         });
-        let found = tokio::select! {
+        let change = tokio::select! {
             // A hanging file system must not delay the stop.
             polled = poll => match polled {
-                Ok((back, found)) => {
+                Ok((back, change)) => {
                     watched = back;
-                    found
+                    change
                 }
                 Err(_) => return,
             },
             () = shutdown.cancelled() => return,
         };
-        match found {
+        match change {
             Change::Unchanged => {}
             Change::Rules(files) => reload_rules(&services, &reactor, files).await,
             Change::Options { opts, entries } => {
@@ -186,8 +186,8 @@ mod tests {
         assert!(matches!(watched(&started).poll(), Change::Unchanged));
         write("reactor:\n  - 'one': [/one.sls]\n  - 'two': [/two.sls]\n");
         let mut late = watched(&started);
-        let found = late.poll();
-        assert!(matches!(&found, Change::Options { entries, .. } if entries.all().len() == 2));
+        let change = late.poll();
+        assert!(matches!(&change, Change::Options { entries, .. } if entries.all().len() == 2));
         assert!(matches!(late.poll(), Change::Unchanged));
         // Options from elsewhere stay in effect.
         write("id: m\n");

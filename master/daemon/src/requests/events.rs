@@ -56,7 +56,7 @@ impl Requests {
         }
         let has_syndics = self.services.facts.syndics.allow(id);
         let own = if pretag.is_some() { self.accepted().await? } else { Vec::new() };
-        let is_own = |id: &MinionId| own.binary_search_by(|known| known.as_str().cmp(id.as_str())).is_ok();
+        let is_own = |id: &MinionId| own.binary_search_by(|other| other.as_str().cmp(id.as_str())).is_ok();
         let mut last = 0;
         for (tag, mut body) in events {
             // The other events of a syndic come from other minions.
@@ -234,7 +234,7 @@ impl Requests {
         for load in loads {
             let of = load.get("id").map(|id| id.to_string().parse::<MinionId>());
             if let Some(Ok(of)) = of {
-                if of != *id && accepted.binary_search_by(|known| known.as_str().cmp(of.as_str())).is_ok() {
+                if of != *id && accepted.binary_search_by(|other| other.as_str().cmp(of.as_str())).is_ok() {
                     brine_wire::metrics::REQUESTS_REFUSED.add(1);
                     tracing::warn!(syndic = %id, minion = %of, "return of a syndic refused: the minion is one of this master");
                     continue;

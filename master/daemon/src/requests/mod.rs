@@ -246,8 +246,8 @@ impl Requests {
                 }
             }
             ClientCommand::GetToken(secret) => {
-                let found = self.services.access.token(&secret).await;
-                msgpack::pack(&found.map_or_else(Value::map, |token| tokens::fields(&token, Some(&secret)).into()))
+                let token = self.services.access.token(&secret).await;
+                msgpack::pack(&token.map_or_else(Value::map, |token| tokens::fields(&token, Some(&secret)).into()))
             }
         }
     }
@@ -360,8 +360,8 @@ impl Requests {
             blocking => {
                 let (requests, id) = (Arc::clone(self), id.clone());
                 let disk = &self.services.executors.disk;
-                let done = disk.run(move |thread| requests.blocking_command(&id, blocking, thread)).await;
-                done.unwrap_or_else(|error| {
+                let result = disk.run(move |thread| requests.blocking_command(&id, blocking, thread)).await;
+                result.unwrap_or_else(|error| {
                     tracing::error!(%error, "answering a minion failed");
                     Value::Nil
                 })
@@ -385,7 +385,7 @@ impl Requests {
             MinionCommand::CatchUp(from) => self.services.jobs.missed(storage, id, &from),
             MinionCommand::MineFlush => logged(storage.mines.flush(id.as_str())),
             MinionCommand::MineGet(query) => match self.services.facts.mine_get(storage, id, &query) {
-                Ok(found) => found.into(),
+                Ok(data) => data.into(),
                 Err(error) => {
                     tracing::warn!(minion = %id, %error, "reading the mine failed");
                     Value::map()

@@ -117,12 +117,12 @@ async fn is_claimed(shared: &Shared, leads: impl Fn() -> bool, run: &Run, due: f
     }
     let key = format!("schedule.{}", brine_digest::hex(brine_digest::Digest::Sha256.of(&run.job.name)));
     let claimed = async {
-        let known = shared.get(&key).await?;
-        let last = known.as_ref().and_then(|stored| std::str::from_utf8(&stored.value).ok()?.parse().ok());
+        let entry = shared.get(&key).await?;
+        let last = entry.as_ref().and_then(|stored| std::str::from_utf8(&stored.value).ok()?.parse().ok());
         if !is_new(&run.job.timing, last, due) {
             return Ok(false);
         }
-        let revision = known.map_or(0, |stored| stored.revision);
+        let revision = entry.map_or(0, |stored| stored.revision);
         match shared.put(&key, due.to_string().as_bytes(), revision).await {
             Ok(_) => Ok(true),
             Err(SharedError::Changed) => Ok(false),

@@ -19,10 +19,10 @@ impl Facts {
     /// Returns the data in the mines of the targeted minions that `requester` may read. Pillar values in targets match
     /// exactly.
     pub fn mine_get(&self, storage: &Storage, requester: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
-        let mut found = Map::new();
+        let mut mines = Map::new();
         let functions = self.mine_functions(requester, &query.functions);
         if functions.is_empty() {
-            return Ok(found);
+            return Ok(mines);
         }
         let target = self.mine_target(query.tgt.clone(), &query.tgt_type).map_err(CallError::execution)?;
         for id in storage.accepted().map_err(CallError::execution)? {
@@ -34,14 +34,14 @@ impl Facts {
                 let Some(entry) = mine.shift_remove(function.as_str()) else { continue };
                 let Some(value) = self.mine_value(storage, requester, entry) else { continue };
                 if !query.by_function {
-                    found.insert(id.as_str().into(), value);
-                } else if let Value::Map(of_function) = found.entry(function.as_str().into()).or_insert_with(Value::map)
+                    mines.insert(id.as_str().into(), value);
+                } else if let Value::Map(of_function) = mines.entry(function.as_str().into()).or_insert_with(Value::map)
                 {
                     of_function.insert(id.as_str().into(), value);
                 }
             }
         }
-        Ok(found)
+        Ok(mines)
     }
 
     /// Returns those functions that the option `mine_get` permits to a minion; all of them if it is not set.

@@ -194,9 +194,9 @@ fn expected(storage: &Storage, target: &Target) -> Result<Targets, FileError> {
 
 fn resolve_by(storage: &Storage, target: &Target, is_match: impl Fn(&str) -> bool) -> Result<Targets, FileError> {
     let accepted = storage.accepted()?;
-    let known: HashSet<&str> = accepted.iter().map(String::as_str).collect();
+    let accepted_ids: HashSet<&str> = accepted.iter().map(String::as_str).collect();
     let listed = target.listed().into_iter().flatten();
-    let missing = listed.filter(|id| !known.contains(*id)).map(str::to_owned).collect();
+    let missing = listed.filter(|id| !accepted_ids.contains(*id)).map(str::to_owned).collect();
     let minions = accepted.iter().filter(|id| is_match(id)).cloned().collect();
     Ok(Targets { minions, missing })
 }

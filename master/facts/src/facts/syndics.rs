@@ -49,14 +49,14 @@ impl Syndics {
     /// Reads the syndics that were recorded before a restart.
     pub fn read(&self, _: &MayBlock) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
-        let mut known = self.known.lock();
+        let mut syndics = self.known.lock();
         for entry in entries.flatten().take(MAX) {
             let Some(Ok(id)) = entry.file_name().to_str().map(str::parse::<MinionId>) else { continue };
             if !self.allow(&id) {
                 continue;
             }
             let content = files::read_if_exists(entry.path()).ok().flatten().unwrap_or_default();
-            known.insert(id, content == ALSO_MINION);
+            syndics.insert(id, content == ALSO_MINION);
         }
     }
 
@@ -67,8 +67,8 @@ impl Syndics {
 
     /// Whether the id belongs to a syndic that is not also a minion.
     pub fn is_no_minion(&self, id: &str) -> bool {
-        let known = self.known.lock();
-        !known.is_empty() && id.parse::<MinionId>().is_ok_and(|id| known.get(&id) == Some(&false))
+        let syndics = self.known.lock();
+        !syndics.is_empty() && id.parse::<MinionId>().is_ok_and(|id| syndics.get(&id) == Some(&false))
     }
 
     /// Returns the ids of all known syndics.
@@ -79,23 +79,23 @@ impl Syndics {
     /// Records a message that only a syndic sends. Returns whether the entry has changed and has to be
     /// [stored](Syndics::store).
     pub fn record(&self, id: &MinionId) -> bool {
-        let mut known = self.known.lock();
-        if known.contains_key(id) {
+        let mut syndics = self.known.lock();
+        if syndics.contains_key(id) {
             return false;
         }
-        if known.len() >= MAX {
+        if syndics.len() >= MAX {
             tracing::error!(syndic = %id, "more than {MAX} syndics: this one is not recorded");
             return false;
         }
-        known.insert(id.clone(), false);
+        syndics.insert(id.clone(), false);
         true
     }
 
     /// Records a return of a minion. Returns whether it is the first one with the id of a syndic, so that the entry has
     /// to be [stored](Syndics::store).
     pub fn returned(&self, id: &MinionId) -> bool {
-        let mut known = self.known.lock();
-        known.get_mut(id).is_some_and(|is_minion| !std::mem::replace(is_minion, true))
+        let mut syndics = self.known.lock();
+        syndics.get_mut(id).is_some_and(|is_minion| !std::mem::replace(is_minion, true))
     }
 
     /// Writes the file of a syndic. Does nothing if the id is unknown.

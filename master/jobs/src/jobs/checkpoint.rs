@@ -82,12 +82,12 @@ impl Checkpoint {
     pub async fn open(jobs: &Arc<Jobs>, jid: &Jid, call: Map) -> Option<Self> {
         let shared = jobs.cluster.get()?;
         let key = key(jid);
-        let found = Owned::read(shared, &key).await.unwrap_or_else(|error| {
+        let owned = Owned::read(shared, &key).await.unwrap_or_else(|error| {
             tracing::warn!(%jid, %error, "reading the progress of an orchestration failed");
             None
         });
         let state = map! {CALL => call, RESULTS => map! {}, JOBS => map! {}};
-        if let Some(owned) = found {
+        if let Some(owned) = owned {
             let state = progress(owned.state).unwrap_or(state);
             return Self::adopt(shared, &key, &jobs.process, state, owned.revision).await.ok().flatten();
         }

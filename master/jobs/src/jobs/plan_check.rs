@@ -21,11 +21,11 @@ impl Jobs {
             return if leads_to_plan(request) { Err(PublishError::HiddenPlan) } else { Ok(()) };
         }
         let args = Args::from_wire(&request.arg);
-        let given = |at: usize, name: &str| args.positional.get(at).or_else(|| args.keyword.get(name));
-        let planned = given(1, "plan");
+        let argument = |at: usize, name: &str| args.positional.get(at).or_else(|| args.keyword.get(name));
+        let planned = argument(1, "plan");
         let id = planned.and_then(|plan| plan.get("id")).and_then(Value::as_str);
         let id = id.ok_or_else(|| PlanError::Unknown("without an id".to_owned()))?.to_owned();
-        let fun = given(0, "fun").map(ToString::to_string).unwrap_or_default();
+        let fun = argument(0, "fun").map(ToString::to_string).unwrap_or_default();
         let mut of_function = args.clone();
         of_function.positional.drain(..of_function.positional.len().min(2));
         for name in ["fun", "plan"] {

@@ -35,9 +35,9 @@ fn jobs_of(fixture: &Fixture) -> Arc<Jobs> {
 }
 
 /// Stores a batch, and returns the rows in the store and the arguments of the batches that are read from it.
-async fn stored_batch(fixture: &Fixture, wanted: BatchRequest) -> (Vec<Vec<u8>>, Vec<Vec<Value>>) {
+async fn stored_batch(fixture: &Fixture, batch: BatchRequest) -> (Vec<Vec<u8>>, Vec<Vec<Value>>) {
     let open = || Batches::open(&fixture.store, fixture.sealing.clone()).unwrap();
-    let state = State::new(&Jid::new(), wanted, vec!["web1".to_owned()], 1);
+    let state = State::new(&Jid::new(), batch, vec!["web1".to_owned()], 1);
     open().store(&state).durable().await.unwrap();
     let rows = fixture.store.scan(Table("batches"), b"", usize::MAX).unwrap();
     let read = open().active().into_iter().map(|state| state.request.arg).collect();
@@ -187,8 +187,8 @@ async fn arguments_copied_from_a_record_are_not_published() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_batch_is_sealed_and_read_again() {
     let fixture = Fixture::new(&["web1"], |_| {});
-    let wanted = BatchRequest { request: with_secrets(), size: "1".to_owned(), failhard: false, wait: 0.0, timeout: 1 };
-    let (rows, states) = stored_batch(&fixture, wanted).await;
+    let batch = BatchRequest { request: with_secrets(), size: "1".to_owned(), failhard: false, wait: 0.0, timeout: 1 };
+    let (rows, states) = stored_batch(&fixture, batch).await;
     assert!(!rows.iter().any(|row| is_in(row)), "the store has no argument in clear");
     assert_eq!(states, [with_secrets().arg]);
 }

@@ -88,17 +88,17 @@ impl Jobs {
         mut returned: HashMap<String, Map>,
     ) -> Result<Vec<MinionResult>, String> {
         // The minions of syndics, which are known only from reports and returns.
-        let (known, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
+        let (targets, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
         loop {
             match run.next().await {
                 Progress::Due(minions) => {
                     self.publish_part(&mut run.driver, request, &minions).await.map_err(|error| error.to_string())?;
                 }
                 Progress::Returned(id, data) => {
-                    below.extend(Some(&id).filter(|id| !known.contains(*id)).cloned());
+                    below.extend(Some(&id).filter(|id| !targets.contains(*id)).cloned());
                     returned.insert(id, data);
                 }
-                Progress::Missing(missing) => below.extend(missing.into_iter().filter(|id| !known.contains(id))),
+                Progress::Missing(missing) => below.extend(missing.into_iter().filter(|id| !targets.contains(id))),
                 Progress::Event(_) => {}
                 Progress::Ended | Progress::Stopping => break,
             }

@@ -50,9 +50,9 @@ pub fn start(
     let request =
         PublishRequest { tgt, tgt_type, fun, arg, ret, kwargs, ..PublishRequest::new("", "", &context.caller.user) };
     let timeout = timeout.unwrap_or(context.master.config.timeout.whole_seconds());
-    let wanted = BatchRequest { request, size: batch, failhard, wait: batch_wait, timeout };
+    let batch_request = BatchRequest { request, size: batch, failhard, wait: batch_wait, timeout };
     let (jid, minions, missing) =
-        context.wait(context.master.jobs.start_batch(wanted)).map_err(CallError::Execution)?;
+        context.wait(context.master.jobs.start_batch(batch_request)).map_err(CallError::Execution)?;
     Ok(map! {"jid" => jid.map(|jid| jid.to_string()), "minions" => minions, "missing" => missing}.into())
 }
 
@@ -69,11 +69,11 @@ pub fn status(
 ) -> CallResult {
     let (batches, jid) = (&context.master.jobs.batches, jid.to_string());
     let own = batches.get(&jid).map(|state| state.summary());
-    let known = own.or_else(|| Some(batches.observed.get(&jid)?.summary())).or_else(|| {
+    let summary = own.or_else(|| Some(batches.observed.get(&jid)?.summary())).or_else(|| {
         let elsewhere = context.wait(context.master.jobs.batches_elsewhere());
         elsewhere.into_iter().find(|state| state.jid.as_str() == jid).map(|state| state.summary())
     });
-    Ok(known.map_or(Value::Nil, Value::Map))
+    Ok(summary.map_or(Value::Nil, Value::Map))
 }
 
 /// Return the progress of the running batches.

@@ -80,12 +80,12 @@ pub fn mine(
     tgt_type: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let mut found = Map::new();
+    let mut mines = Map::new();
     for id in context.minions(tgt, tgt_type)? {
         let mine = context.storage().mines.get(&id).map_err(CallError::execution)?;
-        found.insert(id.into(), mine.into());
+        mines.insert(id.into(), mine.into());
     }
-    Ok(found.into())
+    Ok(mines.into())
 }
 
 /// Remove the stored pillar of minions, of which targets see nothing until the minions request their pillar again. Return
@@ -252,14 +252,14 @@ pub fn list(
     let Some(kind) = MinionBank::named(&bank) else {
         return Ok(context.storage().banks.list(&bank).map_err(CallError::execution)?.into());
     };
-    let mut found = Vec::new();
+    let mut ids = Vec::new();
     for id in context.storage().accepted().map_err(CallError::execution)? {
         if kind.data(context, &id)?.is_some() {
-            found.push(id);
+            ids.push(id);
         }
     }
-    found.sort();
-    Ok(found.into())
+    ids.sort();
+    Ok(ids.into())
 }
 
 /// Return the data of a key; an empty result if there is none.
@@ -279,11 +279,11 @@ pub fn fetch(
     cachedir: Value,
 ) -> CallResult {
     _ = cachedir;
-    let found = match MinionBank::named(&bank) {
+    let data = match MinionBank::named(&bank) {
         Some(kind) => kind.data(context, &key)?.map(Value::from),
         None => context.storage().banks.fetch(&bank, &key).map_err(CallError::execution)?,
     };
-    Ok(found.unwrap_or_else(Value::map))
+    Ok(data.unwrap_or_else(Value::map))
 }
 
 /// Remove a key of a bank, or the bank with all banks below it. Return whether there was any. To remove data of minions,
@@ -380,6 +380,6 @@ fn of_minions(
 ) -> Result<Value, CallError> {
     let data = &context.storage().minion_data;
     let minions = context.minions(tgt, tgt_type)?;
-    let found = minions.iter().filter_map(|id| Some((Value::from(id), Value::from(part(&data.facts(id))?))));
-    Ok(Value::Map(found.collect()))
+    let entries = minions.iter().filter_map(|id| Some((Value::from(id), Value::from(part(&data.facts(id))?))));
+    Ok(Value::Map(entries.collect()))
 }

@@ -31,6 +31,6 @@ pub fn get(
         Some(Value::Str(uri)) if uri.starts_with("sdb://") => {
             context.call_host("sdb.get", Args::positional([uri.as_str().into()]))
         }
-        found => Ok(found.cloned().unwrap_or(default)),
+        value => Ok(value.cloned().unwrap_or(default)),
     }
 }

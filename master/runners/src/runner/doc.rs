@@ -74,18 +74,18 @@ pub fn nearest(
     /// The mistyped name.
     name: String,
 ) -> CallResult {
-    let known = context.calls.runners.iter().map(Function::full_name);
-    Ok(brine_text::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
+    let names = context.calls.runners.iter().map(Function::full_name);
+    Ok(brine_text::nearest::nearest(&name, names).map_or(Value::Nil, Value::from))
 }
 
-fn documented<C>(registry: &Registry<C>, wanted: &[Value]) -> Value {
+fn documented<C>(registry: &Registry<C>, patterns: &[Value]) -> Value {
     let asked = |name: &str| {
-        wanted.is_empty()
-            || wanted.iter().any(|pattern| {
+        patterns.is_empty()
+            || patterns.iter().any(|pattern| {
                 let pattern = pattern.to_string();
                 fnmatch(&pattern, name) || name.starts_with(&format!("{pattern}."))
             })
     };
-    let found = registry.iter().filter(|function| asked(&function.full_name()));
-    Value::Map(found.map(|function| (function.full_name().into(), function.docstring().into())).collect())
+    let functions = registry.iter().filter(|function| asked(&function.full_name()));
+    Value::Map(functions.map(|function| (function.full_name().into(), function.docstring().into())).collect())
 }

@@ -126,9 +126,9 @@ fn events_since(
     limit: usize,
     bytes: usize,
 ) -> Result<Vec<Event>, StoreError> {
-    let (mut found, mut room) = (Vec::new(), bytes);
-    while found.len() < limit {
-        let page = bus.read(thread, position, limit - found.len())?;
+    let (mut events, mut room) = (Vec::new(), bytes);
+    while events.len() < limit {
+        let page = bus.read(thread, position, limit - events.len())?;
         let Some(last) = page.last() else { break };
         position = TimeOrSeq::Seq(last.seq() + 1);
         for event in page {
@@ -141,14 +141,14 @@ fn events_since(
                 continue;
             }
             let size = event.frame().len();
-            if size > room && !found.is_empty() {
-                return Ok(found);
+            if size > room && !events.is_empty() {
+                return Ok(events);
             }
             room = room.saturating_sub(size);
-            found.push(event);
+            events.push(event);
         }
     }
-    Ok(found)
+    Ok(events)
 }
 
 /// The timeout of connecting to a replay's subscriber.
@@ -194,8 +194,8 @@ mod tests {
             (9, 100, 1 << 20, 2),
             (11, 100, 1 << 20, 0),
         ] {
-            let found = events_since(&thread, &bus, TimeOrSeq::Seq(from), limit, bytes).unwrap();
-            assert_eq!(found.len(), expected, "{from} {limit} {bytes}");
+            let events = events_since(&thread, &bus, TimeOrSeq::Seq(from), limit, bytes).unwrap();
+            assert_eq!(events.len(), expected, "{from} {limit} {bytes}");
         }
     }
 

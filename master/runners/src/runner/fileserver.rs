@@ -248,7 +248,7 @@ fn listed(backends: &Value) -> Vec<String> {
 }
 
 /// Whether an argument with a list of backends contains one of these names. An empty list means all backends.
-fn names(backends: &Value, wanted: &[&str]) -> bool {
+fn names(backends: &Value, aliases: &[&str]) -> bool {
     let names = listed(backends);
-    names.is_empty() || names.iter().any(|name| wanted.contains(&name.as_str()))
+    names.is_empty() || names.iter().any(|name| aliases.contains(&name.as_str()))
 }

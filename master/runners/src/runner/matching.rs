@@ -40,6 +40,6 @@ fn matches(context: &RunnerContext, expr: &str, minion: &str) -> Result<bool, St
     let target =
         context.master.facts.target(TargetKind::Compound, expr.into(), ":").map_err(|error| error.to_string())?;
     let storage = context.storage();
-    let is_accepted = storage.accepted().map_err(|error| error.to_string())?.iter().any(|known| known == minion);
+    let is_accepted = storage.accepted().map_err(|error| error.to_string())?.iter().any(|other| other == minion);
     Ok(is_accepted && target.with_exact_pillar().matches(&storage.minion_data.facts(id.as_str())))
 }

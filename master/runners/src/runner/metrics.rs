@@ -22,9 +22,9 @@ pub fn show(context: &RunnerContext) -> CallResult {
         _ => text.into(),
     };
     let pairs = brine_metrics::pairs();
-    let mut shown: brine_value::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
-    shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
-    shown.insert("brine_sessions".into(), context.master.admission.sessions().count().into());
-    shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());
-    Ok(Value::Map(shown))
+    let mut values: brine_value::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
+    values.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
+    values.insert("brine_sessions".into(), context.master.admission.sessions().count().into());
+    values.insert("brine_publish_connections".into(), context.master.publisher.connections().into());
+    Ok(Value::Map(values))
 }

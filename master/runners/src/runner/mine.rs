@@ -40,19 +40,19 @@ pub fn get(
         let query = MineQuery { tgt, tgt_type, functions, by_function };
         return Ok(context.master.facts.mine_get(context.storage(), &requester, &query)?.into());
     }
-    let mut found = Map::new();
+    let mut mines = Map::new();
     for id in context.minions(tgt, tgt_type)? {
         let mut entries = context.storage().mines.get(&id).map_err(CallError::execution)?;
         for function in &functions {
             let Some(value) = entries.shift_remove(function.as_str()).and_then(mine::result) else { continue };
             if !by_function {
-                found.insert(id.as_str().into(), value);
-            } else if let Value::Map(results) = found.entry(function.as_str().into()).or_insert_with(Value::map) {
+                mines.insert(id.as_str().into(), value);
+            } else if let Value::Map(results) = mines.entry(function.as_str().into()).or_insert_with(Value::map) {
                 results.insert(id.as_str().into(), value);
             }
         }
     }
-    Ok(found.into())
+    Ok(mines.into())
 }
 
 /// Update the mines of minions, and return the result of each.

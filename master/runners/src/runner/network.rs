@@ -61,8 +61,8 @@ pub fn wollist(
         Ok(Value::List(Vec::new()))
     };
     match std::fs::metadata(&maclist) {
-        Ok(found) if !found.is_file() => return failed(&"it is not a regular file"),
-        Ok(found) if found.len() > MAX_LIST => return failed(&format!("expected at most {MAX_LIST} bytes")),
+        Ok(status) if !status.is_file() => return failed(&"it is not a regular file"),
+        Ok(status) if status.len() > MAX_LIST => return failed(&format!("expected at most {MAX_LIST} bytes")),
         Ok(_) => {}
         Err(error) => return failed(&error),
     }

@@ -101,9 +101,9 @@ pub fn show_pillar_cache(
         return Ok(false.into());
     }
     let lifetime = std::time::Duration::from_secs(master.config.pillar_cache_ttl);
-    let kept = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
-    let found = matching_minions(context, &minion)?;
-    let pillars = found.iter().filter_map(|id| Some((Value::from(id), Value::from(kept(id)?))));
+    let cached_pillar = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
+    let minions = matching_minions(context, &minion)?;
+    let pillars = minions.iter().filter_map(|id| Some((Value::from(id), Value::from(cached_pillar(id)?))));
     Ok(Value::Map(pillars.collect()))
 }
 

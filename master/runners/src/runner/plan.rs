@@ -56,9 +56,9 @@ pub fn create(
         "version" => brine_config::VERSION,
     });
     let plan = Plan::new(described, groups.to_value()).map_err(CallError::execution)?;
-    let kept = context.storage().plans.add(&jid, plan).map_err(CallError::execution)?;
-    announce(context, "new", &kept.to_value());
-    Ok(kept.to_value().into())
+    let record = context.storage().plans.add(&jid, plan).map_err(CallError::execution)?;
+    announce(context, "new", &record.to_value());
+    Ok(record.to_value().into())
 }
 
 /// Return the plans that the master keeps, newest first: their job, how many minions would change and in how many ways,
@@ -71,8 +71,8 @@ pub fn create(
 pub fn list(context: &RunnerContext) -> CallResult {
     let summary = |id: String, plan: Result<KeptPlan, PlanError>| match plan {
         Err(error) => Value::from(map! {"id" => id, "error" => error.to_string()}),
-        Ok(kept) => {
-            let map = kept.plan.map();
+        Ok(record) => {
+            let map = record.plan.map();
             let field = |name: &str| map.get(name).cloned().unwrap_or_default();
             Value::from(map! {
                 "id" => id,
@@ -80,11 +80,11 @@ pub fn list(context: &RunnerContext) -> CallResult {
                 "tgt" => field("tgt"),
                 "user" => field("user"),
                 "time" => field("time"),
-                "minions" => kept.plan.minions().len(),
-                "groups" => kept.plan.digests().len(),
-                "digest" => kept.digest,
-                "approved_by" => kept.approved_by,
-                "applied" => kept.applied,
+                "minions" => record.plan.minions().len(),
+                "groups" => record.plan.digests().len(),
+                "digest" => record.digest,
+                "approved_by" => record.approved_by,
+                "applied" => record.applied,
             })
         }
     };
@@ -126,9 +126,9 @@ pub fn approve(
             "a plan is approved by a user, not by a minion, a template, a reaction or an engine",
         ));
     }
-    let kept = context.storage().plans.approve(&id, user, digest.as_deref()).map_err(CallError::execution)?;
-    announce(context, "approved", &kept.to_value());
-    Ok(map! {"id" => id, "digest" => kept.digest, "approved_by" => kept.approved_by}.into())
+    let record = context.storage().plans.approve(&id, user, digest.as_deref()).map_err(CallError::execution)?;
+    announce(context, "approved", &record.to_value());
+    Ok(map! {"id" => id, "digest" => record.digest, "approved_by" => record.approved_by}.into())
 }
 
 /// Delete a plan.

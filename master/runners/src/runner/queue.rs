@@ -38,17 +38,17 @@ pub struct ItemsArgs {
 ///     salt-run queue.insert myqueue myitem
 ///     salt-run queue.insert myqueue "['item1', 'item2', 'item3']"
 #[function]
-pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
-    check_backend(&given.backend)?;
-    let items = list_of(given.items);
+pub fn insert(context: &RunnerContext, #[args] args: ItemsArgs) -> CallResult {
+    check_backend(&args.backend)?;
+    let items = list_of(args.items);
     let duplicates = match shared(context) {
-        Some(queues) => context.wait(queues.insert(&given.queue, items)),
-        None => context.storage().queues.insert(&given.queue, items),
+        Some(queues) => context.wait(queues.insert(&args.queue, items)),
+        None => context.storage().queues.insert(&args.queue, items),
     };
     Ok(match &duplicates.map_err(CallError::execution)?[..] {
         [] => true.into(),
-        known => {
-            let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+        duplicates => {
+            let names: Vec<String> = duplicates.iter().map(ToString::to_string).collect();
             format!("Item already exists: {}", names.join(", ")).into()
         }
     })
@@ -60,12 +60,12 @@ pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
 ///
 ///     salt-run queue.delete myqueue myitem
 #[function]
-pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
-    check_backend(&given.backend)?;
-    let items = list_of(given.items);
+pub fn delete(context: &RunnerContext, #[args] args: ItemsArgs) -> CallResult {
+    check_backend(&args.backend)?;
+    let items = list_of(args.items);
     let deleted = match shared(context) {
-        Some(queues) => context.wait(queues.delete(&given.queue, &items)),
-        None => context.storage().queues.delete(&given.queue, &items),
+        Some(queues) => context.wait(queues.delete(&args.queue, &items)),
+        None => context.storage().queues.delete(&args.queue, &items),
     };
     deleted.map_err(CallError::execution)?;
     Ok(true.into())

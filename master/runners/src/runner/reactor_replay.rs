@@ -124,16 +124,16 @@ fn of_journal(
 }
 
 /// Reads a configuration: the name of a file, or data.
-fn configured(context: &RunnerContext, argument: &str, given: Option<Value>) -> Result<Configured, CallError> {
-    let given = match given {
+fn configured(context: &RunnerContext, argument: &str, source: Option<Value>) -> Result<Configured, CallError> {
+    let data = match source {
         None | Some(Value::Nil) => return Ok(Configured::default()),
         Some(Value::Str(path)) => read(context, argument, &path)?,
         Some(data) => data,
     };
-    let Value::Map(options) = &given else { return Ok(Configured { entries: Some(given), ..Configured::default() }) };
+    let Value::Map(options) = &data else { return Ok(Configured { entries: Some(data), ..Configured::default() }) };
     let names = ["reactor", "reactor_rules"];
     if !names.iter().any(|name| options.contains_key(*name)) {
-        return Ok(Configured { entries: Some(given), ..Configured::default() });
+        return Ok(Configured { entries: Some(data), ..Configured::default() });
     }
     let rules = options.get("reactor_rules").filter(|rules| !rules.is_nil());
     let wrong = || CallError::execution(format!("reactor_rules of {argument} is invalid: expected a list of paths"));
@@ -147,8 +147,8 @@ fn configured(context: &RunnerContext, argument: &str, given: Option<Value>) -> 
 }
 
 /// Reads events: a file, or data.
-fn events_of(context: &RunnerContext, given: Value) -> Result<Vec<Event>, CallError> {
-    let data = match given {
+fn events_of(context: &RunnerContext, source: Value) -> Result<Vec<Event>, CallError> {
+    let data = match source {
         Value::Str(path) => read(context, "event", &path)?,
         data => data,
     };
@@ -176,8 +176,8 @@ fn read(context: &RunnerContext, argument: &str, path: &str) -> Result<Value, Ca
     let file = match path.strip_prefix("salt://") {
         Some(rest) => {
             let (below, saltenv) = rest.split_once("?saltenv=").unwrap_or((rest, "base"));
-            let found = context.storage().files.find(below, saltenv);
-            found.ok_or_else(|| failed("the master's file server has no such file".to_owned()))?.path
+            let file = context.storage().files.find(below, saltenv);
+            file.ok_or_else(|| failed("the master's file server has no such file".to_owned()))?.path
         }
         None if !context.caller.has_master_key => return Err(refused(argument, path)),
         None if !Path::new(path).is_absolute() => {

@@ -151,8 +151,8 @@ pub fn sync_all(
 
 fn sync(context: &RunnerContext, kinds: &[&'static str], args: [Value; 3]) -> Result<Map, CallError> {
     let names = ["saltenv", "extmod_whitelist", "extmod_blacklist"].map(Value::from);
-    let given: Map = names.into_iter().zip(args).filter(|(_, value)| !value.is_nil()).collect();
-    let synced = context.host()?.sync(kinds, Args::keyword(given))?;
+    let keyword: Map = names.into_iter().zip(args).filter(|(_, value)| !value.is_nil()).collect();
+    let synced = context.host()?.sync(kinds, Args::keyword(keyword))?;
     context.calls.custom.refresh();
     Ok(synced)
 }

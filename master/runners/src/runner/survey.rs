@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn groups_are_compared_with_the_first() {
         let pool = |id: &str, result: &str| map! {"pool" => list![id], "result" => result}.into();
-        let shown = with_diffs(vec![pool("a", "1\n2\n3\n"), pool("b", "1\n3\n")]);
-        assert!(shown[0].get("diff").is_none());
-        assert_eq!(shown[1].get("diff").unwrap().to_string(), "--- a\n+++ b\n@@ -2 +1,0 @@\n-2\n");
+        let pools = with_diffs(vec![pool("a", "1\n2\n3\n"), pool("b", "1\n3\n")]);
+        assert!(pools[0].get("diff").is_none());
+        assert_eq!(pools[1].get("diff").unwrap().to_string(), "--- a\n+++ b\n@@ -2 +1,0 @@\n-2\n");
         assert!(with_diffs(Vec::new()).is_empty());
     }
 }

@@ -307,7 +307,7 @@ fn change_named(context: &WheelContext, act: Act, named: &Map, states: &[KeyStat
 
 /// Returns the states that an action covers: pending, and the requested ones.
 fn including(more: &[(bool, KeyState)]) -> Vec<KeyState> {
-    let more = more.iter().filter(|(wanted, _)| *wanted).map(|(_, state)| *state);
+    let more = more.iter().filter(|(is_included, _)| *is_included).map(|(_, state)| *state);
     std::iter::once(KeyState::Pending).chain(more).collect()
 }
 

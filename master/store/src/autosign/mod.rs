@@ -81,10 +81,10 @@ impl Autosign {
     }
 
     fn is_named(&mut self, config: &MasterConfig, file: &Path, id: &MinionId) -> bool {
-        let Ok(found) = fs::metadata(file) else { return false };
-        let version = (found.mtime(), found.mtime_nsec(), found.size(), found.ino(), found.mode());
+        let Ok(status) = fs::metadata(file) else { return false };
+        let version = (status.mtime(), status.mtime_nsec(), status.size(), status.ino(), status.mode());
         if self.files.get(file).is_none_or(|(read, _)| *read != version) {
-            let names = read_names(config, file, &found);
+            let names = read_names(config, file, &status);
             self.files.insert(file.to_owned(), (version, names));
         }
         self.files.get(file).is_some_and(|(_, names)| names.contain(id.as_str()))
@@ -93,15 +93,15 @@ impl Autosign {
     /// Removes a minion's file in `minions_autosign`. Returns whether it was younger than `autosign_timeout` minutes.
     fn take_stub(&self, config: &MasterConfig, id: &MinionId) -> bool {
         let stub = self.directory.join(id.as_str());
-        let Ok(found) = fs::symlink_metadata(&stub) else { return false };
+        let Ok(status) = fs::symlink_metadata(&stub) else { return false };
         let lifetime = Duration::from_secs(config.autosign_timeout.saturating_mul(60));
-        let age = found.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        let age = status.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let expired = !lifetime.is_zero() && age.is_some_and(|age| age > lifetime);
         if expired {
             tracing::warn!(file = %stub.display(), "autosign file has expired");
         }
         match fs::remove_file(&stub) {
-            Ok(()) => found.is_file() && !expired,
+            Ok(()) => status.is_file() && !expired,
             Err(error) => {
                 // A remaining file would accept any further minion with that id.
                 tracing::error!(file = %stub.display(), %error, "removing an autosign file failed: it is ignored");
@@ -113,12 +113,12 @@ impl Autosign {
 
 /// Whether a file is writable only by its owner, and with `permissive_pki_access` by its group. Whoever can write the
 /// file decides which minions are accepted.
-fn is_safe(config: &MasterConfig, file: &Path, found: &Metadata) -> bool {
+fn is_safe(config: &MasterConfig, file: &Path, status: &Metadata) -> bool {
     let forbidden = if config.permissive_pki_access { 0o002 } else { 0o022 };
-    let safe = found.is_file() && found.mode() & forbidden == 0 && found.size() <= MAX_FILE;
+    let safe = status.is_file() && status.mode() & forbidden == 0 && status.size() <= MAX_FILE;
     if !safe {
         tracing::warn!(
-            file = %file.display(), mode = format!("{:04o}", found.mode() & 0o7777),
+            file = %file.display(), mode = format!("{:04o}", status.mode() & 0o7777),
             "the file is ignored: users other than its owner may write to it (chmod go-w), or it is too large"
         );
     }
@@ -130,8 +130,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-fn read_names(config: &MasterConfig, file: &Path, found: &Metadata) -> Names {
-    if !is_safe(config, file, found) {
+fn read_names(config: &MasterConfig, file: &Path, status: &Metadata) -> Names {
+    if !is_safe(config, file, status) {
         return Names::default();
     }
     match fs::read_to_string(file) {
@@ -186,8 +186,8 @@ fn matching_grain(config: &MasterConfig, grains: &Map) -> Option<String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let value = grains.get(&Value::from(name.as_str()))?.to_string();
         let path = entry.path();
-        let found = fs::metadata(&path).ok()?;
-        let matches = is_safe(config, &path, &found)
+        let status = fs::metadata(&path).ok()?;
+        let matches = is_safe(config, &path, &status)
             && fs::read_to_string(&path).is_ok_and(|text| lines(&text).any(|line| line == value));
         matches.then_some(name)
     })

@@ -186,7 +186,7 @@ impl JobCache {
         let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default().to_vec();
         let load = match self.cache.get_load(&jid)? {
             Some(_) if minions.is_empty() => return Ok(()),
-            Some(known) => known.with_minions(minions.iter().filter_map(|id| id.to_string().parse().ok())),
+            Some(previous) => previous.with_minions(minions.iter().filter_map(|id| id.to_string().parse().ok())),
             None => {
                 data.retain(|name, _| !matches!(name.as_str(), Some("syndics" | SENDER_STAMP)));
                 data.insert("jid".into(), (&jid).into());
@@ -236,18 +236,18 @@ fn store_load(cache: &dyn Returner, jid: &str, mut data: Map) -> Result<(), Cach
     data.insert("jid".into(), jid.into());
     let is_part = data.shift_remove(PART).is_some();
     let mut data = without_piece(whole_load(data));
-    let known = if is_part { cache.get_load(&jid.parse().map_err(InvalidJob::from)?)? } else { None };
-    if let Some(known) = &known {
+    let previous = if is_part { cache.get_load(&jid.parse().map_err(InvalidJob::from)?)? } else { None };
+    if let Some(previous) = &previous {
         // The targets of a batch are the lists of its parts, of which the job is the sum.
         let list = |map: &Map| map.get("tgt").and_then(Value::as_list).map(<[Value]>::to_vec);
-        if let (Some(mut all), Some(more)) = (list(known.map()), list(&data)) {
+        if let (Some(mut all), Some(more)) = (list(previous.map()), list(&data)) {
             all.extend(more.into_iter().filter(|id| !all.contains(id)).collect::<Vec<_>>());
             data.insert("tgt".into(), all.into());
         }
     }
     let mut load = Load::from_map(data)?;
-    if let Some(known) = known {
-        load = load.with_minions(known.minions());
+    if let Some(previous) = previous {
+        load = load.with_minions(previous.minions());
     }
     Ok(cache.save_load(&load)?)
 }

@@ -34,8 +34,8 @@ fn master_calls_are_stored_as_jobs_of_the_master() {
     store(&job_cache, event(&format!("salt/run/{}/progress", jids[4]), &body("x")));
     let without = JobCache { runner_returns: false, ..job_cache.clone() };
     store(&without, event(&format!("salt/run/{}/ret", jids[5]), &body("runner.jobs.active")));
-    let known: Vec<_> = cache.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
-    assert_eq!(known, [jids[1].clone(), jids[0].clone()]);
+    let actual: Vec<_> = cache.get_jids(None).unwrap().iter().map(|load| load.jid().clone()).collect();
+    assert_eq!(actual, [jids[1].clone(), jids[0].clone()]);
     let summary = cache.get_load(&jids[0]).unwrap().unwrap().summary();
     for (name, is) in [
         ("Function", Value::from("runner.state.orchestrate")),
@@ -161,12 +161,12 @@ fn the_parts_of_a_job_are_one_job() {
         let load = cache.get_load(&jid).unwrap().unwrap();
         (load.summary()["Target"].clone(), load.minions().len())
     };
-    for (given, expected) in [
+    for (sent_parts, expected) in [
         (vec![(list!["a"], "list", list!["a"]), (list!["b", "a"], "list", list!["b"])], (list!["a", "b"], 2)),
         (vec![(list!["a"], "list", list!["a"]), ("b*".into(), "glob", list!["b"])], ("b*".into(), 2)),
         (vec![(list!["a"], "list", list!["a"])], (list!["a"], 1)),
     ] {
-        assert_eq!(parts(&given), expected, "{given:?}");
+        assert_eq!(parts(&sent_parts), expected, "{sent_parts:?}");
     }
 }
 
@@ -212,7 +212,7 @@ fn a_refused_record_drops_one_event_and_a_refused_write_none() {
             end_times: false,
         };
         assert_eq!(deliver_all(&cache, &events), dropped, "{name}");
-        let kept: std::collections::BTreeSet<String> = returner.stored.lock().iter().cloned().collect();
-        assert_eq!(kept.len(), stored, "{name}: {kept:?}");
+        let records: std::collections::BTreeSet<String> = returner.stored.lock().iter().cloned().collect();
+        assert_eq!(records.len(), stored, "{name}: {records:?}");
     }
 }

@@ -219,9 +219,9 @@ impl KeyStore {
             return Ok(true);
         }
         let mut counted = self.counted.lock();
-        let known = counted.get(&state).filter(|known| known.when.elapsed() < COUNT_LIFETIME);
-        let (keys, when) = match known {
-            Some(known) => (known.keys, known.when),
+        let count = counted.get(&state).filter(|count| count.when.elapsed() < COUNT_LIFETIME);
+        let (keys, when) = match count {
+            Some(count) => (count.keys, count.when),
             None => (self.read_directory(state)?.len(), Instant::now()),
         };
         let has_room = keys < most;

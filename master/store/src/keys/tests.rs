@@ -180,7 +180,7 @@ fn state_words_match_by_prefix() {
         ("bogus", None),
         ("", None),
     ] {
-        let found = KeyState::of_word(word).map(|all| all.iter().map(|s| s.word()).collect::<Vec<_>>().join(" "));
-        assert_eq!(found.as_deref(), states, "{word}");
+        let actual = KeyState::of_word(word).map(|all| all.iter().map(|s| s.word()).collect::<Vec<_>>().join(" "));
+        assert_eq!(actual.as_deref(), states, "{word}");
     }
 }

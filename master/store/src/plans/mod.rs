@@ -92,11 +92,11 @@ impl KeptPlan {
 
     /// Returns the plan with its digest, approval and job.
     pub fn to_value(&self) -> Map {
-        let mut shown = self.plan.map().clone();
-        shown.insert("digest".into(), self.digest.as_str().into());
-        shown.insert("approved_by".into(), self.approved_by.clone().into());
-        shown.insert("applied".into(), self.applied.clone().into());
-        shown
+        let mut map = self.plan.map().clone();
+        map.insert("digest".into(), self.digest.as_str().into());
+        map.insert("approved_by".into(), self.approved_by.clone().into());
+        map.insert("applied".into(), self.applied.clone().into());
+        map
     }
 
     fn pack(&self) -> Vec<u8> {
@@ -162,14 +162,14 @@ impl Plans {
     pub fn add(&self, id: &str, mut plan: Plan) -> Result<KeptPlan, PlanError> {
         plan.insert("id", id);
         let digest = digest_of(&plan);
-        let kept = KeptPlan { plan, digest, approved_by: None, applied: None };
-        let packed = kept.pack();
+        let record = KeptPlan { plan, digest, approved_by: None, applied: None };
+        let packed = record.pack();
         if packed.len() > SIZE {
             return Err(PlanError::Large(packed.len()));
         }
         let _changing = self.changing.lock();
-        if let Some(known) = self.store.get(TABLE, id.as_bytes())? {
-            return KeptPlan::unpack(id, &known);
+        if let Some(bytes) = self.store.get(TABLE, id.as_bytes())? {
+            return KeptPlan::unpack(id, &bytes);
         }
         let mut batch = Batch::new();
         let mut ids = Vec::new();
@@ -179,7 +179,7 @@ impl Plans {
         }
         batch.put(TABLE, id, packed);
         self.store.write(batch).durable_blocking()?;
-        Ok(kept)
+        Ok(record)
     }
 
     /// Returns a plan. Blocks.
@@ -226,19 +226,19 @@ impl Plans {
     /// The user made the plan, it has another digest, or it was applied.
     pub fn approve(&self, id: &str, user: &str, digest: Option<&str>) -> Result<KeptPlan, PlanError> {
         let _changing = self.changing.lock();
-        let mut kept = self.get(id)?;
-        if let Some(given) = digest.filter(|given| *given != kept.digest) {
-            return Err(PlanError::Digest { id: id.to_owned(), have: kept.digest, given: given.to_owned() });
+        let mut record = self.get(id)?;
+        if let Some(digest) = digest.filter(|digest| *digest != record.digest) {
+            return Err(PlanError::Digest { id: id.to_owned(), have: record.digest, given: digest.to_owned() });
         }
-        if is_same_person(user, kept.maker()) {
-            return Err(PlanError::Maker { id: id.to_owned(), maker: kept.maker().to_owned() });
+        if is_same_person(user, record.maker()) {
+            return Err(PlanError::Maker { id: id.to_owned(), maker: record.maker().to_owned() });
         }
-        if let Some(jid) = kept.applied {
+        if let Some(jid) = record.applied {
             return Err(PlanError::Applied { id: id.to_owned(), jid });
         }
-        kept.approved_by.get_or_insert_with(|| user.to_owned());
-        self.put(id, &kept)?;
-        Ok(kept)
+        record.approved_by.get_or_insert_with(|| user.to_owned());
+        self.put(id, &record)?;
+        Ok(record)
     }
 
     /// Checks that a job is the one of an approved plan that no other job has applied, and records the job. Blocks.
@@ -247,28 +247,28 @@ impl Plans {
     /// The job must not be published.
     pub fn apply(&self, job: &Application) -> Result<(), PlanError> {
         let _changing = self.changing.lock();
-        let mut kept = self.get(&job.id)?;
+        let mut record = self.get(&job.id)?;
         let id = || job.id.clone();
-        if kept.approved_by.is_none() {
+        if record.approved_by.is_none() {
             return Err(PlanError::Unapproved(id()));
         }
         // The parts of a batch are published as one job.
-        if let Some(jid) = kept.applied.as_ref().filter(|jid| **jid != job.jid) {
+        if let Some(jid) = record.applied.as_ref().filter(|jid| **jid != job.jid) {
             return Err(PlanError::Applied { id: id(), jid: jid.clone() });
         }
-        let planned = kept.plan.minions();
+        let planned = record.plan.minions();
         let differs = [
-            ("function", job.fun != kept.plan.fun()),
-            ("arguments", job.arg != kept.plan.arg()),
-            ("digests", job.digests != kept.plan.digests()),
+            ("function", job.fun != record.plan.fun()),
+            ("arguments", job.arg != record.plan.arg()),
+            ("digests", job.digests != record.plan.digests()),
             ("target", !job.minions.iter().all(|minion| planned.binary_search(minion).is_ok())),
         ];
         if let Some((what, _)) = differs.into_iter().find(|(_, differs)| *differs) {
             return Err(PlanError::Other { id: id(), what });
         }
-        if kept.applied.is_none() {
-            kept.applied = Some(job.jid.clone());
-            self.put(&job.id, &kept)?;
+        if record.applied.is_none() {
+            record.applied = Some(job.jid.clone());
+            self.put(&job.id, &record)?;
         }
         Ok(())
     }
@@ -287,9 +287,9 @@ impl Plans {
         Ok(self.store.write(batch).durable_blocking()?)
     }
 
-    fn put(&self, id: &str, kept: &KeptPlan) -> Result<(), PlanError> {
+    fn put(&self, id: &str, record: &KeptPlan) -> Result<(), PlanError> {
         let mut batch = Batch::new();
-        batch.put(TABLE, id, kept.pack());
+        batch.put(TABLE, id, record.pack());
         Ok(self.store.write(batch).durable_blocking()?)
     }
 }

@@ -35,14 +35,14 @@ fn job(plan: &Plan, jid: &str) -> Application {
 fn only_an_approved_and_unchanged_plan_is_applied_and_only_once() {
     let (_directory, _runtime, plans, _) = plans();
     let plan = plan("alice");
-    let kept = plans.add("1", plan.clone()).unwrap();
+    let record = plans.add("1", plan.clone()).unwrap();
     assert!(matches!(plans.apply(&job(&plan, "2")), Err(PlanError::Unapproved(_))));
     for user in ["alice", "sudo_alice"] {
         assert!(matches!(plans.approve("1", user, None), Err(PlanError::Maker { .. })), "{user}");
     }
     assert!(matches!(plans.approve("1", "bob", Some("other")), Err(PlanError::Digest { .. })));
     assert!(matches!(plans.approve("9", "bob", None), Err(PlanError::Unknown(_))));
-    plans.approve("1", "bob", Some(&kept.digest)).unwrap();
+    plans.approve("1", "bob", Some(&record.digest)).unwrap();
     let good = job(&plan, "2");
     for other in [
         Application { fun: "state.sls".into(), ..good.clone() },
@@ -66,15 +66,15 @@ fn only_an_approved_and_unchanged_plan_is_applied_and_only_once() {
 #[test]
 fn a_plan_that_was_changed_in_the_store_is_refused() {
     let (_directory, _runtime, plans, store) = plans();
-    let mut kept = plans.add("1", plan("alice")).unwrap();
+    let mut record = plans.add("1", plan("alice")).unwrap();
     plans.approve("1", "bob", None).unwrap();
-    kept.plan.insert("arg", list!["other"]);
-    kept.approved_by = Some("bob".into());
+    record.plan.insert("arg", list!["other"]);
+    record.approved_by = Some("bob".into());
     let mut batch = Batch::new();
-    batch.put(TABLE, "1", kept.pack());
+    batch.put(TABLE, "1", record.pack());
     store.write(batch).durable_blocking().unwrap();
     assert!(matches!(plans.get("1"), Err(PlanError::Changed(_))));
-    assert!(matches!(plans.apply(&job(&kept.plan, "2")), Err(PlanError::Changed(_))));
+    assert!(matches!(plans.apply(&job(&record.plan, "2")), Err(PlanError::Changed(_))));
     assert!(plans.list(|_, plan| plan.is_err()).unwrap()[0]);
 }
 

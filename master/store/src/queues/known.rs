@@ -102,8 +102,8 @@ impl Known {
 
     /// Returns the numbers of the items that equal one of these packed ones.
     pub fn numbers(&self, packed: impl Iterator<Item = Vec<u8>>) -> Vec<u64> {
-        let wanted: HashSet<Digest> = packed.map(|packed| digest(&packed)).collect();
-        let is_wanted = |item: &Item| item.digest.is_some_and(|digest| wanted.contains(&digest));
+        let digests: HashSet<Digest> = packed.map(|packed| digest(&packed)).collect();
+        let is_wanted = |item: &Item| item.digest.is_some_and(|digest| digests.contains(&digest));
         self.items.iter().filter(|(_, item)| is_wanted(item)).map(|(number, _)| *number).collect()
     }
 
@@ -149,12 +149,12 @@ impl KnownQueues {
     }
 
     /// Puts back what is known of a queue. Others are forgotten beyond the maximum.
-    pub(super) fn put(&self, queue: &str, known: Known) {
+    pub(super) fn put(&self, queue: &str, contents: Known) {
         let mut all = self.0.lock();
-        if all.values().map(|known| known.items.len().max(1)).sum::<usize>() + known.items.len() > MAX_KNOWN {
+        if all.values().map(|contents| contents.items.len().max(1)).sum::<usize>() + contents.items.len() > MAX_KNOWN {
             all.clear();
         }
-        all.insert(queue.to_owned(), known);
+        all.insert(queue.to_owned(), contents);
     }
 }
 
@@ -180,10 +180,10 @@ mod tests {
 
         async fn items(&self, from: u64) -> Result<Vec<Numbered>, SharedError> {
             self.requests.set(self.requests.get() + 1);
-            let found: Vec<_> =
+            let items: Vec<_> =
                 self.items.borrow().range(from..).map(|(number, item)| (*number, Some(item.clone()))).collect();
-            self.read.set(self.read.get() + found.len());
-            Ok(found)
+            self.read.set(self.read.get() + items.len());
+            Ok(items)
         }
 
         async fn first(&self) -> Result<Option<u64>, SharedError> {
@@ -197,11 +197,11 @@ mod tests {
             self.items.borrow_mut().insert(number, msgpack::pack(&number.to_string().into()));
         }
 
-        /// Returns the strings among `0..end` that are in the queue according to `known`.
-        async fn strings(&self, known: &mut Known, end: u64) -> Vec<String> {
-            known.refresh(self).await.unwrap();
+        /// Returns the strings among `0..end` that are in the queue according to `contents`.
+        async fn strings(&self, contents: &mut Known, end: u64) -> Vec<String> {
+            contents.refresh(self).await.unwrap();
             let all = (0..end).map(|number| number.to_string().into()).collect();
-            let (_, duplicates) = known.new_items("q", all, 1000).unwrap();
+            let (_, duplicates) = contents.new_items("q", all, 1000).unwrap();
             duplicates.iter().map(ToString::to_string).collect()
         }
 
@@ -212,10 +212,10 @@ mod tests {
 
     #[tokio::test]
     async fn each_item_is_read_once_however_many_insertions_there_are() {
-        let (source, mut known) = (Counting::default(), Known::default());
+        let (source, mut contents) = (Counting::default(), Known::default());
         for number in 0..1000 {
             source.push(number);
-            known.refresh(&source).await.unwrap();
+            contents.refresh(&source).await.unwrap();
             // Another member takes from the head.
             if number % 3 == 0 {
                 source.items.borrow_mut().pop_first();
@@ -223,44 +223,44 @@ mod tests {
         }
         assert_eq!(source.read.get(), 1000);
         assert!(source.requests.get() <= 3 * 1000, "{}", source.requests.get());
-        assert_eq!(source.strings(&mut known, 1000).await, source.expected());
+        assert_eq!(source.strings(&mut contents, 1000).await, source.expected());
     }
 
     #[tokio::test]
     async fn changes_of_other_members_are_noticed() {
-        let (source, mut known) = (Counting::default(), Known::default());
+        let (source, mut contents) = (Counting::default(), Known::default());
         (0..10).for_each(|number| source.push(number));
-        assert_eq!(source.strings(&mut known, 20).await, source.expected());
+        assert_eq!(source.strings(&mut contents, 20).await, source.expected());
         for (removed, next) in [(&[0, 1][..], 10), (&[5], 11), (&[11], 12), (&[2, 3, 4, 6, 7, 8], 13)] {
             for number in removed {
                 source.items.borrow_mut().remove(number);
             }
-            assert_eq!(source.strings(&mut known, 20).await, source.expected(), "without {removed:?}");
+            assert_eq!(source.strings(&mut contents, 20).await, source.expected(), "without {removed:?}");
             source.push(next);
-            assert_eq!(source.strings(&mut known, 20).await, source.expected(), "after {removed:?}");
+            assert_eq!(source.strings(&mut contents, 20).await, source.expected(), "after {removed:?}");
         }
     }
 
     #[test]
     fn equal_items_count_one_by_one() {
-        let mut known = Known::default();
+        let mut contents = Known::default();
         let packed = || Some(msgpack::pack(&"a".into()));
-        known.extend([(1, packed()), (2, packed()), (3, None)]);
-        assert_eq!(known.numbers([msgpack::pack(&"a".into())].into_iter()), [1, 2]);
-        known.remove([1]);
-        assert_eq!(known.new_items("q", vec!["a".into()], 10).unwrap(), (vec![], vec!["a".into()]));
-        known.remove([2, 3]);
-        assert!(known.items.is_empty() && known.digests.is_empty() && known.bytes == 0);
+        contents.extend([(1, packed()), (2, packed()), (3, None)]);
+        assert_eq!(contents.numbers([msgpack::pack(&"a".into())].into_iter()), [1, 2]);
+        contents.remove([1]);
+        assert_eq!(contents.new_items("q", vec!["a".into()], 10).unwrap(), (vec![], vec!["a".into()]));
+        contents.remove([2, 3]);
+        assert!(contents.items.is_empty() && contents.digests.is_empty() && contents.bytes == 0);
     }
 
     #[test]
     fn memory_of_all_queues_is_bounded() {
         let all = KnownQueues::default();
         for number in 0..10 {
-            let mut known = Known::default();
-            known.extend((0..MAX_ITEMS as u64).map(|number| (number, None)));
-            all.put(&number.to_string(), known);
-            assert!(all.0.lock().values().map(|known| known.items.len()).sum::<usize>() <= MAX_KNOWN);
+            let mut contents = Known::default();
+            contents.extend((0..MAX_ITEMS as u64).map(|number| (number, None)));
+            all.put(&number.to_string(), contents);
+            assert!(all.0.lock().values().map(|contents| contents.items.len()).sum::<usize>() <= MAX_KNOWN);
         }
         assert!(all.0.lock().contains_key("9"));
     }

@@ -42,14 +42,14 @@ impl SharedQueues<'_> {
     pub async fn insert(&self, queue: &str, items: Vec<Value>) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
             let last = self.shared.queue_last(queue).await?;
-            let mut known = self.refreshed(queue).await?;
-            let (new, duplicates) = known.new_items(queue, items, self.shared.largest_item())?;
+            let mut contents = self.refreshed(queue).await?;
+            let (new, duplicates) = contents.new_items(queue, items, self.shared.largest_item())?;
             if !is_held() {
                 return Err(QueueError::Busy);
             }
             let numbers = self.shared.queue_push(queue, &new, last).await?;
-            known.extend(numbers.into_iter().zip(new.into_iter().map(Some)));
-            self.known.put(queue, known);
+            contents.extend(numbers.into_iter().zip(new.into_iter().map(Some)));
+            self.known.put(queue, contents);
             Ok(duplicates)
         })
         .await
@@ -61,11 +61,11 @@ impl SharedQueues<'_> {
     /// The cluster does not answer: some items may have been removed.
     pub async fn delete(&self, queue: &str, items: &[Value]) -> Result<(), QueueError> {
         self.locked(queue, async |_| {
-            let mut known = self.refreshed(queue).await?;
-            let numbers = known.numbers(items.iter().map(msgpack::pack));
+            let mut contents = self.refreshed(queue).await?;
+            let numbers = contents.numbers(items.iter().map(msgpack::pack));
             self.shared.queue_remove(numbers.clone()).await?;
-            known.remove(numbers);
-            self.known.put(queue, known);
+            contents.remove(numbers);
+            self.known.put(queue, contents);
             Ok(())
         })
         .await
@@ -116,9 +116,9 @@ impl SharedQueues<'_> {
 
     /// Returns what is known of a queue, under its lock.
     async fn refreshed(&self, queue: &str) -> Result<Known, QueueError> {
-        let mut known = self.known.take(queue);
-        known.refresh(&Queue(self.shared, queue)).await?;
-        Ok(known)
+        let mut contents = self.known.take(queue);
+        contents.refresh(&Queue(self.shared, queue)).await?;
+        Ok(contents)
     }
 
     /// Makes a change under the lock of a queue. `change` learns whether the lock is still held.

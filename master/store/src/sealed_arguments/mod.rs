@@ -62,13 +62,13 @@ impl SealedArguments {
 
     /// Returns the packed fields of a reference; `None` if they have expired. Blocks.
     pub fn packed(&self, reference: &str) -> Option<Vec<u8>> {
-        let mut found = self.store.get(TABLE, reference.as_bytes());
-        if matches!(found, Ok(None)) && reference >= key_of(now().saturating_sub(MARGIN)).as_str() {
+        let mut row = self.store.get(TABLE, reference.as_bytes());
+        if matches!(row, Ok(None)) && reference >= key_of(now().saturating_sub(MARGIN)).as_str() {
             // The write may be queued still: writes are committed in order.
             _ = self.store.write_blocking(self.removal()).durable_blocking();
-            found = self.store.get(TABLE, reference.as_bytes());
+            row = self.store.get(TABLE, reference.as_bytes());
         }
-        let sealed = found.inspect_err(|error| tracing::error!(%error, "reading the arguments of a masked job failed"));
+        let sealed = row.inspect_err(|error| tracing::error!(%error, "reading the arguments of a masked job failed"));
         let opened = self.sealing.unseal(PURPOSE, reference, &sealed.ok()??);
         opened.inspect_err(|error| tracing::error!(%error, "decrypting the arguments of a masked job failed")).ok()
     }

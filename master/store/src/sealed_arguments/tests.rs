@@ -15,10 +15,10 @@ async fn arguments_are_sealed_found_by_reference_and_removed_when_they_expire() 
     let arguments = of(Duration::from_secs(60));
     let fields = map! {"arg" => "MARKER-4711"};
     let reference = arguments.store(&fields);
-    let found =
+    let read_fields =
         |arguments: &SealedArguments, reference: &str| tokio::task::block_in_place(|| arguments.fields(reference));
     // At once, before they are committed.
-    assert_eq!(found(&arguments, &reference), Some(fields.clone()));
+    assert_eq!(read_fields(&arguments, &reference), Some(fields.clone()));
     assert_eq!(arguments.fields(&reference), Some(fields.clone()));
     let raw = store.get(TABLE, reference.as_bytes()).unwrap().unwrap();
     assert!(!raw.windows(11).any(|part| part == b"MARKER-4711"));
@@ -28,11 +28,11 @@ async fn arguments_are_sealed_found_by_reference_and_removed_when_they_expire() 
     let mut batch = Batch::new();
     batch.put(TABLE, other.as_str(), raw);
     store.write(batch).durable().await.unwrap();
-    assert!(other == reference || found(&arguments, &other).is_none());
+    assert!(other == reference || read_fields(&arguments, &other).is_none());
     assert!(arguments.put("../x", b"").is_none(), "references of other members are checked");
 
     tokio::task::block_in_place(|| arguments.expire().unwrap());
-    assert!(found(&arguments, &reference).is_some());
+    assert!(read_fields(&arguments, &reference).is_some());
     tokio::task::block_in_place(|| of(Duration::ZERO).expire().unwrap());
-    assert!(found(&arguments, &reference).is_none());
+    assert!(read_fields(&arguments, &reference).is_none());
 }

@@ -91,11 +91,11 @@ impl Owned {
 
     async fn without_state(shared: &Shared, key: &str) -> Result<Option<(Self, Value)>, SharedError> {
         let Some(stored) = shared.get(key).await? else { return Ok(None) };
-        let found = unpack(&stored.value, stored.revision);
-        if found.is_none() {
+        let owned = unpack(&stored.value, stored.revision);
+        if owned.is_none() {
             tracing::error!(key, "work of the cluster has an unknown format: is another master newer?");
         }
-        Ok(found)
+        Ok(owned)
     }
 
     /// Whether this process should resume the work: its owner was an earlier process of this member, or is dead while
@@ -193,9 +193,9 @@ impl Ownership {
 
     /// Returns the revision of the work in the cluster, if this process owns it.
     async fn current(&self) -> Result<Option<u64>, SharedError> {
-        let found = Owned::without_state(&self.shared, &self.key).await?.map(|(owned, _)| owned);
+        let owned = Owned::without_state(&self.shared, &self.key).await?.map(|(owned, _)| owned);
         let own = |owned: &Owned| owned.member == self.shared.member() && owned.process == self.process;
-        Ok(found.filter(own).map(|owned| owned.revision))
+        Ok(owned.filter(own).map(|owned| owned.revision))
     }
 
     /// Removes work that has ended from the cluster.

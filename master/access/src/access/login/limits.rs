@@ -77,14 +77,14 @@ impl BackendLimits {
 
     /// Records that a user has logged in from an address.
     pub fn succeeded(&self, address: Option<IpAddr>) {
-        let mut known = self.known.lock();
-        known.logins += 1;
-        let number = known.logins;
-        known.last.insert(address.map(network), number);
-        if known.last.len() > MAX_KNOWN
-            && let Some(oldest) = known.last.iter().min_by_key(|(_, number)| **number).map(|(address, _)| *address)
+        let mut addresses = self.known.lock();
+        addresses.logins += 1;
+        let number = addresses.logins;
+        addresses.last.insert(address.map(network), number);
+        if addresses.last.len() > MAX_KNOWN
+            && let Some(oldest) = addresses.last.iter().min_by_key(|(_, number)| **number).map(|(address, _)| *address)
         {
-            known.last.remove(&oldest);
+            addresses.last.remove(&oldest);
         }
     }
 
@@ -170,9 +170,9 @@ mod tests {
             limits.succeeded(address(number));
             limits.succeeded(address(1));
         }
-        let known = limits.known.lock();
-        assert_eq!(known.last.len(), MAX_KNOWN);
-        let is_known = |number| known.last.contains_key(&address(number));
+        let addresses = limits.known.lock();
+        assert_eq!(addresses.last.len(), MAX_KNOWN);
+        let is_known = |number| addresses.last.contains_key(&address(number));
         assert!(!is_known(0) && is_known(1) && is_known(MAX_KNOWN as u32));
     }
 }

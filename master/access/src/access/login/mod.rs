@@ -225,20 +225,20 @@ impl Access {
         &self,
         operation: impl FnOnce(&TokenStore) -> Result<R, TokenError> + Send + 'static,
     ) -> Result<R, String> {
-        let done = if let Some(custom_tokens) = &self.custom_tokens {
+        let result = if let Some(custom_tokens) = &self.custom_tokens {
             let permit = tokio::time::timeout(CUSTOM_CALL_TIMEOUT, Arc::clone(custom_tokens).acquire_owned()).await;
             let Ok(Ok(permit)) = permit else { return Err("the store of eauth_tokens is busy".to_owned()) };
             let storage = self.storage.clone();
             let work = move |thread: &MayBlock| {
-                let done = operation(&storage.get(thread).tokens);
+                let result = operation(&storage.get(thread).tokens);
                 drop(permit);
-                done
+                result
             };
             self.backends.run(work).await
         } else {
             self.storage.run(move |storage| operation(&storage.tokens)).await
         };
-        done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        result.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
     /// Removes expired tokens. Returns their number.
@@ -285,7 +285,7 @@ impl Access {
         match &self.config.token_expire_user_override {
             Value::Map(by_system) => {
                 let users = by_system.get(identity.eauth()).and_then(Value::as_list).unwrap_or_default();
-                users.iter().filter_map(Value::as_str).any(|known| self.external.is_named(identity, known))
+                users.iter().filter_map(Value::as_str).any(|user| self.external.is_named(identity, user))
             }
             all => all.as_bool() == Some(true),
         }

@@ -79,13 +79,13 @@ impl Identity {
     /// Checks that the configured key options are supported and can be read. Otherwise new keys would be generated,
     /// which minions reject.
     pub fn check(config: &MasterConfig) -> Result<(), IdentityError> {
-        let given = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
-        if let Some(driver) = given("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
+        let text = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
+        if let Some(driver) = text("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
             let reason =
                 format!("the keys are kept by '{driver}'; Brine reads '{KEYS_IN_FILES}', files below pki_dir, alone");
             return Err(InvalidOption { option: "keys.cache_driver", reason }.into());
         }
-        if given("cluster_id").is_some() {
+        if text("cluster_id").is_some() {
             let reason =
                 "Salt's clusters on a shared file system are not supported: use 'cluster' (docs/cluster.md)".into();
             return Err(InvalidOption { option: "cluster_id", reason }.into());
@@ -118,13 +118,13 @@ fn key_name(config: &MasterConfig) -> String {
 }
 
 /// Returns a literal passphrase. `sdb://` URIs are rejected.
-fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option<&'a str>, InvalidOption> {
-    match given {
+fn passphrase<'a>(option: &'static str, passphrase: Option<&'a str>) -> Result<Option<&'a str>, InvalidOption> {
+    match passphrase {
         Some(text) if text.starts_with("sdb://") => {
             let reason = "sdb:// is not supported: set the passphrase itself, in a file of master.d that only the master's user can read";
             Err(InvalidOption { option, reason: reason.into() })
         }
-        given => Ok(given.filter(|text| !text.is_empty())),
+        passphrase => Ok(passphrase.filter(|text| !text.is_empty())),
     }
 }
 

@@ -35,27 +35,27 @@ fn public(config: &MasterConfig) -> String {
 fn the_key_is_found_under_the_names_of_all_releases() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(directory.path(), |_| {});
-    let known = public(&config);
+    let public_key = public(&config);
     for ending in ["pem", "pub"] {
         let path = |name: &str| directory.path().join(format!("{name}.{ending}"));
         std::fs::rename(path("master"), path("host")).unwrap();
         std::os::unix::fs::symlink(path("host"), path("master")).unwrap();
     }
-    assert_eq!(public(&config), known);
+    assert_eq!(public(&config), public_key);
     // A copied directory, whose links still point to the old location.
     std::fs::remove_file(directory.path().join("master.pem")).unwrap();
     std::os::unix::fs::symlink("/nonexistent/host.pem", directory.path().join("master.pem")).unwrap();
-    assert_eq!(public(&config), known);
-    assert_eq!(Identity::load(&config).unwrap().unwrap().public().to_pem().trim_end(), known);
+    assert_eq!(public(&config), public_key);
+    assert_eq!(Identity::load(&config).unwrap().unwrap().public().to_pem().trim_end(), public_key);
 }
 
 #[test]
 fn a_passphrase_is_used_and_kept() {
     let directory = tempfile::tempdir().unwrap();
     let with = config(directory.path(), |config| config.key_pass = Some("secret".into()));
-    let known = public(&with);
+    let public_key = public(&with);
     assert!(std::fs::read_to_string(directory.path().join("master.pem")).unwrap().contains("ENCRYPTED"));
-    assert_eq!(public(&with), known);
+    assert_eq!(public(&with), public_key);
     assert!(Identity::load_or_generate(&config(directory.path(), |_| {})).is_err());
 }
 

@@ -79,9 +79,9 @@ fn prove(sessions: &mut Vec<MinionSession>, index: usize) {
 
 /// Drops the least recently used session of a kind, proven or not, if there are more than the limit.
 fn drop_excess(sessions: &mut Vec<MinionSession>, proven: bool) {
-    let is_kind = |known: &&MinionSession| known.proven == proven;
+    let is_kind = |entry: &&MinionSession| entry.proven == proven;
     if sessions.iter().filter(is_kind).count() > MAX_PER_MINION
-        && let Some(last) = sessions.iter().rposition(|known| known.proven == proven)
+        && let Some(last) = sessions.iter().rposition(|entry| entry.proven == proven)
     {
         sessions.remove(last);
     }
@@ -124,11 +124,11 @@ impl Sessions {
     pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
         let mut minions = self.minions.lock();
         let sessions = minions.entry(id.clone()).or_default();
-        sessions.retain(|known| *known.public_key == *public_key && !known.expired);
-        if let Some(known) = sessions.iter().find(|known| known.session.cipher() == cipher)
+        sessions.retain(|entry| *entry.public_key == *public_key && !entry.expired);
+        if let Some(entry) = sessions.iter().find(|entry| entry.session.cipher() == cipher)
             && cipher == Cipher::AesCbcHmac
         {
-            return known.session.clone();
+            return entry.session.clone();
         }
         let session = match cipher {
             Cipher::AesCbcHmac if self.are_shared() => self.publish.read().session_of(id, &public_key),
@@ -160,7 +160,7 @@ impl Sessions {
     /// Returns the ciphers that current sessions use.
     pub fn ciphers_in_use(&self) -> Vec<Cipher> {
         let minions = self.minions.lock();
-        let used = |cipher: &Cipher| minions.values().flatten().any(|known| known.session.cipher() == *cipher);
+        let used = |cipher: &Cipher| minions.values().flatten().any(|entry| entry.session.cipher() == *cipher);
         Cipher::ALL.iter().copied().filter(used).collect()
     }
 
@@ -184,10 +184,10 @@ impl Sessions {
 
     /// Replaces the publish keys by those of the cluster. Returns whether they differ.
     pub fn adopt(&self, keys: PublishKeys) -> bool {
-        let known = self.publish_keys();
+        let current = self.publish_keys();
         self.shared.store(true, Ordering::Relaxed);
-        let pairs = [(&known.cbc, &keys.cbc), (&known.gcm, &keys.gcm), (&known.seed, &keys.seed)];
-        if pairs.iter().all(|(known, new)| known.key_text() == new.key_text()) {
+        let pairs = [(&current.cbc, &keys.cbc), (&current.gcm, &keys.gcm), (&current.seed, &keys.seed)];
+        if pairs.iter().all(|(old, new)| old.key_text() == new.key_text()) {
             return false;
         }
         self.replace(keys);
@@ -219,7 +219,7 @@ impl Sessions {
     }
 
     fn replace(&self, keys: PublishKeys) {
-        self.minions.lock().values_mut().flatten().for_each(|known| known.expired = true);
+        self.minions.lock().values_mut().flatten().for_each(|entry| entry.expired = true);
         *self.publish.write() = keys;
     }
 
@@ -235,13 +235,13 @@ impl Sessions {
 
     /// Decrypts a request and checks its freshness and its sender.
     pub fn open(&self, id: &MinionId, sealed: &[u8]) -> Result<Opened, SessionError> {
-        let known: Vec<_> = {
+        let candidates: Vec<_> = {
             let minions = self.minions.lock();
             let sessions = minions.get(id).ok_or(SessionError::NoSession)?;
-            sessions.iter().map(|known| (known.number, known.session.clone(), Arc::clone(&known.public_key))).collect()
+            sessions.iter().map(|entry| (entry.number, entry.session.clone(), Arc::clone(&entry.public_key))).collect()
         };
         let mut refused = SessionError::NoSession;
-        let opened = known.into_iter().find_map(|(number, session, public_key)| {
+        let opened = candidates.into_iter().find_map(|(number, session, public_key)| {
             match session.open(sealed, None, &purpose::request(id)) {
                 Ok(plain) => Some((number, session, public_key, plain)),
                 Err(error) => {
@@ -262,7 +262,7 @@ impl Sessions {
                 let serial = load.get("serial").and_then(Value::as_i64).and_then(|serial| u64::try_from(serial).ok());
                 let mut minions = self.minions.lock();
                 let sessions = minions.get_mut(id).ok_or(SessionError::NoSession)?;
-                let index = sessions.iter().position(|known| known.number == number).ok_or(SessionError::NoSession)?;
+                let index = sessions.iter().position(|entry| entry.number == number).ok_or(SessionError::NoSession)?;
                 if !serial.is_some_and(|serial| sessions[index].window.is_new(serial)) {
                     return Err(SessionError::Replay);
                 }
@@ -274,7 +274,7 @@ impl Sessions {
                     return Err(SessionError::BadToken);
                 }
                 if let Some(sessions) = self.minions.lock().get_mut(id)
-                    && let Some(index) = sessions.iter().position(|known| known.number == number)
+                    && let Some(index) = sessions.iter().position(|entry| entry.number == number)
                 {
                     prove(sessions, index);
                 }

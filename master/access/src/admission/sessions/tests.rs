@@ -93,7 +93,7 @@ fn processes_of_a_minion_do_not_end_each_others_sessions() {
         assert!(works(&another) && works(&daemon));
     }
     assert!(!works(&call));
-    let count = |proven| sessions.minions.lock()[&web1].iter().filter(|known| known.proven == proven).count();
+    let count = |proven| sessions.minions.lock()[&web1].iter().filter(|entry| entry.proven == proven).count();
     assert_eq!((count(true), count(false)), (MAX_PER_MINION, MAX_PER_MINION - 1));
     // Two processes that begin at the same time do not evict each other, however many have ended before.
     let (one, two) = [(); 2].map(|()| sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm)).into();

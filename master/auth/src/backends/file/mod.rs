@@ -93,23 +93,23 @@ impl Backend for PasswordFile {
             Format::Fields { separator, user: user_field, password: password_field, digest } => {
                 let field = |line: &'_ str, at| line.split(separator.as_str()).nth(at).map(str::to_owned);
                 let of_user = lines().find(|line| field(line, *user_field).as_deref() == Some(user));
-                let shown = digest.map_or_else(|| password.to_owned(), |digest| hex(digest.of(password)));
+                let credential = digest.map_or_else(|| password.to_owned(), |digest| hex(digest.of(password)));
                 of_user
                     .and_then(|line| field(line, *password_field))
-                    .is_some_and(|kept| !kept.is_empty() && constant_time_eq(kept, shown))
+                    .is_some_and(|stored| !stored.is_empty() && constant_time_eq(stored, credential))
             }
             Format::Htpasswd => {
-                let kept = lines().find_map(|line| line.split_once(':').filter(|(name, _)| *name == user));
-                kept.is_some_and(|(_, hash)| htpasswd::is_password(hash, password))
+                let entry = lines().find_map(|line| line.split_once(':').filter(|(name, _)| *name == user));
+                entry.is_some_and(|(_, hash)| htpasswd::is_password(hash, password))
             }
             Format::Htdigest { realm } => {
                 let start = format!("{user}:{realm}:");
-                let shown = hex(Digest::Md5.of(format!("{start}{password}")));
+                let credential = hex(Digest::Md5.of(format!("{start}{password}")));
                 // The separator cannot be part of a field.
                 !user.contains(':')
                     && lines()
                         .find_map(|line| line.strip_prefix(&start))
-                        .is_some_and(|kept| constant_time_eq(kept, shown))
+                        .is_some_and(|stored| constant_time_eq(stored, credential))
             }
         };
         // Names in the file match exactly.

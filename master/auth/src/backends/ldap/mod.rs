@@ -100,12 +100,12 @@ impl Ldap {
     async fn search_entry(&self, filter: &Template, user: &str) -> Result<Option<SearchEntry>, LdapError> {
         let mut ldap = self.connect_as_master().await?;
         let (base, filter) = (&self.settings.basedn, filter.filter(user));
-        let mut found = search(&mut ldap, base, self.settings.scope, &filter, &self.name_attributes(), 2).await?;
-        if found.len() > 1 {
+        let mut entries = search(&mut ldap, base, self.settings.scope, &filter, &self.name_attributes(), 2).await?;
+        if entries.len() > 1 {
             tracing::error!(user, "auth.ldap.filter matches more than one entry for a user: authentication refused");
             return Ok(None);
         }
-        Ok(found.pop().filter(|entry| !entry.dn.is_empty()))
+        Ok(entries.pop().filter(|entry| !entry.dn.is_empty()))
     }
 
     /// Returns the user's entry if its user may read it; other errors are ignored.
@@ -165,8 +165,8 @@ impl Ldap {
         match &settings.directory {
             Directory::Active => {
                 let filter = format!("(&({account}={escaped})(objectClass={person}))");
-                let found = search(ldap, basedn, Scope::Subtree, &filter, &["1.1"], MAX_GROUPS).await?;
-                let Some(own) = found.first() else { return Ok(groups) };
+                let entries = search(ldap, basedn, Scope::Subtree, &filter, &["1.1"], MAX_GROUPS).await?;
+                let Some(own) = entries.first() else { return Ok(groups) };
                 let name = ldap3::ldap_escape(own.dn.as_str());
                 let filter = format!("(&(member={name})(objectClass={group_class}))");
                 for entry in search(ldap, basedn, Scope::Subtree, &filter, &["cn"], MAX_GROUPS).await? {
@@ -203,7 +203,7 @@ impl Ldap {
 
     /// Returns the minion ids of the computers in the subtree of an entry.
     async fn computers(&self, ldap: &mut Connection, base: &str) -> Result<Vec<String>, LdapError> {
-        let found = search(ldap, base, Scope::Subtree, "(objectClass=computer)", &["cn"], MAX_COMPUTERS).await?;
+        let entries = search(ldap, base, Scope::Subtree, "(objectClass=computer)", &["cn"], MAX_COMPUTERS).await?;
         let id = |entry: &SearchEntry| {
             let name = values(entry, "cn").first()?.to_lowercase();
             let domains = &self.settings.strip_domains;
@@ -212,7 +212,7 @@ impl Ldap {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             (!id.is_empty() && id.chars().all(is_plain)).then_some(id)
         };
-        let mut ids: Vec<String> = found.iter().filter_map(id).collect();
+        let mut ids: Vec<String> = entries.iter().filter_map(id).collect();
         ids.sort();
         ids.dedup();
         Ok(ids)
@@ -274,19 +274,20 @@ async fn search(
     attributes: &[&str],
     limit: i32,
 ) -> Result<Vec<SearchEntry>, LdapError> {
-    let found = ldap.with_search_options(SearchOptions::new().sizelimit(limit)).search(base, scope, filter, attributes);
-    let found = found.await?;
-    if found.1.rc == NO_SUCH_OBJECT {
+    let result =
+        ldap.with_search_options(SearchOptions::new().sizelimit(limit)).search(base, scope, filter, attributes);
+    let result = result.await?;
+    if result.1.rc == NO_SUCH_OBJECT {
         return Ok(Vec::new());
     }
-    let (entries, _) = found.success()?;
+    let (entries, _) = result.success()?;
     Ok(entries.into_iter().filter(|entry| !entry.is_ref()).map(SearchEntry::construct).collect())
 }
 
 /// Returns the values of an attribute. Attribute names are case-insensitive.
 fn values(entry: &SearchEntry, attribute: &str) -> Vec<String> {
-    let found = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
-    found.map(|(_, values)| values.clone()).unwrap_or_default()
+    let attribute = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
+    attribute.map(|(_, values)| values.clone()).unwrap_or_default()
 }
 
 /// Returns the name of a user in its entry, by the first of these attributes that it has. Of several values the one in

@@ -185,7 +185,7 @@ fn run(helper: &Path, words: &[&str], request: Vec<u8>, deadline: Duration) -> R
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let (group, Pipes { stdin, stdout, .. }) = Group::start(&mut command).map_err(|error| error.to_string())?;
     let _running = Running(group);
-    let (done, answer) = mpsc::sync_channel(1);
+    let (sender, answer) = mpsc::sync_channel(1);
     // The thread ends at the latest when the helper has been killed.
     std::thread::Builder::new()
         .name(HELPER.to_owned())
@@ -194,7 +194,7 @@ fn run(helper: &Path, words: &[&str], request: Vec<u8>, deadline: Duration) -> R
             _ = stdin.map(|mut stdin| stdin.write_all(&request));
             let mut answer = Vec::new();
             let read = stdout.map(|stdout| stdout.take(MAX_ANSWER).read_to_end(&mut answer));
-            _ = done.send(match read {
+            _ = sender.send(match read {
                 Some(Err(error)) => Err(error.to_string()),
                 _ => Ok(answer),
             });

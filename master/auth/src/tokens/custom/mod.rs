@@ -54,8 +54,8 @@ pub(super) fn get(custom: &dyn CustomTokens, secret: &str, now: Timestamp) -> Re
     if !is_valid(secret) {
         return Ok(None);
     }
-    let found = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
-    let Some(token) = found.as_map().and_then(Token::from_salt) else { return Ok(None) };
+    let reply = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
+    let Some(token) = reply.as_map().and_then(Token::from_salt) else { return Ok(None) };
     if now < token.expire {
         return Ok(Some(token));
     }
@@ -70,13 +70,13 @@ pub(super) fn revoke(custom: &dyn CustomTokens, secret: &str) -> Result<(), Stri
 /// Returns all valid tokens with their secrets. Expired tokens are removed.
 pub(super) fn list(custom: &dyn CustomTokens, now: Timestamp) -> Result<Vec<(String, Token)>, String> {
     let listed = custom.call("list_tokens", Vec::new())?;
-    let mut found = Vec::new();
+    let mut tokens = Vec::new();
     for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MAX_LISTED) {
         if let Some(token) = get(custom, secret, now)? {
-            found.push((secret.to_owned(), token));
+            tokens.push((secret.to_owned(), token));
         }
     }
-    Ok(found)
+    Ok(tokens)
 }
 
 /// Removes expired tokens. Returns their number.
@@ -88,8 +88,8 @@ pub(super) fn remove_expired(custom: &dyn CustomTokens, now: Timestamp) -> Resul
         if !is_valid(secret) {
             continue;
         }
-        let found = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
-        if found.as_map().and_then(Token::from_salt).is_some_and(|token| token.expire <= now) {
+        let reply = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
+        if reply.as_map().and_then(Token::from_salt).is_some_and(|token| token.expire <= now) {
             revoke(custom, secret)?;
             removed += 1;
         }

@@ -78,8 +78,8 @@ impl Presence {
         }
         let Some(trace) = heard.minions.get_mut(id) else { return };
         (trace.host, trace.last, trace.absent_since) = (host, last, None);
-        if !trace.connections.iter().any(|known| known.ptr_eq(&peer.connection)) {
-            trace.connections.retain(|known| known.strong_count() > 0);
+        if !trace.connections.iter().any(|connection| connection.ptr_eq(&peer.connection)) {
+            trace.connections.retain(|connection| connection.strong_count() > 0);
             trace.connections.push(peer.connection.clone());
         }
     }

@@ -136,13 +136,13 @@ impl Jobs {
     /// A message: the size is invalid, or the ping or the store failed.
     pub async fn start_batch(
         self: &Arc<Self>,
-        wanted: BatchRequest,
+        batch: BatchRequest,
     ) -> Result<(Option<Jid>, Vec<String>, Vec<String>), String> {
-        batch_size(&wanted.size, 1).map_err(|error| error.to_string())?;
-        let request = &wanted.request;
+        batch_size(&batch.size, 1).map_err(|error| error.to_string())?;
+        let request = &batch.request;
         let ping =
             PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
-        let timeout = Duration::from_secs(wanted.timeout.max(1));
+        let timeout = Duration::from_secs(batch.timeout.max(1));
         let present = self.publish_and_wait(ping, timeout).await.map_err(|error| error.to_string())?;
         let mut minions: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
         minions.sort();
@@ -150,8 +150,8 @@ impl Jobs {
             return Ok((None, minions, present.missing));
         }
         let jid = Jid::new();
-        let size = batch_size(&wanted.size, minions.len()).map_err(|error| error.to_string())?;
-        let mut state = State::new(&jid, wanted, minions.clone(), size);
+        let size = batch_size(&batch.size, minions.len()).map_err(|error| error.to_string())?;
+        let mut state = State::new(&jid, batch, minions.clone(), size);
         let ownership = match self.cluster.get() {
             Some(shared) => {
                 state.is_shared = true;

@@ -35,10 +35,10 @@ impl Jobs {
     /// # Errors
     /// The cluster does not answer.
     pub async fn resume_own_batches(self: &Arc<Self>, shared: &Shared) -> Result<(), SharedError> {
-        let known = shared.keys(PREFIX).await?;
+        let keys = shared.keys(PREFIX).await?;
         for state in self.batches.active() {
             let jid = state.jid.to_string();
-            if self.batches.is_running(&jid) || known.contains(&key(&jid)) {
+            if self.batches.is_running(&jid) || keys.contains(&key(&jid)) {
                 continue;
             }
             if state.is_shared {
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn a_batch_round_trips_and_invalid_data_is_rejected() {
         let request = PublishRequest::new("*", "test.ping", "root");
-        let wanted = BatchRequest { request, size: "1".into(), failhard: false, wait: 0.0, timeout: 5 };
-        let state = State::new(&Jid::new(), wanted, vec!["a".into(), "b".into()], 1);
+        let batch = BatchRequest { request, size: "1".into(), failhard: false, wait: 0.0, timeout: 5 };
+        let state = State::new(&Jid::new(), batch, vec!["a".into(), "b".into()], 1);
         let key = key(state.jid.as_str());
         let mut owned = Owned { member: "m1".into(), process: "p".into(), revision: 1, state: Some(state.to_map()) };
         assert_eq!(state_of(&key, &owned), Some(state));

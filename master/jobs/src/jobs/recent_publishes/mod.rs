@@ -168,7 +168,8 @@ impl RecentPublishes {
         let mut missed = Missed::default();
         let recent = self.recent.lock();
         // A job may be published several times, after a restart or in batches: the first time counts.
-        let known = from.last.as_ref().and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
+        let last_publish =
+            from.last.as_ref().and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
         for publish in &recent.publishes {
             let age = publish.when.elapsed();
             let is_fresh = age <= self.window;
@@ -176,8 +177,10 @@ impl RecentPublishes {
             let reordered = if is_fresh { tolerance } else { Duration::ZERO };
             let is_of_absence =
                 || from.away.is_some_and(|away| age <= Duration::from_secs(away).saturating_add(reordered));
-            let is_missed = match (known, &from.last) {
-                (Some(known), _) => (is_syndic || publish.jid != known.jid) && publish.when + reordered > known.when,
+            let is_missed = match (last_publish, &from.last) {
+                (Some(last_publish), _) => {
+                    (is_syndic || publish.jid != last_publish.jid) && publish.when + reordered > last_publish.when
+                }
                 // The last job has been dropped, or belongs to another master. Newer jobs may have been missed, and
                 // those of the absence in case the other master's clock differs. In a cluster the last job may be known
                 // only to a dead member, which lacked older jobs of this one.

@@ -119,10 +119,12 @@ pub struct JobFilters {
 ///     salt-run fleet.jobs outcome=bad
 #[function]
 pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult {
-    let wanted = filters.outcome.as_deref().filter(|wanted| !wanted.is_empty());
-    if let Some(wanted) = wanted.filter(|wanted| !["failed", "missing", "running", "done", "bad"].contains(wanted)) {
+    let outcome_filter = filters.outcome.as_deref().filter(|outcome_filter| !outcome_filter.is_empty());
+    if let Some(outcome_filter) = outcome_filter
+        .filter(|outcome_filter| !["failed", "missing", "running", "done", "bad"].contains(outcome_filter))
+    {
         let expected = "expected failed, missing, running, done or bad";
-        return Err(CallError::execution(format!("outcome is invalid: {expected}, got {wanted}")));
+        return Err(CallError::execution(format!("outcome is invalid: {expected}, got {outcome_filter}")));
     }
     let limit = filters.limit.clamp(1, MAX_PAGE);
     let text = |value: &Option<String>| value.as_deref().map_or(Value::Nil, Value::from);
@@ -140,11 +142,11 @@ pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult 
     let accepts = |outline: &brine_returners::JobOutline<'_>| {
         filters.before.as_deref().is_none_or(|before| outline.jid() < before)
             && (filters.calls || filters.function.is_some() || !outline.functions().any(is_call))
-            && wanted.is_none_or(|wanted| {
+            && outcome_filter.is_none_or(|outcome_filter| {
                 outcomes.get(outline.jid()).is_some_and(|job| match outcome(job, now) {
-                    "failed" if wanted == "running" => is_running(job, now),
-                    "failed" | "missing" if wanted == "bad" => true,
-                    outcome => outcome == wanted,
+                    "failed" if outcome_filter == "running" => is_running(job, now),
+                    "failed" | "missing" if outcome_filter == "bad" => true,
+                    outcome => outcome == outcome_filter,
                 })
             })
             && search.accepts(outline)
@@ -161,11 +163,11 @@ pub fn jobs(context: &RunnerContext, #[args] filters: JobFilters) -> CallResult 
     let listed: Vec<Value> = loads
         .iter()
         .map(|load| {
-            let mut shown = line(load);
+            let mut entry = line(load);
             if let Some(job) = outcomes.get(load.jid().as_str()) {
-                shown.extend(outcome_in_numbers(job, now));
+                entry.extend(outcome_in_numbers(job, now));
             }
-            shown.into()
+            entry.into()
         })
         .collect();
     let mut page = map! {"complete" => state.is_complete, "time" => now, "jobs" => listed};

@@ -49,17 +49,17 @@ pub fn overview(context: &RunnerContext) -> CallResult {
         }
     }
     let (mut versions, mut systems) = (BTreeMap::new(), BTreeMap::new());
-    let known: HashMap<String, System> = {
+    let by_minion: HashMap<String, System> = {
         let mut systems = context.master.activity.systems.lock();
         systems.of(&context.storage().minion_data, &accepted).clone()
     };
-    for system in accepted.iter().filter_map(|id| known.get(id)) {
+    for system in accepted.iter().filter_map(|id| by_minion.get(id)) {
         *versions.entry(system.version.as_str()).or_insert(0u64) += 1;
         *systems.entry(system.os.as_str()).or_insert(0u64) += 1;
     }
     let state = activity(context, now)?;
     let never =
-        |id: &&String| !up.contains(id.as_str()) && !known.contains_key(*id) && state.tally.minion(id).is_none();
+        |id: &&String| !up.contains(id.as_str()) && !by_minion.contains_key(*id) && state.tally.minion(id).is_none();
     let connected = accepted.iter().filter(|id| up.contains(id.as_str())).count();
     let never = accepted.iter().filter(never).count();
     let minions = map! {
@@ -132,9 +132,9 @@ fn jobs_in_numbers(state: &State, now: u64) -> Map {
         let outcome = outcome(job, now);
         *counts.entry(outcome).or_default() += 1;
         if matches!(outcome, "failed" | "missing") && bad.len() < NAMED {
-            let mut shown = map! {"jid" => jid.as_str(), "fun" => job.function.as_str(), "tgt" => job.target.as_str()};
-            shown.extend(outcome_in_numbers(job, now));
-            bad.push(Value::from(shown));
+            let mut entry = map! {"jid" => jid.as_str(), "fun" => job.function.as_str(), "tgt" => job.target.as_str()};
+            entry.extend(outcome_in_numbers(job, now));
+            bad.push(Value::from(entry));
         }
     }
     let mut numbers: Map = counts.into_iter().map(|(name, number)| (name.into(), number.into())).collect();
@@ -145,7 +145,7 @@ fn jobs_in_numbers(state: &State, now: u64) -> Map {
 
 fn states_in_numbers(state: &State) -> Map {
     let failed = state.tally.failed_states();
-    let shown = failed.iter().take(NAMED).map(|one| {
+    let entries = failed.iter().take(NAMED).map(|one| {
         map! {
             "id" => one.id.as_str(),
             "fun" => one.function.as_str(),
@@ -157,7 +157,7 @@ fn states_in_numbers(state: &State) -> Map {
             "time" => one.last,
         }
     });
-    map! {"failed" => failed.len(), "newest" => shown.map(Value::from).collect::<Vec<_>>()}
+    map! {"failed" => failed.len(), "newest" => entries.map(Value::from).collect::<Vec<_>>()}
 }
 
 fn events_in_numbers(context: &RunnerContext, state: &State, now: u64) -> Map {
@@ -180,14 +180,14 @@ fn events_in_numbers(context: &RunnerContext, state: &State, now: u64) -> Map {
     };
     // The gauges of the store have no labels.
     for (name, text) in brine_metrics::pairs() {
-        let shown = match name.as_str() {
+        let key = match name.as_str() {
             "brine_store_bytes" => "store_bytes",
             "brine_store_failed" => "store_failed",
             "brine_journal_bytes" => "journal_bytes",
             "brine_journal_events" => "journal_events",
             _ => continue,
         };
-        numbers.insert(shown.into(), text.parse::<i64>().map_or(Value::Nil, Value::Int));
+        numbers.insert(key.into(), text.parse::<i64>().map_or(Value::Nil, Value::Int));
     }
     numbers
 }
@@ -197,11 +197,11 @@ fn most(counts: BTreeMap<&str, u64>) -> Map {
     let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
     let rest: u64 = counts.iter().skip(KINDS).map(|(_, number)| number).sum();
-    let mut shown: Map = counts.into_iter().take(KINDS).map(|(name, number)| (name.into(), number.into())).collect();
+    let mut entries: Map = counts.into_iter().take(KINDS).map(|(name, number)| (name.into(), number.into())).collect();
     if rest > 0 {
-        shown.insert("".into(), rest.into());
+        entries.insert("".into(), rest.into());
     }
-    shown
+    entries
 }
 
 #[cfg(test)]
@@ -225,9 +225,9 @@ mod tests {
     fn rare_names_are_summed_up() {
         let names: Vec<String> = (0..30).map(|n| format!("v{n:02}")).collect();
         let counts = names.iter().enumerate().map(|(n, name)| (name.as_str(), n as u64)).collect();
-        let shown = most(counts);
-        assert_eq!(shown.len(), KINDS + 1);
-        assert_eq!(shown.get_index(0), Some((&"v29".into(), &29u64.into())));
-        assert_eq!(shown.get(""), Some(&45u64.into()));
+        let entries = most(counts);
+        assert_eq!(entries.len(), KINDS + 1);
+        assert_eq!(entries.get_index(0), Some((&"v29".into(), &29u64.into())));
+        assert_eq!(entries.get(""), Some(&45u64.into()));
     }
 }

@@ -322,15 +322,15 @@ pub fn master(context: &RunnerContext) -> CallResult {
 }
 
 /// Publishes a progress message, if the caller requested them.
-fn publish_progress(context: &RunnerContext, wanted: bool, message: impl FnOnce() -> String) {
-    if wanted {
+fn publish_progress(context: &RunnerContext, is_requested: bool, message: impl FnOnce() -> String) {
+    if is_requested {
         context.progress(&message());
     }
 }
 
 /// Publishes a message about the search in this returner, if the caller requested progress events.
-fn publish_search(context: &RunnerContext, wanted: bool, cache: &dyn Returner) {
-    publish_progress(context, wanted, || format!("Querying returner {} for jobs.", cache.name()));
+fn publish_search(context: &RunnerContext, is_requested: bool, cache: &dyn Returner) {
+    publish_progress(context, is_requested, || format!("Querying returner {} for jobs.", cache.name()));
 }
 
 fn parse(jid: &str) -> Result<Jid, CallError> {

@@ -206,9 +206,9 @@ pub fn bootstrap_psexec(_context: &RunnerContext, #[rest] _args: Vec<Value>, #[k
 }
 
 /// Deletes minion keys.
-fn delete(wheel: &WheelContext, wanted: impl Fn(&Key) -> bool) -> Result<(), CallError> {
+fn delete(wheel: &WheelContext, is_selected: impl Fn(&Key) -> bool) -> Result<(), CallError> {
     let mut keys = wheel.keys.select("*", &KeyState::ALL).map_err(CallError::execution)?;
-    keys.retain(wanted);
+    keys.retain(is_selected);
     for (_, result) in brine_master_calls::key_changes::apply(wheel, Act::Delete, &keys) {
         match result {
             Ok(()) | Err(KeyError::Gone { .. }) => {}

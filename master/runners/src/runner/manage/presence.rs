@@ -53,13 +53,13 @@ presence_functions! {
 
 /// Returns the sorted ids of the connected minions; with `show_ip`, a mapping from id to address.
 fn connected(context: &RunnerContext, subset: Option<Vec<String>>, show_ip: bool) -> Value {
-    let found = context.master.facts.present_addresses().into_iter();
-    let found = found.map(|(id, address)| (id.to_string(), address));
-    let found = found.filter(|(id, _)| subset.as_ref().is_none_or(|subset| subset.contains(id)));
+    let minions = context.master.facts.present_addresses().into_iter();
+    let minions = minions.map(|(id, address)| (id.to_string(), address));
+    let minions = minions.filter(|(id, _)| subset.as_ref().is_none_or(|subset| subset.contains(id)));
     if show_ip {
-        found.map(|(id, address)| (Value::from(id), Value::from(address.to_string()))).collect::<Map>().into()
+        minions.map(|(id, address)| (Value::from(id), Value::from(address.to_string()))).collect::<Map>().into()
     } else {
-        found.map(|(id, _)| id).collect::<Vec<_>>().into()
+        minions.map(|(id, _)| id).collect::<Vec<_>>().into()
     }
 }
 
@@ -68,7 +68,7 @@ fn disconnected(context: &RunnerContext, subset: Option<Vec<String>>) -> CallRes
     let connected = context.master.facts.present_addresses();
     let mut accepted = context.storage().accepted().map_err(CallError::execution)?;
     accepted.retain(|id| {
-        !connected.keys().any(|known| known.as_str() == id) && subset.as_ref().is_none_or(|subset| subset.contains(id))
+        !connected.keys().any(|other| other.as_str() == id) && subset.as_ref().is_none_or(|subset| subset.contains(id))
     });
     accepted.sort();
     Ok(accepted.into())

@@ -97,16 +97,16 @@ pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> Ca
     let plan = Steps::read(&args.plan).map_err(CallError::execution)?.map(Arc::new);
     let makes_plan = plan.as_ref().is_some_and(|plan| plan.makes_plan());
     let test = if makes_plan { true.into() } else { args.test };
-    let given = [("saltenv", args.saltenv), ("test", test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
+    let keyword = [("saltenv", args.saltenv), ("test", test), ("exclude", args.exclude), ("pillarenv", args.pillarenv)];
     let run = Run { jid: args.orchestration_jid, plan: plan.clone() };
-    let done = run.call(context, "state.sls", vec![args.mods], given, args.pillar)?;
-    if let (Some(plan), true, Value::Map(results)) = (plan, makes_plan, &done.value) {
+    let result = run.call(context, "state.sls", vec![args.mods], keyword, args.pillar)?;
+    if let (Some(plan), true, Value::Map(results)) = (plan, makes_plan, &result.value) {
         let (steps, has_failures) = plan.finish(results).map_err(CallError::Execution)?;
         let data = map! {"steps" => steps};
         return Ok(map! {"data" => data, "outputter" => "plan", "retcode" => i64::from(has_failures)}.into());
     }
-    let data = map! {context.master.id.as_str() => done.value};
-    Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
+    let data = map! {context.master.id.as_str() => result.value};
+    Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(result.retcode != 0)}.into())
 }
 
 /// Alias of `state.orchestrate`.
@@ -155,9 +155,9 @@ pub fn orchestrate_single(
     kwargs: Map,
 ) -> CallResult {
     _ = queue;
-    let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
-    let done = run(context, "state.single", vec![fun.into()], given, pillar)?;
-    Ok(publish_result(context, done))
+    let keyword = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
+    let result = run(context, "state.single", vec![fun.into()], keyword, pillar)?;
+    Ok(publish_result(context, result))
 }
 
 /// Run the given high data on the master. `queue` is without effect: it is run at once.
@@ -182,8 +182,8 @@ pub fn orchestrate_high(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     _ = queue;
-    let done = run(context, "state.high", vec![data], [("test", test)], pillar)?;
-    Ok(publish_result(context, done))
+    let result = run(context, "state.high", vec![data], [("test", test)], pillar)?;
+    Ok(publish_result(context, result))
 }
 
 /// The arguments of `state.orchestrate_show_sls`.
@@ -224,9 +224,9 @@ pub fn orchestrate_show_sls(
     kwargs: Map,
 ) -> CallResult {
     refuse("state.orchestrate_show_sls", &kwargs, &[PILLAR_ENC])?;
-    let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
-    let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar)?;
-    Ok(map! {context.master.id.as_str() => done.value}.into())
+    let keyword = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
+    let result = run(context, "state.show_sls", vec![args.mods], keyword, args.pillar)?;
+    Ok(map! {context.master.id.as_str() => result.value}.into())
 }
 
 /// Alias of `state.orchestrate_show_sls`.
@@ -277,8 +277,8 @@ pub fn graph(
     /// Seconds to wait for minions.
     timeout: Option<f64>,
 ) -> CallResult {
-    let given = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
-    draw_graph(context, "state.graph", vec![mods], given, (tgt, tgt_type), timeout)
+    let keyword = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
+    draw_graph(context, "state.graph", vec![mods], keyword, (tgt, tgt_type), timeout)
 }
 
 /// Return the requisites of the highstate as a graph in DOT: of the master's host, or of minions by their ids.
@@ -304,8 +304,8 @@ pub fn graph_highstate(
     /// Seconds to wait for minions.
     timeout: Option<f64>,
 ) -> CallResult {
-    let given = map! {"pillar" => pillar, "pillarenv" => pillarenv};
-    draw_graph(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)
+    let keyword = map! {"pillar" => pillar, "pillarenv" => pillarenv};
+    draw_graph(context, "state.graph_highstate", Vec::new(), keyword, (tgt, tgt_type), timeout)
 }
 
 /// Draws a graph on the master's host, or on minions.
@@ -313,21 +313,21 @@ fn draw_graph(
     context: &RunnerContext,
     function: &str,
     positional: Vec<Value>,
-    given: Map,
+    keyword: Map,
     (tgt, tgt_type): (Value, String),
     timeout: Option<f64>,
 ) -> CallResult {
-    if !given.get("pillar").is_none_or(|pillar| matches!(pillar, Value::Nil | Value::Map(_))) {
+    if !keyword.get("pillar").is_none_or(|pillar| matches!(pillar, Value::Nil | Value::Map(_))) {
         return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
     }
     if !tgt.is_truthy() {
-        let pillar = given.get("pillar").cloned().unwrap_or_default();
-        let given = given.into_iter().filter(|(name, _)| name.as_str() != Some("pillar"));
-        return Ok(run(context, function, positional, given, pillar)?.value);
+        let pillar = keyword.get("pillar").cloned().unwrap_or_default();
+        let keyword = keyword.into_iter().filter(|(name, _)| name.as_str() != Some("pillar"));
+        return Ok(run(context, function, positional, keyword, pillar)?.value);
     }
-    let given = given.into_iter().filter(|(_, value)| !value.is_nil()).collect();
+    let keyword = keyword.into_iter().filter(|(_, value)| !value.is_nil()).collect();
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", function, &context.caller.user) };
-    let request = PublishRequest { arg: with_keywords(positional, given), ..request };
+    let request = PublishRequest { arg: with_keywords(positional, keyword), ..request };
     Ok(context.publish_and_wait(request, timeout)?.into())
 }
 
@@ -423,8 +423,8 @@ pub fn soft_kill(
 }
 
 /// Publishes the results as a progress event, and returns them.
-fn publish_result(context: &RunnerContext, done: Orchestrated) -> Value {
-    let data = map! {context.master.id.as_str() => done.value};
+fn publish_result(context: &RunnerContext, result: Orchestrated) -> Value {
+    let data = map! {context.master.id.as_str() => result.value};
     let body = map! {"data" => data.clone(), "outputter" => "highstate"};
     context.progress_event(&body);
     data.into()
@@ -434,9 +434,9 @@ fn control(
     context: &RunnerContext,
     function: &str,
     jid: Value,
-    given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+    keyword: impl IntoIterator<Item = (impl Into<Value>, Value)>,
 ) -> Result<Value, CallError> {
-    let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
+    let keyword = keyword.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
     let args = Args { positional: vec![jid], keyword: keyword.collect() };
     context.call_host(function, args)
 }

@@ -18,10 +18,10 @@ pub(super) fn run(
     context: &RunnerContext,
     function: &str,
     positional: Vec<Value>,
-    given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+    keyword: impl IntoIterator<Item = (impl Into<Value>, Value)>,
     pillar: Value,
 ) -> Result<Orchestrated, CallError> {
-    Run::default().call(context, function, positional, given, pillar)
+    Run::default().call(context, function, positional, keyword, pillar)
 }
 
 /// A run of a state function on the master's host.
@@ -39,17 +39,17 @@ impl Run {
         context: &RunnerContext,
         function: &str,
         positional: Vec<Value>,
-        given: impl IntoIterator<Item = (impl Into<Value>, Value)>,
+        keyword: impl IntoIterator<Item = (impl Into<Value>, Value)>,
         pillar: Value,
     ) -> Result<Orchestrated, CallError> {
         if !matches!(pillar, Value::Nil | Value::Map(_)) {
             return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
         }
-        let given = given.into_iter().map(|(name, value)| (name.into(), value));
+        let keyword = keyword.into_iter().map(|(name, value)| (name.into(), value));
         // An orchestration runs beside state runs. What `state.single` is given, is an argument of the state as well.
         let concurrent = if function == "state.single" { Value::Nil } else { true.into() };
-        let given = given.chain([("pillar".into(), pillar), ("concurrent".into(), concurrent)]);
-        let keyword = given.filter(|(_, value)| !value.is_nil()).collect();
+        let keyword = keyword.chain([("pillar".into(), pillar), ("concurrent".into(), concurrent)]);
+        let keyword = keyword.filter(|(_, value)| !value.is_nil()).collect();
         let jid = match self.jid {
             Some(jid) => jid.parse::<Jid>().map_err(CallError::execution)?,
             None => context.caller.jid.clone(),
@@ -70,7 +70,7 @@ impl Run {
         let orchestrator =
             Orchestrator { jobs, calls, events, caller, checkpoint: checkpoint.clone(), plan: self.plan, publishes };
         let master: Arc<dyn MasterAccess> = Arc::new(orchestrator);
-        let done = context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master);
+        let result = context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master);
         if let Some(checkpoint) = checkpoint {
             if checkpoint.is_elsewhere() {
                 context.calls.hand_over(&context.caller.jid);
@@ -78,6 +78,6 @@ impl Run {
             }
             context.wait(checkpoint.end());
         }
-        done.map_err(CallError::execution)
+        result.map_err(CallError::execution)
     }
 }

@@ -88,7 +88,7 @@ fn with_option(text: &str, key: &str, value: Value) -> Result<String, String> {
         other => return Err(format!("expected a mapping, got {}", other.type_name())),
     };
     options.insert(key.into(), value.clone());
-    let wanted = Value::Map(options);
+    let expected = Value::Map(options);
     let own = dump(&Value::Map(Map::from_iter([(key.into(), value)])), Style::BLOCK);
     let of_option = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let (mut edited, mut replaced, mut within) = (String::new(), false, false);
@@ -108,8 +108,8 @@ fn with_option(text: &str, key: &str, value: Value) -> Result<String, String> {
         }
         edited.push_str(&own);
     }
-    let is_right = brine_yaml::load(&edited).is_ok_and(|read| read == wanted);
-    Ok(if is_right { edited } else { dump(&wanted, Style::BLOCK) })
+    let is_right = brine_yaml::load(&edited).is_ok_and(|read| read == expected);
+    Ok(if is_right { edited } else { dump(&expected, Style::BLOCK) })
 }
 
 /// Returns the options with secrets replaced.

@@ -19,11 +19,11 @@ fn secrets_are_hidden_at_every_depth() {
     for secret in ["one", "two", "three", "four", "five"] {
         assert!(!text.contains(&format!("'{secret}'")) && !text.contains(&format!(":{secret}@")), "{text}");
     }
-    let found = visible(options.clone());
+    let visible_options = visible(options.clone());
     for name in ["interface", "keep_acl_in_token", "token_expire", "cluster_secret"] {
-        assert_eq!(found.get(name), options.get(name), "{name}");
+        assert_eq!(visible_options.get(name), options.get(name), "{name}");
     }
-    let remotes = found.get("gitfs_remotes").unwrap().as_list().unwrap();
+    let remotes = visible_options.get("gitfs_remotes").unwrap().as_list().unwrap();
     assert_eq!(remotes[..2], [format!("https://{MASK}@host/repository").into(), "ssh://git@host/repository".into()]);
 }
 

@@ -214,8 +214,8 @@ fn pairs_are_generated_and_accepted_once() {
     let fixture = fixture();
     let pair = fixture.call("key.gen_accept", map! {"id_" => "new", "keysize" => 1024});
     let public = pair.get("pub").and_then(Value::as_str).unwrap();
-    let kept = fixture.keys().current(&"new".parse().unwrap()).unwrap();
-    assert_eq!(kept, Some((KeyState::Accepted, public.to_owned())));
+    let key = fixture.keys().current(&"new".parse().unwrap()).unwrap();
+    assert_eq!(key, Some((KeyState::Accepted, public.to_owned())));
     let private = PrivateKey::from_pem(pair.get("priv").and_then(Value::as_str).unwrap()).unwrap();
     assert_eq!(private.public().to_pem(), public);
     assert_eq!(fixture.call("key.gen_accept", map! {"id_" => "new"}), Value::map());

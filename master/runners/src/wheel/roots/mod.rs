@@ -95,17 +95,17 @@ pub(super) use functions;
 
 /// Returns the files with this path in the roots of an environment, each as `{path: txt}` or `{path: bin}`.
 pub(super) fn find(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for (full, inside) in existing(roots, path, saltenv) {
         let kind = if is_text(&inside)? { "txt" } else { "bin" };
-        found.push(Value::from(map! {full => kind}));
+        files.push(Value::from(map! {full => kind}));
     }
-    Ok(found.into())
+    Ok(files.into())
 }
 
 /// Returns the content of the text files with this path in the roots of an environment, each as `{path: content}`.
 pub(super) fn read(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for (full, inside) in existing(roots, path, saltenv) {
         if !is_text(&inside)? {
             continue;
@@ -117,29 +117,29 @@ pub(super) fn read(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
         if content.len() as u64 > MAX_FILE {
             return Err(CallError::execution(format!("reading {full} failed: expected at most {MAX_FILE} bytes")));
         }
-        found.push(Value::from(map! {full => String::from_utf8_lossy(&content).into_owned()}));
+        files.push(Value::from(map! {full => String::from_utf8_lossy(&content).into_owned()}));
     }
-    Ok(found.into())
+    Ok(files.into())
 }
 
 /// Returns the files and directories of the roots of an environment: `{root: {directory: {file: f}}}`.
 pub(super) fn list_env(roots: &Roots, saltenv: &str) -> CallResult {
     let mut left = MAX_ENTRIES;
-    let mut found = Map::new();
+    let mut listing = Map::new();
     for root in roots.get(saltenv).into_iter().flatten() {
         let mut above = HashSet::new();
-        found.insert(Value::from(root.display().to_string()), listed(root, &mut left, &mut above)?.into());
+        listing.insert(Value::from(root.display().to_string()), listed(root, &mut left, &mut above)?.into());
     }
-    Ok(found.into())
+    Ok(listing.into())
 }
 
 /// Returns the file lists of all environments; each value is a list with one tree.
 pub(super) fn list_roots(roots: &Roots) -> CallResult {
-    let mut found = Map::new();
+    let mut listing = Map::new();
     for saltenv in roots.keys() {
-        found.insert(saltenv.as_str().into(), vec![list_env(roots, saltenv)?].into());
+        listing.insert(saltenv.as_str().into(), vec![list_env(roots, saltenv)?].into());
     }
-    Ok(found.into())
+    Ok(listing.into())
 }
 
 /// Writes a file into a root of an environment. As in Salt, mistakes are returned as sentences; with `shows_path`, as
@@ -208,11 +208,11 @@ fn is_text(path: &Path) -> Result<bool, CallError> {
 
 /// Returns the content of a directory. Links are listed as the type of their target, and not followed.
 fn listed(directory: &Path, left: &mut usize, above: &mut HashSet<(u64, u64)>) -> Result<Map, CallError> {
-    let mut found = Map::new();
-    let Ok(entries) = fs::read_dir(directory) else { return Ok(found) };
-    let Ok(identity) = fs::metadata(directory).map(|stat| (stat.dev(), stat.ino())) else { return Ok(found) };
+    let mut listing = Map::new();
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(listing) };
+    let Ok(identity) = fs::metadata(directory).map(|stat| (stat.dev(), stat.ino())) else { return Ok(listing) };
     if !above.insert(identity) {
-        return Ok(found);
+        return Ok(listing);
     }
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -229,10 +229,10 @@ fn listed(directory: &Path, left: &mut usize, above: &mut HashSet<(u64, u64)>) -
         } else {
             listed(&path, left, above)?.into()
         };
-        found.insert(name, value);
+        listing.insert(name, value);
     }
     above.remove(&identity);
-    Ok(found)
+    Ok(listing)
 }
 
 #[cfg(test)]

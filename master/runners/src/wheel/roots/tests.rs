@@ -32,7 +32,7 @@ impl Fixture {
         self.directory.path().join(name)
     }
 
-    fn shown(&self, name: &str) -> String {
+    fn path_text(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }
 }
@@ -40,12 +40,12 @@ impl Fixture {
 #[test]
 fn files_are_found_and_read_in_every_root() {
     let fixture = fixture();
-    let (one, two) = (fixture.shown("root/top.sls"), fixture.shown("other/top.sls"));
-    let found = find(&fixture.roots, "top.sls", "base").unwrap();
-    assert_eq!(found, list![map! {one.clone() => "txt"}, map! {two.clone() => "txt"}]);
+    let (one, two) = (fixture.path_text("root/top.sls"), fixture.path_text("other/top.sls"));
+    let files = find(&fixture.roots, "top.sls", "base").unwrap();
+    assert_eq!(files, list![map! {one.clone() => "txt"}, map! {two.clone() => "txt"}]);
     let content = read(&fixture.roots, "./top.sls", "base").unwrap();
     assert_eq!(content, list![map! {one => "a: é\n"}, map! {two => "b\n"}]);
-    let binary = fixture.shown("root/sub/data");
+    let binary = fixture.path_text("root/sub/data");
     assert_eq!(find(&fixture.roots, "sub/data", "base").unwrap(), list![map! {binary => "bin"}]);
     for (path, saltenv) in [("sub/data", "base"), ("top.sls", "dev"), ("none", "base"), ("sub", "base")] {
         assert_eq!(read(&fixture.roots, path, saltenv).unwrap(), list![], "{path} {saltenv}");
@@ -57,7 +57,7 @@ fn environments_are_listed_as_trees_without_following_links() {
     let fixture = fixture();
     let tree = list_env(&fixture.roots, "base").unwrap();
     let root = map! {"broken" => "f", "link" => "f", "out" => map! {}, "sub" => map! {"data" => "f"}, "top.sls" => "f"};
-    let expected = map! {fixture.shown("root") => root, fixture.shown("other") => map! {"top.sls" => "f"}};
+    let expected = map! {fixture.path_text("root") => root, fixture.path_text("other") => map! {"top.sls" => "f"}};
     assert_eq!(tree, expected.into());
     assert_eq!(list_roots(&fixture.roots).unwrap(), map! {"base" => list![tree]}.into());
     assert_eq!(list_env(&fixture.roots, "dev").unwrap(), Value::map());
@@ -66,7 +66,7 @@ fn environments_are_listed_as_trees_without_following_links() {
 #[test]
 fn no_path_leads_out_of_a_root() {
     let fixture = fixture();
-    let absolute = fixture.shown("outside/secret");
+    let absolute = fixture.path_text("outside/secret");
     let outside = ["../outside/secret", "sub/../../outside/secret", &absolute, "out/secret", "link", "a\0b", ""];
     for path in outside.into_iter().chain(["broken", "out/new", "../outside/new", "..", "/"]) {
         assert_eq!(find(&fixture.roots, path, "base").unwrap(), list![], "{path}");
@@ -85,7 +85,7 @@ fn files_are_written_into_the_chosen_root() {
     let put = |path: &str, saltenv: &str, index| {
         write(&fixture.roots, "new", (path, saltenv, index), false).unwrap().to_string()
     };
-    let path = fixture.shown("root/a/b.sls");
+    let path = fixture.path_text("root/a/b.sls");
     assert_eq!(put("a/b.sls", "base", 0), format!("Wrote data to file {path}"));
     assert_eq!(fs::read_to_string(path).unwrap(), "new");
     put("top.sls", "base", 1);

@@ -67,10 +67,10 @@ impl KeyStore {
             None if state == KeyState::Rejected => Some((state, false)),
             same => Some((state, same?)),
         });
-        let known = current.map(|(state, _)| state);
+        let current_state = current.map(|(state, _)| state);
         let same = current.is_some_and(|(_, same)| same);
         let is_full = || Ok::<_, KeyError>(config.max_minions > 0 && self.count_accepted()? >= config.max_minions);
-        if known != Some(KeyState::Accepted) && is_full()? {
+        if current_state != Some(KeyState::Accepted) && is_full()? {
             tracing::info!(minion = %id, max_minions = config.max_minions, "key not accepted: max_minions is reached");
             return Ok(Decision::Full);
         }
@@ -81,7 +81,7 @@ impl KeyStore {
             by = self.may_autosign(config, id).then(rule).flatten();
             by.is_some()
         };
-        let decision = match known {
+        let decision = match current_state {
             Some(KeyState::Accepted) if same => return Ok(Decision::Accept),
             _ if config.open_mode && self.may_autosign(config, id) => Decision::Accept,
             Some(KeyState::Rejected) => return Ok(Decision::Reject),
@@ -99,12 +99,12 @@ impl KeyStore {
             Decision::Pend | Decision::Full => KeyState::Pending,
         };
         // Unauthenticated peers can choose any id, so the number of their files is limited.
-        if known.is_none() && decision != Decision::Accept && !self.has_room(state, config.max_pending_keys)? {
+        if current_state.is_none() && decision != Decision::Accept && !self.has_room(state, config.max_pending_keys)? {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = %id, max_pending_keys = config.max_pending_keys, "key not stored: too many keys wait in this state; accept or delete some with salt-key");
             return Ok(if decision == Decision::Reject { Decision::Reject } else { Decision::Full });
         }
-        if (decision, known) == (Decision::Reject, Some(KeyState::Pending)) {
+        if (decision, current_state) == (Decision::Reject, Some(KeyState::Pending)) {
             // The pending key is the one that the operator has seen.
             self.move_key(id, KeyState::Pending, state)?;
         } else {

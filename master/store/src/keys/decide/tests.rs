@@ -44,14 +44,14 @@ fn requests_are_decided_as_salt_does() {
         ("rejected, changed", Some(Rejected), plain, PEM2, Reject, "rejected"),
         ("rejected, open_mode", Some(Rejected), open, PEM, Accept, "accepted"),
     ];
-    for (name, known, configure, shown, decision, left) in cases {
+    for (name, initial_state, configure, key, decision, left) in cases {
         let (_folder, store) = store();
         let mut config = MasterConfig::default();
         configure(&mut config);
-        if let Some(state) = known {
+        if let Some(state) = initial_state {
             store.set(&id(), *state, PEM).unwrap();
         }
-        assert_eq!(decide(&store, &config, &id(), shown, &Map::new()), *decision, "{name}");
+        assert_eq!(decide(&store, &config, &id(), key, &Map::new()), *decision, "{name}");
         assert_eq!(states(&store), *left, "{name}");
     }
 }
@@ -130,8 +130,8 @@ fn ids_with_special_characters_wait_for_an_operator() {
 #[test]
 fn nothing_but_the_key_is_stored() {
     let (_folder, store) = store();
-    let shown = format!("text in front\n{PEM}\n\x1b[2Jtext behind\n{}", "x".repeat(1 << 20));
-    if let Ok(key) = PublicKey::from_pem(&shown) {
+    let text = format!("text in front\n{PEM}\n\x1b[2Jtext behind\n{}", "x".repeat(1 << 20));
+    if let Ok(key) = PublicKey::from_pem(&text) {
         store.decide(&MasterConfig::default(), &id(), &key, &Map::new()).unwrap();
         let stored = store.get(KeyState::Pending, &id()).unwrap().unwrap();
         assert_eq!(stored, PublicKey::from_pem(PEM).unwrap().to_pem());
@@ -183,8 +183,8 @@ fn of_two_simultaneous_keys_for_a_new_id_one_is_denied() {
 fn the_layout_of_the_pem_text_does_not_matter() {
     let (_folder, store) = store();
     store.set(&id(), KeyState::Accepted, PEM).unwrap();
-    for shown in [PEM.trim().to_owned(), PEM.replace('\n', "\r\n"), format!("\n{PEM}\n")] {
-        let decision = decide(&store, &MasterConfig::default(), &id(), &shown, &Map::new());
-        assert_eq!(decision, Decision::Accept, "{shown}");
+    for text in [PEM.trim().to_owned(), PEM.replace('\n', "\r\n"), format!("\n{PEM}\n")] {
+        let decision = decide(&store, &MasterConfig::default(), &id(), &text, &Map::new());
+        assert_eq!(decision, Decision::Accept, "{text}");
     }
 }

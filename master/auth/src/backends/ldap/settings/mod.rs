@@ -164,7 +164,7 @@ impl Settings {
         let account = word("auth.ldap.accountattributename", "memberUid")?;
         let mut names = vec![account.clone()];
         for attribute in [&filter, &user_dn].into_iter().flatten().flat_map(Template::attributes) {
-            if !names.iter().any(|known| known.eq_ignore_ascii_case(&attribute)) {
+            if !names.iter().any(|name| name.eq_ignore_ascii_case(&attribute)) {
                 names.push(attribute);
             }
         }
@@ -229,8 +229,8 @@ fn servers(uri: Option<String>, host: &str, port: Option<String>, tls: bool) -> 
     };
     let all: Vec<String> = uri.split_whitespace().map(str::to_owned).collect();
     let is_known = |one: &String| {
-        let known = ["ldap://", "ldaps://", "ldapi://"].iter().find_map(|scheme| one.strip_prefix(scheme));
-        known.is_some_and(|rest| !rest.is_empty())
+        let address = ["ldap://", "ldaps://", "ldapi://"].iter().find_map(|scheme| one.strip_prefix(scheme));
+        address.is_some_and(|rest| !rest.is_empty())
     };
     if all.iter().all(is_known) {
         Ok(all)

@@ -41,7 +41,7 @@ impl Observed {
         let Some(Value::Map(fields)) = data.shift_remove("state") else { return };
         let mut all = self.0.lock();
         // Each event uses a separate connection, so an earlier event may arrive after the last one.
-        if all.get(jid).is_some_and(|known| known.ended) {
+        if all.get(jid).is_some_and(|batch| batch.ended) {
             return;
         }
         all.insert(jid.to_owned(), State { fields, ended: matches!(word, "complete" | "halted") });

@@ -65,8 +65,8 @@ const DRIVER: &str = "master";
 
 impl State {
     /// Creates the state of a batch that has not begun. `size` is the number of minions at a time.
-    pub fn new(jid: &Jid, wanted: BatchRequest, minions: Vec<String>, size: usize) -> Self {
-        let BatchRequest { request, failhard, wait, timeout, .. } = wanted;
+    pub fn new(jid: &Jid, batch: BatchRequest, minions: Vec<String>, size: usize) -> Self {
+        let BatchRequest { request, failhard, wait, timeout, .. } = batch;
         let created = now();
         State {
             jid: jid.clone(),

@@ -7,8 +7,8 @@ use super::*;
 
 fn state(size: usize, failhard: bool) -> State {
     let request = PublishRequest::new("*", "test.ping", "root");
-    let wanted = BatchRequest { request, size: size.to_string(), failhard, wait: 0.0, timeout: 5 };
-    State::new(&Jid::new(), wanted, ["a", "b", "c"].map(str::to_owned).to_vec(), size)
+    let batch = BatchRequest { request, size: size.to_string(), failhard, wait: 0.0, timeout: 5 };
+    State::new(&Jid::new(), batch, ["a", "b", "c"].map(str::to_owned).to_vec(), size)
 }
 
 fn driver(state: &State) -> Driver {

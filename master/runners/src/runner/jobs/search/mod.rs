@@ -57,10 +57,10 @@ impl Search {
         // Outlines do not contain metadata.
         let limit = if self.metadata.is_none() { count } else { None };
         let loads = cache.find_jobs(limit, &|outline| self.accepts(outline)).map_err(CallError::execution)?;
-        let found = loads.iter().filter(|load| self.has_metadata(load)).take(count.unwrap_or(usize::MAX));
-        let mut found: Vec<_> = found.map(|load| (load.jid().clone(), load.summary())).collect();
-        found.reverse();
-        Ok(found)
+        let matches = loads.iter().filter(|load| self.has_metadata(load)).take(count.unwrap_or(usize::MAX));
+        let mut summaries: Vec<_> = matches.map(|load| (load.jid().clone(), load.summary())).collect();
+        summaries.reverse();
+        Ok(summaries)
     }
 
     pub(in crate::runner) fn accepts(&self, job: &JobOutline<'_>) -> bool {
@@ -79,9 +79,9 @@ impl Search {
     }
 
     fn has_metadata(&self, load: &Load) -> bool {
-        let has = |wanted: &Map| {
+        let has = |pairs: &Map| {
             let metadata = load.metadata().and_then(Value::as_map);
-            metadata.is_some_and(|metadata| wanted.iter().any(|(key, value)| metadata.get(key) == Some(value)))
+            metadata.is_some_and(|metadata| pairs.iter().any(|(key, value)| metadata.get(key) == Some(value)))
         };
         self.metadata.as_ref().is_none_or(has)
     }
