@@ -82,15 +82,15 @@ fn replay(criterion: &mut Criterion) {
     let _within = runtime.enter();
     let reactor = reactor();
     let directory = tempfile::tempdir().unwrap();
-    let known = "a:\n  local.state.apply:\n    - tgt: {{ data.id }}\n    - arg: [web]\n";
+    let template = "a:\n  local.state.apply:\n    - tgt: {{ data.id }}\n    - arg: [web]\n";
     let each = "a:\n  local.state.apply:\n    - tgt: {{ data.id }}\n    - arg: [{{ data.n }}]\n";
     let before = configured(directory.path(), "before.sls", "a:\n  local.test.ping:\n    - tgt: {{ data.id }}\n");
     let limits = ReplayLimits { time: Duration::from_secs(3600), examples: 3, any_file: true };
     let mut group = criterion.benchmark_group("replay");
     group.sample_size(10).throughput(Throughput::Elements(EVENTS));
     for (name, every, text) in [
-        ("1 in 100 matches", 100, known),
-        ("each matches, 500 different inputs", 1, known),
+        ("1 in 100 matches", 100, template),
+        ("each matches, 500 different inputs", 1, template),
         ("each matches, each input differs", 1, each),
     ] {
         let events = events(every);

@@ -172,11 +172,11 @@ impl Queue {
         Some(removed)
     }
 
-    /// Removes the oldest letters beyond the limits, and returns their numbers. `kept` stays.
-    fn make_room(&mut self, max_bytes: u64, kept: u64) -> Vec<u64> {
+    /// Removes the oldest letters beyond the limits, and returns their numbers. `newest` stays.
+    fn make_room(&mut self, max_bytes: u64, newest: u64) -> Vec<u64> {
         let mut dropped = Vec::new();
         while self.letters.len() > CAPACITY || self.bytes > max_bytes {
-            let Some(oldest) = self.letters.keys().copied().find(|number| *number != kept) else { break };
+            let Some(oldest) = self.letters.keys().copied().find(|number| *number != newest) else { break };
             let Some(Indexed { id, .. }) = self.remove(oldest) else { break };
             metrics::REACTIONS_FORGOTTEN.add(1);
             tracing::warn!(
@@ -246,8 +246,8 @@ impl DeadLetters {
     /// Returns the numbers of the dead letters, oldest first: all, or those of one event.
     pub fn numbers(&self, seq: Option<u64>) -> Vec<u64> {
         let queue = self.queue.lock();
-        let wanted = queue.letters.iter().filter(|(_, one)| seq.is_none_or(|seq| seq == one.id.seq));
-        wanted.map(|(number, _)| *number).collect()
+        let matches = queue.letters.iter().filter(|(_, one)| seq.is_none_or(|seq| seq == one.id.seq));
+        matches.map(|(number, _)| *number).collect()
     }
 
     /// Returns a dead letter; `None` if it was removed or is damaged. Blocks.
@@ -320,9 +320,9 @@ mod tests {
         }
         drop(letters);
         let letters = open();
-        let found: Vec<_> =
+        let actual: Vec<_> =
             all(&letters).iter().map(|(n, one)| (*n, one.event.seq(), one.label.clone().unwrap())).collect();
-        assert_eq!(found, [(0, 7, "a".to_owned()), (1, 7, "b".to_owned()), (2, 9, "a".to_owned())]);
+        assert_eq!(actual, [(0, 7, "a".to_owned()), (1, 7, "b".to_owned()), (2, 9, "a".to_owned())]);
         let last = letters.read(2).unwrap().unwrap();
         assert_eq!((last.event.tag(), last.event.data().get("n")), ("t/x", Some(&9.into())));
         assert_eq!((letters.numbers(Some(7)), letters.numbers(Some(8))), (vec![0, 1], vec![]));
@@ -346,8 +346,8 @@ mod tests {
             for seq in 1..=20 {
                 assert!(letters.add(large(seq, 2000), &stop).await);
             }
-            let kept: Vec<u64> = all(&letters).iter().map(|(_, one)| one.event.seq()).collect();
-            assert_eq!(kept, [17, 18, 19, 20], "{is_stored}");
+            let seqs: Vec<u64> = all(&letters).iter().map(|(_, one)| one.event.seq()).collect();
+            assert_eq!(seqs, [17, 18, 19, 20], "{is_stored}");
             assert!(metrics::REACTIONS_FORGOTTEN.get() >= before + 16);
             // A replaced letter counts once, and its place in the order stays.
             for _ in 0..9 {

@@ -56,7 +56,7 @@ impl Reactor {
             notes.push(Note::new("", message.to_owned()));
             return notes;
         }
-        let known = |entry: &str| reacted.iter().any(|name| name == entry);
+        let has_reacted = |entry: &str| reacted.iter().any(|name| name == entry);
         let matching = self.entries().reacting(event.tag());
         let rules = self.rules.status(event);
         if matching.is_empty() && rules.is_empty() && reacted.is_empty() {
@@ -71,7 +71,7 @@ impl Reactor {
             };
             notes.extend(matching.iter().map(|entry| Note::new(&entry.pattern, message.to_owned())));
         }
-        notes.extend(rules.into_iter().filter(|(id, _)| !known(id)).map(|(id, message)| Note::new(&id, message)));
+        notes.extend(rules.into_iter().filter(|(id, _)| !has_reacted(id)).map(|(id, message)| Note::new(&id, message)));
         if !self.is_leader() && notes.iter().all(|note| note.message != OFF) {
             notes.push(Note::new(
                 "",
@@ -95,11 +95,11 @@ impl Reactor {
         if near.is_empty() {
             return "no pattern matches the tag, and none is similar: see `salt-run reactor.list`".to_owned();
         }
-        let shown = near.into_iter().map(|pattern| match rules.iter().find(|(known, _)| known == pattern) {
+        let suggestions = near.into_iter().map(|pattern| match rules.iter().find(|(other, _)| other == pattern) {
             Some((_, rule)) if !entries.has_pattern(pattern) => format!("'{pattern}' (rule '{rule}')"),
             _ => format!("'{pattern}'"),
         });
-        format!("no pattern matches the tag; the nearest: {}", shown.collect::<Vec<_>>().join(", "))
+        format!("no pattern matches the tag; the nearest: {}", suggestions.collect::<Vec<_>>().join(", "))
     }
 
     /// Returns whether an event belongs to one of the reactor's own runner or wheel calls. As in Salt, these start no

@@ -49,10 +49,10 @@ impl Reactor {
     /// templates call are executed.
     pub fn dry_run(&self, tag: &str, data: Map) -> Value {
         let matching = self.entries().reacting(tag);
-        let shown = |entry: &Arc<crate::Entry>| {
+        let to_map = |entry: &Arc<crate::Entry>| {
             Value::Map([(Value::from(&*entry.pattern), Value::from(entry.files.clone()))].into_iter().collect())
         };
-        let mut report = map! {"tag" => tag, "entries" => matching.iter().map(shown).collect::<Value>()};
+        let mut report = map! {"tag" => tag, "entries" => matching.iter().map(to_map).collect::<Value>()};
         if matching.is_empty() {
             report.insert("note".into(), self.unmatched(tag).into());
         }
@@ -95,10 +95,10 @@ impl Reactor {
                 errors.push(format!("{}:{}: {}: {error}", step.file, step.line, step.reaction.name()).into());
                 continue;
             }
-            let mut shown = map! {"entry" => &*step.entry, "file" => format!("{}:{}", step.file, step.line)};
-            shown.insert("reaction".into(), step.label.into());
-            shown.extend(step.reaction.to_value().as_map().cloned().unwrap_or_default());
-            reactions.push(Value::Map(shown));
+            let mut map = map! {"entry" => &*step.entry, "file" => format!("{}:{}", step.file, step.line)};
+            map.insert("reaction".into(), step.label.into());
+            map.extend(step.reaction.to_value().as_map().cloned().unwrap_or_default());
+            reactions.push(Value::Map(map));
         }
         report.insert("reactions".into(), reactions.into());
         if !errors.is_empty() {

@@ -96,13 +96,13 @@ fn cause_of(event: &Event) -> Option<u64> {
 
 /// Reads one field without decoding the others.
 fn field(event: &Event, name: &str) -> Option<Value> {
-    let mut found = None;
+    let mut value = None;
     _ = msgpack::scan(event.body(), |entry| {
         if entry.key == Some(name) {
-            found = msgpack::unpack(entry.value).ok();
+            value = msgpack::unpack(entry.value).ok();
         }
     });
-    found
+    value
 }
 
 /// Reads the `new` event of a job or call.
@@ -116,8 +116,8 @@ fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, Stor
         events = bus.read(thread, TimeOrSeq::Seq(1), PAGE)?;
     }
     while let Some(last) = events.last().map(Event::seq) {
-        if let Some(found) = events.into_iter().find(|event| tags.iter().any(|tag| tag == event.tag())) {
-            return Ok(Some(found));
+        if let Some(event) = events.into_iter().find(|event| tags.iter().any(|tag| tag == event.tag())) {
+            return Ok(Some(event));
         }
         events = bus.read(thread, TimeOrSeq::Seq(last + 1), PAGE)?;
     }
@@ -153,7 +153,7 @@ impl Tree {
     /// Reads the consequences of an event. Returns are merged into their jobs, except for the requested event.
     fn read(thread: &MayBlock, bus: &Bus, root: &Event, requested: u64) -> Result<Self, StoreError> {
         let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default(), is_cut: false };
-        let mut known = HashSet::from([root.seq()]);
+        let mut seqs = HashSet::from([root.seq()]);
         let mut jobs: HashMap<String, u64> = HashMap::new();
         let mut at = root.seq() + 1;
         loop {
@@ -161,18 +161,18 @@ impl Tree {
             let Some(last) = events.last() else { return Ok(tree) };
             at = last.seq() + 1;
             for event in events {
-                let Some(cause) = cause_of(&event).filter(|cause| known.contains(cause)) else {
+                let Some(cause) = cause_of(&event).filter(|cause| seqs.contains(cause)) else {
                     // Returns of older minions do not carry the cause of their job.
                     if event.tag().split('/').nth(2).is_some_and(|jid| jobs.contains_key(jid)) {
                         tree.returns.record(&event);
                     }
                     continue;
                 };
-                if known.len() > LINES {
+                if seqs.len() > LINES {
                     tree.is_cut = true;
                     return Ok(tree);
                 }
-                known.insert(event.seq());
+                seqs.insert(event.seq());
                 if tree.returns.record(&event) && event.seq() != requested {
                     continue;
                 }

@@ -24,23 +24,23 @@ impl FailedState {
 
 /// Returns the failed states of a return, in the order of the run.
 pub(crate) fn failed_states(returned: &Value) -> Vec<FailedState> {
-    let mut found = Vec::new();
-    collect(returned, DEPTH, &mut found);
-    found.sort_by_key(|(number, _)| *number);
-    found.into_iter().map(|(_, state)| state).take(FAILED_STATES).collect()
+    let mut states = Vec::new();
+    collect(returned, DEPTH, &mut states);
+    states.sort_by_key(|(number, _)| *number);
+    states.into_iter().map(|(_, state)| state).take(FAILED_STATES).collect()
 }
 
-fn collect(value: &Value, depth: usize, found: &mut Vec<(i64, FailedState)>) {
+fn collect(value: &Value, depth: usize, states: &mut Vec<(i64, FailedState)>) {
     let Some(map) = value.as_map() else { return };
     for (key, inner) in map {
         let Some(state) = inner.as_map() else { continue };
         if !is_state(state) {
             if depth > 0 {
-                collect(inner, depth - 1, found);
+                collect(inner, depth - 1, states);
             }
         } else if state.get("result").and_then(Value::as_bool) == Some(false) {
             let number = state.get("__run_num__").and_then(Value::as_i64).unwrap_or(i64::MAX);
-            found.push((number, failed(&key.to_string(), state)));
+            states.push((number, failed(&key.to_string(), state)));
         }
     }
 }
@@ -83,8 +83,8 @@ mod tests {
             (list!["Rendering SLS failed"], &[]),
             (map! {"x" => map! {"result" => false}}.into(), &[]),
         ] {
-            let found: Vec<_> = failed_states(&returned).iter().map(FailedState::text).collect();
-            assert_eq!(found, expected);
+            let actual: Vec<_> = failed_states(&returned).iter().map(FailedState::text).collect();
+            assert_eq!(actual, expected);
         }
     }
 }

@@ -76,7 +76,7 @@ fn reaction(record: &ReactionRecord, outcome: &Outcome, is_rule: bool) -> Map {
     let missing: Vec<&str> = outcome.minions.iter().map(String::as_str).filter(|id| !returned.contains(id)).collect();
     let of =
         |good: bool| outcome.returned.iter().filter(move |(_, is_good)| *is_good == good).map(|(id, _)| id.as_str());
-    let (failed, done) = (of(false).count(), of(true).count());
+    let (failed, succeeded) = (of(false).count(), of(true).count());
     let one = |state: &'static str| move |id: &str| Value::from(map! {"id" => clipped(id), "state" => state});
     let returns = of(false).map(one("failed"));
     let returns = returns.chain(missing.iter().copied().map(one("missing"))).chain(of(true).map(one("done")));
@@ -93,7 +93,7 @@ fn reaction(record: &ReactionRecord, outcome: &Outcome, is_rule: bool) -> Map {
         "outcome" => clipped(&outcome.text()),
         "error" => outcome.error.is_some(),
         "asked" => outcome.minions.len() as u64,
-        "done" => done as u64,
+        "done" => succeeded as u64,
         "failed" => failed as u64,
         "missing" => missing.len() as u64,
         "returns" => returns.take(RETURNS).collect::<Value>(),

@@ -209,10 +209,10 @@ impl Reactor {
     pub fn history(&self, thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
         let mut returns = Returns::default();
         let mut by_cause: BTreeMap<u64, Vec<ReactionRecord>> = BTreeMap::new();
-        let mut wanted: HashMap<u64, Event> = HashMap::new();
+        let mut causes: HashMap<u64, Event> = HashMap::new();
         let mut below = bus.last_seq() + 1;
-        let mut found = 0;
-        while found < filter.limit {
+        let mut count = 0;
+        while count < filter.limit {
             let Some(newest) = bus.last_before(thread, below)? else { break };
             below = newest + 1;
             let from = below.saturating_sub(PAGE).max(1);
@@ -221,7 +221,7 @@ impl Reactor {
             for event in events.iter().rev().filter(|event| event.seq() < below) {
                 if filter.tag.is_some() && wants(filter, event) {
                     by_cause.entry(event.seq()).or_default();
-                    wanted.insert(event.seq(), event.clone());
+                    causes.insert(event.seq(), event.clone());
                 }
                 if returns.record(event) {
                     continue;
@@ -245,23 +245,23 @@ impl Reactor {
             // All reactions to events from here on have been read.
             let read: Vec<u64> = by_cause.range(below..).map(|(cause, _)| *cause).collect();
             for cause in read {
-                if wanted.contains_key(&cause) {
+                if causes.contains_key(&cause) {
                     continue;
                 }
                 match event_at(thread, bus, cause)?.filter(|event| wants(filter, event)) {
-                    Some(event) => _ = wanted.insert(cause, event),
+                    Some(event) => _ = causes.insert(cause, event),
                     None => _ = by_cause.remove(&cause),
                 }
             }
-            found = wanted.len();
+            count = causes.len();
         }
-        let shown = by_cause.into_iter().rev().filter_map(|(cause, mut reactions)| {
-            let event = wanted.remove(&cause)?;
+        let entries = by_cause.into_iter().rev().filter_map(|(cause, mut reactions)| {
+            let event = causes.remove(&cause)?;
             reactions.reverse();
             let notes = if reactions.is_empty() { self.diagnose(bus, &event, &[]) } else { self.skips(cause) };
-            Some(shown(&event, &reactions, &notes))
+            Some(to_value(&event, &reactions, &notes))
         });
-        Ok(shown.take(filter.limit).collect())
+        Ok(entries.take(filter.limit).collect())
     }
 }
 
@@ -290,38 +290,38 @@ fn wants(filter: &HistoryFilter, event: &Event) -> bool {
     tag && id()
 }
 
-fn shown(event: &Event, reactions: &[ReactionRecord], notes: &[Note]) -> Value {
+fn to_value(event: &Event, reactions: &[ReactionRecord], notes: &[Note]) -> Value {
     let data = event.data();
     let reaction = |record: &ReactionRecord| {
-        let mut shown = map! {"entry" => record.entry.as_str(), "file" => record.file.as_str()};
+        let mut map = map! {"entry" => record.entry.as_str(), "file" => record.file.as_str()};
         if !record.reaction.is_empty() {
-            shown.insert("reaction".into(), record.reaction.as_str().into());
+            map.insert("reaction".into(), record.reaction.as_str().into());
         }
         if let Some(jid) = &record.jid {
-            shown.insert("jid".into(), jid.as_str().into());
+            map.insert("jid".into(), jid.as_str().into());
         }
-        shown.insert("outcome".into(), record.outcome.text().into());
+        map.insert("outcome".into(), record.outcome.text().into());
         if !record.outcome.failed_states.is_empty() {
             let states = record.outcome.failed_states.iter();
             let state = |(id, state): &(String, FailedState)| Value::from(state.text() + &of_minion(id));
-            shown.insert("failed_states".into(), states.map(state).collect());
+            map.insert("failed_states".into(), states.map(state).collect());
         }
-        shown.insert("started".into(), record.started.as_str().into());
+        map.insert("started".into(), record.started.as_str().into());
         if let Some(ended) = &record.outcome.ended {
-            shown.insert("ended".into(), ended.as_str().into());
+            map.insert("ended".into(), ended.as_str().into());
         }
-        Value::Map(shown)
+        Value::Map(map)
     };
     let note = |note: &Note| {
-        let mut shown = map! {"entry" => &*note.entry};
-        shown.extend(note.file.as_ref().map(|file| ("file".into(), (&**file).into())));
-        shown.insert("outcome".into(), format!("no reaction: {}", note.message).into());
-        Value::Map(shown)
+        let mut map = map! {"entry" => &*note.entry};
+        map.extend(note.file.as_ref().map(|file| ("file".into(), (&**file).into())));
+        map.insert("outcome".into(), format!("no reaction: {}", note.message).into());
+        Value::Map(map)
     };
-    let mut shown = map! {"seq" => event.seq(), "tag" => event.tag(), "time" => stamp(&data)};
-    shown.extend(data.get("id").map(|id| ("id".into(), id.clone())));
-    shown.insert("reactions".into(), reactions.iter().map(reaction).chain(notes.iter().map(note)).collect());
-    shown.into()
+    let mut map = map! {"seq" => event.seq(), "tag" => event.tag(), "time" => stamp(&data)};
+    map.extend(data.get("id").map(|id| ("id".into(), id.clone())));
+    map.insert("reactions".into(), reactions.iter().map(reaction).chain(notes.iter().map(note)).collect());
+    map.into()
 }
 
 #[cfg(test)]

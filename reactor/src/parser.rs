@@ -70,25 +70,25 @@ fn read_one(
     reactions: &mut Vec<Result<ParsedReaction, ReactionError>>,
 ) {
     let read = || -> Result<Vec<ParsedReaction>, String> {
-        let mut given = RawArguments::read(&name.to_string(), arguments)?;
-        let (kind, fun) = kind_and_function(&name.to_string(), &mut given)?;
+        let mut arguments = RawArguments::read(&name.to_string(), arguments)?;
+        let (kind, fun) = kind_and_function(&name.to_string(), &mut arguments)?;
         let name = format!("{}.{fun}", kind.as_str());
-        let order = given.named.shift_remove("order").map(|order| Order::read(&name, &order)).transpose()?;
-        let requisites = Requisite::take_all(&name, &mut given.named)?;
-        let named = take_names(&name, &mut given.named)?;
-        let one = |given: RawArguments, of_names: Option<String>| {
-            let reaction = reaction(kind, &name, fun.clone(), given, placeholders)?;
+        let order = arguments.named.shift_remove("order").map(|order| Order::read(&name, &order)).transpose()?;
+        let requisites = Requisite::take_all(&name, &mut arguments.named)?;
+        let named = take_names(&name, &mut arguments.named)?;
+        let one = |arguments: RawArguments, of_names: Option<String>| {
+            let reaction = reaction(kind, &name, fun.clone(), arguments, placeholders)?;
             let (order, requisites) = (order, requisites.clone());
             Ok(ParsedReaction { id: id.to_string(), name: of_names, line, reaction, order, requisites })
         };
         if named.is_empty() {
-            return Ok(vec![one(given, None)?]);
+            return Ok(vec![one(arguments, None)?]);
         }
         let with_name = |(of_names, more): (String, Map)| {
-            let mut given = given.clone();
-            given.named.insert("name".into(), of_names.as_str().into());
-            given.named.extend(more);
-            one(given, Some(of_names))
+            let mut arguments = arguments.clone();
+            arguments.named.insert("name".into(), of_names.as_str().into());
+            arguments.named.extend(more);
+            one(arguments, Some(of_names))
         };
         named.into_iter().map(with_name).collect()
     };
@@ -102,11 +102,11 @@ fn read_one(
 }
 
 /// Returns the type and function of a reaction: `local.test.ping`, or `local` with `test.ping` among the items.
-fn kind_and_function(name: &str, given: &mut RawArguments) -> Result<(Kind, String), String> {
+fn kind_and_function(name: &str, arguments: &mut RawArguments) -> Result<(Kind, String), String> {
     let (word, fun) = match name.split_once('.') {
         Some((word, fun)) => (word, fun.to_owned()),
-        None => match given.plain.iter().position(|item| item.as_str().is_some_and(|text| text.contains('.'))) {
-            Some(at) if Kind::parse(name).is_some() => (name, given.plain.remove(at).to_string()),
+        None => match arguments.plain.iter().position(|item| item.as_str().is_some_and(|text| text.contains('.'))) {
+            Some(at) if Kind::parse(name).is_some() => (name, arguments.plain.remove(at).to_string()),
             _ => (name, String::new()),
         },
     };
@@ -126,17 +126,17 @@ struct RawArguments {
 
 impl RawArguments {
     fn read(name: &str, arguments: &Value) -> Result<Self, String> {
-        let mut given = RawArguments::default();
+        let mut raw = RawArguments::default();
         match arguments {
             Value::Nil => {}
-            Value::Map(map) => given.named.clone_from(map),
+            Value::Map(map) => raw.named.clone_from(map),
             Value::List(items) => {
                 for item in items {
                     match item {
                         Value::Map(map) => {
-                            given.named.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
+                            raw.named.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
                         }
-                        plain => given.plain.push(plain.clone()),
+                        plain => raw.plain.push(plain.clone()),
                     }
                 }
             }
@@ -147,7 +147,7 @@ impl RawArguments {
                 ));
             }
         }
-        Ok(given)
+        Ok(raw)
     }
 }
 
@@ -224,24 +224,24 @@ fn reaction(
     kind: Kind,
     name: &str,
     fun: String,
-    given: RawArguments,
+    arguments: RawArguments,
     placeholders: &Placeholders,
 ) -> Result<Reaction, String> {
     Ok(match kind {
-        Kind::Local => Reaction::Local(local(name, fun, given, placeholders)?),
-        Kind::Runner => Reaction::Runner { fun, args: call_args(name, given, placeholders)? },
-        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, given, placeholders)? },
-        Kind::Caller => Reaction::Caller { fun, args: call_args(name, given, placeholders)? },
+        Kind::Local => Reaction::Local(local(name, fun, arguments, placeholders)?),
+        Kind::Runner => Reaction::Runner { fun, args: call_args(name, arguments, placeholders)? },
+        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, arguments, placeholders)? },
+        Kind::Caller => Reaction::Caller { fun, args: call_args(name, arguments, placeholders)? },
     })
 }
 
 fn local(
     name: &str,
     fun: String,
-    mut given: RawArguments,
+    mut arguments: RawArguments,
     placeholders: &Placeholders,
 ) -> Result<LocalReaction, String> {
-    let named = &mut given.named;
+    let named = &mut arguments.named;
     let tgt = named.shift_remove("tgt").filter(|tgt| !tgt.is_nil());
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
     let tgt_type = take(name, named, "tgt_type")?;
@@ -257,13 +257,13 @@ fn local(
     // As the reactor does not wait for returns, the timeouts of a waiting client are ignored.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
-    let args = call_args(name, given, placeholders)?;
+    let args = call_args(name, arguments, placeholders)?;
     Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
 }
 
-fn call_args(name: &str, mut given: RawArguments, placeholders: &Placeholders) -> Result<Args, String> {
-    let mut args = nested_args(name, &mut given.named, placeholders)?.unwrap_or_default();
-    args.positional.extend(given.plain);
-    args.keyword.extend(given.named);
+fn call_args(name: &str, mut arguments: RawArguments, placeholders: &Placeholders) -> Result<Args, String> {
+    let mut args = nested_args(name, &mut arguments.named, placeholders)?.unwrap_or_default();
+    args.positional.extend(arguments.plain);
+    args.keyword.extend(arguments.named);
     Ok(args)
 }

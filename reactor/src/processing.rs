@@ -52,9 +52,9 @@ impl Reactor {
         self.prior.lock().0 = last;
         let journal = bus.clone();
         match self.options.disk.run(move |thread| recovery::read(thread, &journal, from)).await {
-            Ok(Ok(found)) => {
-                tracing::info!(from, to = last, dispatched = found.len(), "reactor resumes at its cursor");
-                *self.prior.lock() = (last, found);
+            Ok(Ok(prior)) => {
+                tracing::info!(from, to = last, dispatched = prior.len(), "reactor resumes at its cursor");
+                *self.prior.lock() = (last, prior);
             }
             Ok(Err(error)) => {
                 tracing::error!(%error, "reading the journal failed: reactions may be dispatched a second time");

@@ -73,15 +73,15 @@ impl Reaction {
 
     /// Returns the target and arguments for display.
     pub fn to_value(&self) -> Value {
-        let mut shown = Map::new();
+        let mut map = Map::new();
         if let Reaction::Local(local) = self {
-            shown.insert("tgt".into(), local.tgt.clone());
-            shown.insert("tgt_type".into(), local.tgt_type.as_str().into());
+            map.insert("tgt".into(), local.tgt.clone());
+            map.insert("tgt_type".into(), local.tgt_type.as_str().into());
             if !local.ret.is_empty() {
-                shown.insert("ret".into(), local.ret.as_str().into());
+                map.insert("ret".into(), local.ret.as_str().into());
             }
             if let Some(metadata) = &local.metadata {
-                shown.insert("metadata".into(), metadata.clone());
+                map.insert("metadata".into(), metadata.clone());
             }
         }
         let args = match self {
@@ -89,12 +89,12 @@ impl Reaction {
             Reaction::Runner { args, .. } | Reaction::Wheel { args, .. } | Reaction::Caller { args, .. } => args,
         };
         if !args.positional.is_empty() {
-            shown.insert("arg".into(), args.positional.clone().into());
+            map.insert("arg".into(), args.positional.clone().into());
         }
         if !args.keyword.is_empty() {
-            shown.insert("kwarg".into(), args.keyword.clone().into());
+            map.insert("kwarg".into(), args.keyword.clone().into());
         }
-        shown.into()
+        map.into()
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Ke
             record(event, from, &mut by_jid);
         }
     }
-    Ok(by_jid.into_values().map(|known| (known.key, known.prior)).collect())
+    Ok(by_jid.into_values().map(|job| (job.key, job.prior)).collect())
 }
 
 /// Records the dispatch or return that an event reports.
@@ -96,12 +96,12 @@ fn record(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
             by_jid.insert(jid.to_owned(), Known { key, prior, targets });
         }
         Some("ret") => {
-            let Some(known) = by_jid.get_mut(jid) else { return };
-            known.prior.ended |= match event.data().get(FROM) {
+            let Some(job) = by_jid.get_mut(jid) else { return };
+            job.prior.ended |= match event.data().get(FROM) {
                 None => true,
                 Some(from) => {
                     let from = from.to_string();
-                    kind == "job" && parts.next() == Some(from.as_str()) && known.targets.contains(&from)
+                    kind == "job" && parts.next() == Some(from.as_str()) && job.targets.contains(&from)
                 }
             };
         }
@@ -123,7 +123,7 @@ mod tests {
         for (tag, data) in events {
             record(&Event::from_map(&tag.replace("JID", JID), data).unwrap(), 1, &mut by_jid);
         }
-        by_jid.into_values().map(|known| known.prior).collect()
+        by_jid.into_values().map(|job| job.prior).collect()
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let with = |more: Map| cause.clone().into_iter().chain(more).collect::<Map>();
         let targets = with(map! {"minions" => list!["web1", "web2"]});
         let from = |id: &str| map! {"_from" => id};
-        for (events, known) in [
+        for (events, expected) in [
             (vec![("salt/run/JID/new", cause.clone())], Some(false)),
             (vec![("salt/run/JID/new", with(from("web1")))], None),
             (vec![("salt/job/JID/new", with(from("web1")))], None),
@@ -144,7 +144,7 @@ mod tests {
             (vec![("salt/job/JID/new", targets.clone()), ("salt/job/JID/ret/evil", from("evil"))], Some(false)),
         ] {
             let ended: Vec<_> = proven(&events).into_iter().map(|prior| prior.ended).collect();
-            assert_eq!(ended, Vec::from_iter(known), "{events:?}");
+            assert_eq!(ended, Vec::from_iter(expected), "{events:?}");
         }
     }
 }

@@ -154,7 +154,7 @@ fn corrected<'a>(letter: &DeadLetter, plan: &'a Plan) -> Result<Vec<&'a PlannedR
     }
     let (id, function) = parts(label);
     let is_gone = |label: &String| plan.steps.iter().all(|step| step.label != *label);
-    let others_are_gone = letter.labels.iter().filter(|known| *known != label).any(is_gone);
+    let others_are_gone = letter.labels.iter().filter(|other| *other != label).any(is_gone);
     let with = |is_same: &dyn Fn(&PlannedReaction) -> bool| match new
         .iter()
         .filter(|step| is_same(step))
@@ -163,10 +163,10 @@ fn corrected<'a>(letter: &DeadLetter, plan: &'a Plan) -> Result<Vec<&'a PlannedR
         [one] => Some(vec![*one]),
         _ => None,
     };
-    let found = with(&|step| parts(&step.label).0 == id)
+    let step = with(&|step| parts(&step.label).0 == id)
         .or_else(|| with(&|step| parts(&step.label).1 == function))
         .or_else(|| if others_are_gone { None } else { with(&|_| true) });
-    found.ok_or_else(|| {
+    step.ok_or_else(|| {
         if new.is_empty() {
             return nothing(&format!("it has no reaction '{label}' any more, and no new one"));
         }

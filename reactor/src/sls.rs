@@ -160,8 +160,8 @@ impl SlsCache {
         let status = std::fs::metadata(path).map_err(failed)?;
         let modified = (status.mtime(), status.mtime_nsec());
         let stamp = Stamp::File { modified, size: status.size(), inode: status.ino() };
-        if let Some(known) = self.known(path, &stamp) {
-            return Ok(known);
+        if let Some(source) = self.cached_source(path, &stamp) {
+            return Ok(source);
         }
         let source = std::fs::read(path).map_err(failed)?;
         let directory = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
@@ -173,19 +173,19 @@ impl SlsCache {
             Some((below, saltenv)) => (below, saltenv),
             None => (rest, "base"),
         };
-        let found = self.host.template(below, saltenv);
-        let text = found.map_err(|reason| SlsError::Served { path: path.to_owned(), reason })?;
+        let template = self.host.template(below, saltenv);
+        let text = template.map_err(|reason| SlsError::Served { path: path.to_owned(), reason })?;
         let text = text.ok_or_else(|| SlsError::NotServed(path.to_owned()))?;
         let stamp = Stamp::Text(text.clone());
-        if let Some(known) = self.known(path, &stamp) {
-            return Ok(known);
+        if let Some(source) = self.cached_source(path, &stamp) {
+            return Ok(source);
         }
         self.compile(path, text.as_bytes(), saltenv, None, stamp)
     }
 
-    fn known(&self, path: &str, stamp: &Stamp) -> Option<Arc<Source>> {
+    fn cached_source(&self, path: &str, stamp: &Stamp) -> Option<Arc<Source>> {
         let sources = self.sources.lock();
-        sources.get(path).filter(|(known, _)| known == stamp).map(|(_, source)| Arc::clone(source))
+        sources.get(path).filter(|(other, _)| other == stamp).map(|(_, source)| Arc::clone(source))
     }
 
     fn compile(

@@ -180,10 +180,10 @@ impl Rules {
 
     /// Returns the indexes of the rules and triggers that match a tag, without duplicates.
     fn matching(&self, tag: &str) -> Vec<(usize, usize)> {
-        let mut found: Vec<_> = self.set.matches(tag).into_iter().map(|index| self.positions[index]).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        let mut positions: Vec<_> = self.set.matches(tag).into_iter().map(|index| self.positions[index]).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
     }
 }
 

@@ -114,18 +114,18 @@ struct Arguments {
 
 impl Arguments {
     fn read(rule: &str, arguments: &Value) -> Result<Self, String> {
-        let mut given = Map::new();
+        let mut named = Map::new();
         let invalid = || format!("expected a list of arguments below the function of '{rule}', such as `- within: 60`");
         match arguments {
-            Value::Map(map) => given.clone_from(map),
+            Value::Map(map) => named.clone_from(map),
             Value::List(items) => {
                 for item in items {
-                    given.extend(item.as_map().ok_or_else(invalid)?.clone());
+                    named.extend(item.as_map().ok_or_else(invalid)?.clone());
                 }
             }
             _ => return Err(invalid()),
         }
-        Ok(Arguments { rule: rule.to_owned(), given })
+        Ok(Arguments { rule: rule.to_owned(), given: named })
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
@@ -191,68 +191,69 @@ impl Arguments {
 }
 
 fn read_rule(id: &str, function: &str, arguments: &Value) -> Result<Rule, String> {
-    let mut given = Arguments::read(id, arguments)?;
-    let fingerprint = format!("{function} {}", Value::Map(given.given.clone()));
-    let (kind, triggers) = kind(function, &mut given)?;
-    let react = match given.take("react") {
-        Some(files) => given.strings("react", &files)?,
+    let mut arguments = Arguments::read(id, arguments)?;
+    let fingerprint = format!("{function} {}", Value::Map(arguments.given.clone()));
+    let (kind, triggers) = kind(function, &mut arguments)?;
+    let react = match arguments.take("react") {
+        Some(files) => arguments.strings("react", &files)?,
         None if matches!(kind, Kind::Register { .. }) => Vec::new(),
         None => return Err(format!("'{id}' needs 'react': the path of an SLS file, or a list of them")),
     };
-    if let Some((name, _)) = given.given.first() {
+    if let Some((name, _)) = arguments.given.first() {
         return Err(format!("'{name}' is not an argument of {function}, in '{id}'"));
     }
     Ok(Rule { id: id.to_owned(), fingerprint, react, kind, triggers })
 }
 
-fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), String> {
+fn kind(function: &str, arguments: &mut Arguments) -> Result<(Kind, Vec<Trigger>), String> {
     Ok(match function {
         "rule.count" => {
-            let trigger = given.trigger("tag", "where")?;
-            let count = given.need("count")?;
-            let count = given.count("count", &count)?;
-            (Kind::Count { by: given.by()?, count, within: given.time("within")? }, vec![trigger])
+            let trigger = arguments.trigger("tag", "where")?;
+            let count = arguments.need("count")?;
+            let count = arguments.count("count", &count)?;
+            (Kind::Count { by: arguments.by()?, count, within: arguments.time("within")? }, vec![trigger])
         }
         "rule.absent" => {
-            let triggers = vec![given.trigger("after", "where")?, given.trigger("expect", "expect_where")?];
-            let each = given.take("each").map(|path| Path::new(&path.to_string()));
-            (Kind::Absent { each, by: given.by()?, within: given.time("within")? }, triggers)
+            let triggers = vec![arguments.trigger("after", "where")?, arguments.trigger("expect", "expect_where")?];
+            let each = arguments.take("each").map(|path| Path::new(&path.to_string()));
+            (Kind::Absent { each, by: arguments.by()?, within: arguments.time("within")? }, triggers)
         }
         "rule.sequence" => {
-            let tags = given.need("tags")?;
+            let tags = arguments.need("tags")?;
             let steps = tags.as_list().filter(|steps| steps.len() > 1);
-            let steps = steps.ok_or_else(|| given.invalid("tags", "expected a list of two or more"))?;
-            let triggers = steps.iter().map(|step| given.step(step)).collect::<Result<_, _>>()?;
-            (Kind::Sequence { by: given.by()?, within: given.time("within")? }, triggers)
+            let steps = steps.ok_or_else(|| arguments.invalid("tags", "expected a list of two or more"))?;
+            let triggers = steps.iter().map(|step| arguments.step(step)).collect::<Result<_, _>>()?;
+            (Kind::Sequence { by: arguments.by()?, within: arguments.time("within")? }, triggers)
         }
         "rule.share" => {
-            let trigger = given.trigger("tag", "where")?;
-            let of = given.need("of")?;
+            let trigger = arguments.trigger("tag", "where")?;
+            let of = arguments.need("of")?;
             let whole = match (of.get("nodegroup"), of.get("count")) {
                 (Some(name), None) => Population::Nodegroup(name.to_string()),
-                (None, Some(count)) => Population::Count(given.count("of", count)?),
-                _ => return Err(given.invalid("of", "expected {nodegroup: name} or {count: number}")),
+                (None, Some(count)) => Population::Count(arguments.count("of", count)?),
+                _ => return Err(arguments.invalid("of", "expected {nodegroup: name} or {count: number}")),
             };
-            let above = given.need("above")?;
-            let above = share(&above).ok_or_else(|| given.invalid("above", "expected a share such as 10% or 0.1"))?;
-            let by = match given.by()? {
+            let above = arguments.need("above")?;
+            let above =
+                share(&above).ok_or_else(|| arguments.invalid("above", "expected a share such as 10% or 0.1"))?;
+            let by = match arguments.by()? {
                 GroupBy(paths) if paths.is_empty() => GroupBy(vec![Path::new("id")]),
                 by => by,
             };
-            (Kind::Share { by, whole, above, within: given.time("within")? }, vec![trigger])
+            (Kind::Share { by, whole, above, within: arguments.time("within")? }, vec![trigger])
         }
         "rule.when" => {
-            let register = given.need("register")?.to_string();
-            let tests = ["above", "below", "equal"].map(|name| given.take(name).map(|value| (name, value)));
+            let register = arguments.need("register")?.to_string();
+            let tests = ["above", "below", "equal"].map(|name| arguments.take(name).map(|value| (name, value)));
             let test = match tests.into_iter().flatten().collect::<Vec<_>>().as_slice() {
-                [("above", value)] => Test::Above(given.number("above", value)?),
-                [("below", value)] => Test::Below(given.number("below", value)?),
-                [("equal", value)] => Test::Equal(given.number("equal", value)?),
-                _ => return Err(format!("'{}' needs one of 'above', 'below' and 'equal'", given.rule)),
+                [("above", value)] => Test::Above(arguments.number("above", value)?),
+                [("below", value)] => Test::Below(arguments.number("below", value)?),
+                [("equal", value)] => Test::Equal(arguments.number("equal", value)?),
+                _ => return Err(format!("'{}' needs one of 'above', 'below' and 'equal'", arguments.rule)),
             };
             (Kind::When { register, test }, Vec::new())
         }
-        "timer.every" => (Kind::Every { pause: given.time("seconds")? }, Vec::new()),
+        "timer.every" => (Kind::Every { pause: arguments.time("seconds")? }, Vec::new()),
         other => {
             let function = match other.strip_prefix("register.") {
                 Some("count") => Function::Count,
@@ -262,19 +263,29 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
                 Some("max") => Function::Max,
                 Some("last") => Function::Last,
                 Some("list") => Function::List,
-                _ => return Err(format!("'{other}' in '{}' is not a rule: expected one of {FUNCTIONS}", given.rule)),
+                _ => {
+                    return Err(format!(
+                        "'{other}' in '{}' is not a rule: expected one of {FUNCTIONS}",
+                        arguments.rule
+                    ));
+                }
             };
-            let trigger = given.trigger("tag", "where")?;
-            let value = match (given.take("value"), function) {
+            let trigger = arguments.trigger("tag", "where")?;
+            let value = match (arguments.take("value"), function) {
                 (Some(path), _) => Path::new(&path.to_string()),
                 (None, Function::Count) => Path::Tag(0),
-                (None, _) => return Err(format!("'{}' needs 'value': the path of the collected value", given.rule)),
+                (None, _) => {
+                    return Err(format!("'{}' needs 'value': the path of the collected value", arguments.rule));
+                }
             };
-            let window = given.take("window").map(|window| duration::read(&window));
-            let window = window.transpose().map_err(|reason| given.invalid("window", reason))?;
-            let last = given.take("last").map(|last| given.count("last", &last)).transpose()?;
+            let window = arguments.take("window").map(|window| duration::read(&window));
+            let window = window.transpose().map_err(|reason| arguments.invalid("window", reason))?;
+            let last = arguments.take("last").map(|last| arguments.count("last", &last)).transpose()?;
             let last = last.unwrap_or(if function == Function::Last { 1 } else { DEFAULT_VALUES });
-            (Kind::Register { by: given.by()?, register: Register { function, value, window, last } }, vec![trigger])
+            (
+                Kind::Register { by: arguments.by()?, register: Register { function, value, window, last } },
+                vec![trigger],
+            )
         }
     })
 }

@@ -17,14 +17,14 @@ fn parse(text: &str) -> (Rules, Vec<String>) {
     (rules, errors.iter().map(ToString::to_string).collect())
 }
 
-pub(super) fn engine(text: &str, kept: &[(Vec<u8>, Vec<u8>)]) -> Engine {
-    engine_at(text, kept, BEGIN, 0)
+pub(super) fn engine(text: &str, rows: &[(Vec<u8>, Vec<u8>)]) -> Engine {
+    engine_at(text, rows, BEGIN, 0)
 }
 
-fn engine_at(text: &str, kept: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64) -> Engine {
+fn engine_at(text: &str, rows: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64) -> Engine {
     let (rules, errors) = parse(text);
     assert!(errors.is_empty(), "{text}: {errors:?}");
-    Engine::new(rules, kept, now, wall_offset)
+    Engine::new(rules, rows, now, wall_offset)
 }
 
 /// Runs events through an engine: each has a second, a tag and data. An empty tag only advances the clock. Returns the
@@ -32,7 +32,7 @@ fn engine_at(text: &str, kept: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64
 /// event.
 fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, String, Map)> {
     let mut engine = engine(text, &[]);
-    let mut kept: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    let mut rows: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
     let mut fired = Vec::new();
     for (position, (second, tag, data)) in events.iter().enumerate() {
         let time = BEGIN + second * SECOND;
@@ -46,11 +46,11 @@ fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, S
         if restarts {
             for (key, value) in engine.changes() {
                 match value {
-                    Some(value) => _ = kept.insert(key, value),
-                    None => _ = kept.remove(&key),
+                    Some(value) => _ = rows.insert(key, value),
+                    None => _ = rows.remove(&key),
                 }
             }
-            let pairs: Vec<_> = kept.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+            let pairs: Vec<_> = rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
             engine = engine_at(text, &pairs, time, 0);
         }
     }
@@ -196,12 +196,12 @@ fn events_before_a_restart_are_skipped_and_changed_definitions_start_anew() {
     let mut first = engine(rule, &[]);
     let data = Map::new();
     assert!(first.event(Occurrence { seq: 5, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
-    let kept: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
+    let rows: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
     assert!(first.changes().is_empty());
-    let mut again = engine(rule, &kept);
+    let mut again = engine(rule, &rows);
     assert!(again.event(Occurrence { seq: 5, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
     assert_eq!(again.event(Occurrence { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).len(), 1);
-    let mut other = engine(&rule.replace("60", "61"), &kept);
+    let mut other = engine(&rule.replace("60", "61"), &rows);
     assert!(other.changes().iter().any(|(key, value)| key.starts_with(b"x\0") && value.is_none()));
     assert!(other.event(Occurrence { seq: 6, tag: "a", data: &data, time: BEGIN }, &|_| None).is_empty());
 }
@@ -246,12 +246,12 @@ fn a_restart_after_a_jump_of_the_wall_clock_keeps_the_time_left_of_a_timer() {
     ] {
         let mut first = engine_at(rule, &[], BEGIN, 0);
         first.event(Occurrence { seq: 1, tag: "a", data: &data, time: BEGIN }, &|_| None);
-        let mut kept: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
-        kept.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
+        let mut rows: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+        rows.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
         first.set_wall_offset(before);
-        kept.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
+        rows.extend(first.changes().into_iter().filter_map(|(key, value)| Some((key, value?))));
         let now = (BEGIN + 30 * SECOND).saturating_add_signed(before + away);
-        let mut again = engine_at(rule, &kept.into_iter().collect::<Vec<_>>(), now, 0);
+        let mut again = engine_at(rule, &rows.into_iter().collect::<Vec<_>>(), now, 0);
         assert_eq!(again.next_due().unwrap().saturating_sub(now), due * SECOND, "{before} {away}");
         // Moved state is written with the new wall offset.
         let moved = again.changes().into_iter().any(|(key, _)| key.starts_with(b"x\0"));
@@ -268,10 +268,10 @@ fn events_kept_from_before_a_jump_are_never_later_than_now() {
     for seq in 1..3 {
         first.event(Occurrence { seq, tag: "a", data: &data, time: BEGIN }, &|_| None);
     }
-    let kept: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
+    let rows: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
     // The clock was set back an hour while the process was down: the two events leave the window all the same.
     let now = BEGIN - 3600 * SECOND;
-    let mut again = engine_at(rule, &kept, now, 0);
+    let mut again = engine_at(rule, &rows, now, 0);
     assert!(again.event(Occurrence { seq: 3, tag: "a", data: &data, time: now + 61 * SECOND }, &|_| None).is_empty());
 }
 

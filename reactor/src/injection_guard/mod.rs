@@ -205,10 +205,10 @@ fn literal(
                  `os:{{{{ data.os }}}}`"
             ));
         }
-        let found = special.map(|c| format!("{c:?}"));
-        if let Some(found) = found.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
+        let offender = special.map(|c| format!("{c:?}"));
+        if let Some(offender) = offender.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
             return Err(format!(
-                "`{tag}` is invalid in {location} of '{name}': the event's text has {found}, which is not literal \
+                "`{tag}` is invalid in {location} of '{name}': the event's text has {offender}, which is not literal \
                  there: check the text in the template, or choose among names in the file"
             ));
         }
@@ -217,12 +217,12 @@ fn literal(
 }
 
 /// Whether a quoted text in a tag has this character: it may not be of the event.
-fn is_quoted(tag: &str, wanted: char) -> bool {
+fn is_quoted(tag: &str, character: char) -> bool {
     let mut quote = None;
     for c in tag.chars() {
         match quote {
             Some(open) if c == open => quote = None,
-            Some(_) if c == wanted => return true,
+            Some(_) if c == character => return true,
             None if matches!(c, '\'' | '"') => quote = Some(c),
             _ => {}
         }

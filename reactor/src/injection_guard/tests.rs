@@ -63,13 +63,13 @@ fn text_of_an_event_names_no_argument() {
         }
     }
     for (kwarg, is_allowed) in [(true, false), (false, true)] {
-        let given = if kwarg {
+        let value = if kwarg {
             map! {"__kwarg__" => true, "runas" => "evil"}
         } else {
             map! {"runas" => "evil"}
         };
         for source in [local("[{{ data.x }}]"), local("[{{ data.x | json }}]")] {
-            let read = reactions(&source, &map! {"x" => given.clone()});
+            let read = reactions(&source, &map! {"x" => value.clone()});
             assert_eq!(read.is_ok(), is_allowed, "{source} {kwarg}: {read:?}");
         }
     }
@@ -95,7 +95,7 @@ fn hostile_ids_accept_only_their_own_key() {
     ] {
         for source in [AUTH, &AUTH.replace("data['id'] }}", "data['id'] | yaml_encode }}")] {
             match reactions(source, &pending(id)) {
-                Ok(found) => assert_eq!(found, accepts(id), "{id}"),
+                Ok(reactions) => assert_eq!(reactions, accepts(id), "{id}"),
                 Err(error) => {
                     assert!(error.contains("yaml_encode") || error.contains("is not literal there"), "{error}");
                 }
@@ -257,12 +257,12 @@ proptest! {
         start in "([a-z0-9]|[ \n\t:#,&*!|>'\"%@`{}\\[\\]?.\\\\-]|\u{85}|---|: | #|- |é){0,12}"
     ) {
         let id = format!("{start}_youshi");
-        if let Ok(found) = reactions(AUTH, &pending(&id)) {
-            prop_assert_eq!(found, accepts(&id));
+        if let Ok(reactions) = reactions(AUTH, &pending(&id)) {
+            prop_assert_eq!(reactions, accepts(&id));
         }
-        if let Ok(found) = reactions(START, &pending(&id)) {
-            prop_assert_eq!(found.len(), 1);
-            let Reaction::Local(local) = &found[0] else { panic!("{found:?}") };
+        if let Ok(reactions) = reactions(START, &pending(&id)) {
+            prop_assert_eq!(reactions.len(), 1);
+            let Reaction::Local(local) = &reactions[0] else { panic!("{reactions:?}") };
             prop_assert_eq!((&local.tgt, local.tgt_type.as_str()), (&Value::from(id.as_str()), "glob"));
             prop_assert!(!id.contains(['*', '?', '[', ']']));
         }
@@ -273,6 +273,6 @@ proptest! {
         let id = format!("{start}_youshi");
         prop_assert!(id.parse::<MinionId>().is_ok());
         prop_assert_eq!(reactions(AUTH, &pending(&id)), Ok(accepts(&id)));
-        prop_assert_eq!(reactions(START, &pending(&id)).map(|found| found.len()), Ok(1));
+        prop_assert_eq!(reactions(START, &pending(&id)).map(|reactions| reactions.len()), Ok(1));
     }
 }

@@ -88,9 +88,9 @@ impl Limits {
         ];
         let mut errors = Vec::new();
         for (option, set) in options {
-            let given = match opts.get(option) {
+            let limits = match opts.get(option) {
                 None | Some(Value::Nil) => continue,
-                Some(Value::Map(given)) => given,
+                Some(Value::Map(limits)) => limits,
                 Some(other) => {
                     let got = other.type_name();
                     let reason = format!("expected a mapping of an entry's pattern to its limit, got {got}");
@@ -98,7 +98,7 @@ impl Limits {
                     continue;
                 }
             };
-            for (pattern, value) in given {
+            for (pattern, value) in limits {
                 let bound = bind_one((option, &pattern.to_string()), value, entries, set);
                 errors
                     .extend(bound.err().map(|reason| LimitsError { option, reason: format!("'{pattern}': {reason}") }));

@@ -161,16 +161,16 @@ pub(crate) fn sorted(reactions: &[&ParsedReaction]) -> Result<Vec<usize>, (usize
     let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); reactions.len()];
     for (index, one) in reactions.iter().enumerate() {
         for requisite in &one.requisites {
-            let mut found = false;
+            let mut has_advanced = false;
             for (other, _) in reactions.iter().enumerate().filter(|(_, other)| requisite.matches(other)) {
-                found = true;
+                has_advanced = true;
                 match requisite.side {
                     _ if other == index => {}
                     Side::After => _ = before[index].insert(other),
                     Side::Before => _ = before[other].insert(index),
                 }
             }
-            if !found {
+            if !has_advanced {
                 let kind = requisite.kind.map_or_else(String::new, |kind| format!("{}: ", kind.as_str()));
                 let message = format!(
                     "'{}' of '{}' names '{kind}{}', which is not a reaction to this event",

@@ -302,13 +302,13 @@ mod tests {
         ] {
             let expected =
                 expected.map(|(data, tag)| Inputs { data: data.iter().map(|key| (*key).to_owned()).collect(), tag });
-            let found = Inputs::of(source);
+            let actual = Inputs::of(source);
             // A keyword argument may be known or not: it is never wrong.
             if source.contains("old=") {
-                assert!(found.is_none_or(|found| found.data.contains("x")));
+                assert!(actual.is_none_or(|inputs| inputs.data.contains("x")));
                 continue;
             }
-            assert_eq!(found, expected, "{source}");
+            assert_eq!(actual, expected, "{source}");
         }
     }
 }

@@ -120,11 +120,11 @@ impl Reactor {
         let side = Side::new(self, configured, refused)?;
         if !any_file {
             let own = self.entries();
-            let known: HashSet<&str> =
+            let files: HashSet<&str> =
                 own.all().iter().flat_map(|entry| entry.files.iter().map(String::as_str)).collect();
             let own_rules = self.rule_files();
             let is_allowed = |file: &str| {
-                file.starts_with("salt://") || known.contains(file) || own_rules.iter().any(|own| own == file)
+                file.starts_with("salt://") || files.contains(file) || own_rules.iter().any(|own| own == file)
             };
             let entries = side.entries().all().iter().flat_map(|entry| entry.files.iter().map(String::as_str));
             if let Some(file) = entries.chain(side.rule_files()).find(|file| !is_allowed(file)) {
@@ -211,10 +211,10 @@ impl Replay<'_> {
             let one = firing.map(|one| Binding::Rule { name: one.rule.as_str().into(), files: one.react.clone() });
             one.into_iter().collect()
         };
-        let Some(shown) = after.or(before) else { return };
+        let Some(firing) = after.or(before) else { return };
         let contexts = [before.map(|one| &one.context), after.map(|one| &one.context)];
-        let data = Arc::new(shown.data.clone());
-        self.compare(shown.seq, &shown.tag, &data, [binding(before), binding(after)], Some(contexts));
+        let data = Arc::new(firing.data.clone());
+        self.compare(firing.seq, &firing.tag, &data, [binding(before), binding(after)], Some(contexts));
     }
 
     /// Compares the reactions of entries, or of firings of rules with their variables.
@@ -254,8 +254,8 @@ impl Replay<'_> {
     }
 
     fn is_equal_file(&mut self, file: &str) -> bool {
-        if let Some(known) = self.equal_files.get(file) {
-            return *known;
+        if let Some(is_equal) = self.equal_files.get(file) {
+            return *is_equal;
         }
         let is_equal = self.before.has_equal(&self.after, file);
         self.equal_files.insert(file.to_owned(), is_equal);

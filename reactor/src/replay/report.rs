@@ -110,14 +110,14 @@ impl Report {
     }
 
     fn difference(&mut self, entry: &Arc<str>, change: &'static str, example: impl Fn() -> Map) {
-        let kept = self.examples;
+        let limit = self.examples;
         let Some(count) = self.entry(entry) else { return };
         match change {
             "changed" => count.changed += 1,
             "lost" => count.lost += 1,
             _ => count.added += 1,
         }
-        if count.examples.iter().filter(|(known, _)| *known == change).count() < kept {
+        if count.examples.iter().filter(|(other, _)| *other == change).count() < limit {
             count.examples.push((change, example().into()));
         }
     }
@@ -146,19 +146,19 @@ impl Report {
             report.insert("refused_functions".into(), refused.to_vec().into());
         }
         let one = |(entry, count): (Arc<str>, Count)| {
-            let mut shown = map! {
+            let mut summary = map! {
                 "unchanged_events" => count.unchanged, "same" => count.same, "added" => count.added,
                 "lost" => count.lost, "changed" => count.changed,
             };
             if count.errors > 0 {
-                shown.insert("errors".into(), count.errors.into());
-                shown.insert("problems".into(), count.problems.into());
+                summary.insert("errors".into(), count.errors.into());
+                summary.insert("problems".into(), count.problems.into());
             }
             if !count.examples.is_empty() {
                 let examples = count.examples.into_iter().map(|(_, example)| example).collect::<Vec<_>>();
-                shown.insert("examples".into(), examples.into());
+                summary.insert("examples".into(), examples.into());
             }
-            (Value::from(&*entry), Value::from(shown))
+            (Value::from(&*entry), Value::from(summary))
         };
         report.insert("entries".into(), Value::Map(self.entries.into_iter().map(one).collect()));
         report.into()

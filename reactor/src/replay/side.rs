@@ -186,8 +186,8 @@ impl Side {
         }
         let bindings: Vec<Binding> = bindings.iter().map(|one| self.in_tree(one)).collect();
         let key = if self.keeps && rule_context.is_none() { self.key(tag, data, &bindings) } else { None };
-        if let Some(known) = key.as_ref().and_then(|key| self.renderings.get(key)) {
-            return known;
+        if let Some(reactions) = key.as_ref().and_then(|key| self.renderings.get(key)) {
+            return reactions;
         }
         let subject = Subject { tag, data: Arc::clone(data), rule_context, deadline: Some(deadline) };
         let plan = self.planner.plan(&subject, &bindings, false);
@@ -264,8 +264,8 @@ fn write(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Returns a reaction for a report.
 pub(super) fn shown(step: &PlannedReaction) -> Value {
-    let mut shown =
+    let mut map =
         brine_value::map! {"reaction" => step.label.as_str(), "file" => format!("{}:{}", step.file, step.line)};
-    shown.extend(step.reaction.to_value().as_map().cloned().unwrap_or_default());
-    shown.into()
+    map.extend(step.reaction.to_value().as_map().cloned().unwrap_or_default());
+    map.into()
 }

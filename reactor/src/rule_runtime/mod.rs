@@ -308,8 +308,8 @@ impl Reactor {
     pub fn rules(&self) -> Map {
         let engine = self.rules.engine.lock();
         let one = |rule: &brine_rules::Rule| {
-            let shown = map! {"function" => rule.function(), "react" => rule.react.clone()};
-            (Value::from(rule.id.as_str()), Value::Map(shown))
+            let map = map! {"function" => rule.function(), "react" => rule.react.clone()};
+            (Value::from(rule.id.as_str()), Value::Map(map))
         };
         engine.rules().all().iter().map(one).collect()
     }

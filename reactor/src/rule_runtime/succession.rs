@@ -77,8 +77,8 @@ impl RuleRuntime {
         };
         let mut included: HashMap<String, u64> = self.succession.lock().included.clone();
         for (master, seq) in gate.positions(last_seen) {
-            let known = included.entry(master).or_default();
-            *known = (*known).max(seq);
+            let highest = included.entry(master).or_default();
+            *highest = (*highest).max(seq);
         }
         gate.offer_rule_state(Offer { pairs, included: included.into_iter().collect() }.pack());
     }

@@ -132,7 +132,7 @@ async fn the_reactor_pauses_while_too_much_work_is_behind_an_open_event() {
     let change = |options: &mut Options| (options.waiting, options.workers) = (5, 2);
     let mut running = start_with(directory.path(), &opts, change);
     fire(&running, "slow", 0).await;
-    let (mut done, fired) = (0, 500);
+    let (mut processed, fired) = (0, 500);
     // Ten times the five work items that may wait are begun. Events are read in batches, so there may be a few more.
     for n in 0..300 {
         fire(&running, "go", n).await;
@@ -141,18 +141,18 @@ async fn the_reactor_pauses_while_too_much_work_is_behind_an_open_event() {
     for n in 300..fired {
         fire(&running, "go", n).await;
     }
-    while done < 50 {
+    while processed < 50 {
         next(&mut running).await;
-        done += 1;
+        processed += 1;
     }
     while running.reactions.try_recv().is_ok() {
-        done += 1;
+        processed += 1;
     }
-    assert!(done < fired, "{done} of {fired} are worked on");
+    assert!(processed < fired, "{processed} of {fired} are worked on");
     running.gate.open();
-    while done < fired + 2 {
+    while processed < fired + 2 {
         next(&mut running).await;
-        done += 1;
+        processed += 1;
     }
     until(|| metrics::REACTOR_PAUSED.get() == 0).await;
 }

@@ -98,22 +98,22 @@ async fn a_loop_is_stopped_and_reported() {
     let mut running = start(directory.path(), &map! {"go" => file}.into());
     let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
     running.bus.fire("go", &map! {"n" => 0}).await.unwrap();
-    let mut done = 0;
+    let mut depth = 0;
     let message = loop {
         tokio::select! {
             // Each reaction leads to the same event again.
             reaction = running.reactions.recv() => {
                 let (_, cause) = reaction.unwrap();
-                done += 1;
-                assert_eq!(cause.depth, done);
-                let mut body = map! {"n" => done};
+                depth += 1;
+                assert_eq!(cause.depth, depth);
+                let mut body = map! {"n" => depth};
                 body.extend(cause.short_fields());
                 running.bus.fire("go", &body).await.unwrap();
             }
             error = errors.recv() => break error.unwrap().data().get("message").unwrap().to_string(),
         }
     };
-    assert_eq!(done, 4);
+    assert_eq!(depth, 4);
     assert!(message.starts_with("4 reactions lead from one to the next up to this event"), "{message}");
     // Other events are still processed.
     running.bus.fire("go", &map! {"n" => 99}).await.unwrap();

@@ -153,12 +153,14 @@ fn thread() -> MayBlock {
 /// Starts a reactor with these options of the configuration, and changes to its own.
 fn start_with(directory: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
     let (store, opened) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-    let (handle, kept) = (Handle::current(), store.clone());
+    let (handle, bus_store) = (Handle::current(), store.clone());
     // Outside of the runtime, as this is a synchronous function.
     let opening = std::thread::spawn(move || {
         let _runtime = handle.enter();
         let disk = Executor::new("disk", 2, 16);
-        handle.block_on(Bus::with_journal(BusLimits::default(), kept, opened, JournalLimits::default(), &disk)).unwrap()
+        handle
+            .block_on(Bus::with_journal(BusLimits::default(), bus_store, opened, JournalLimits::default(), &disk))
+            .unwrap()
     });
     let bus = opening.join().unwrap();
     start_on(bus, store, directory, opts, change)

@@ -163,8 +163,8 @@ fn invalid_entries_and_limits_are_left_out_on_their_own() {
         let mut opts = more;
         opts.insert("reactor".into(), reactor.clone());
         let (entries, errors) = Entries::usable(&opts).unwrap();
-        let found: Vec<_> = entries.all().iter().map(|entry| (&*entry.pattern, entry.files.clone())).collect();
-        assert_eq!(found, expected, "{reactor}");
+        let actual: Vec<_> = entries.all().iter().map(|entry| (&*entry.pattern, entry.files.clone())).collect();
+        assert_eq!(actual, expected, "{reactor}");
         assert_eq!(errors.len(), messages.len(), "{reactor}: {errors:?}");
         for (error, message) in errors.iter().zip(messages) {
             assert!(error.to_string().contains(message), "{error}");

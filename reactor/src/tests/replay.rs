@@ -139,8 +139,8 @@ async fn without_full_rights_only_served_and_bound_files_are_read() {
         let by_entry = configured(list![map! {"b" => file}], &[]);
         let by_rule = configured(list![], &[file]);
         for configured in [&by_entry, &by_rule] {
-            let found = running.reactor.replay(&Configured::default(), configured, limits).await;
-            assert_eq!(found.is_ok(), allowed, "{file}");
+            let result = running.reactor.replay(&Configured::default(), configured, limits).await;
+            assert_eq!(result.is_ok(), allowed, "{file}");
         }
     }
 }

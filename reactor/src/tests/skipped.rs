@@ -100,7 +100,7 @@ async fn each_skipped_reaction_is_explained() {
     assert!(lines.len() == 1 && lines[0].contains("matches, but no result is recorded"), "{lines:?}");
     // Events that no entry matches are only in the history of their tag.
     let all = running.history(None);
-    let of = |seq: u64| all.iter().find(|(known, _)| *known == seq).map(|(_, outcomes)| outcomes.clone());
+    let of = |seq: u64| all.iter().find(|(other, _)| *other == seq).map(|(_, outcomes)| outcomes.clone());
     for (seq, cause) in &expected {
         let (about, cause) = cause.split_once(": ").unwrap();
         match of(*seq) {

@@ -103,8 +103,8 @@ impl Conditions {
     /// Returns the first condition that does not hold, as a message.
     pub fn unmet(&self, view: EventView<'_>) -> Option<String> {
         let (path, expected) = self.first_unmet(view)?;
-        let found = path.find(view).map_or_else(|| "missing".to_owned(), |found| excerpt(&found.to_string()));
-        Some(format!("'{path}' is {found}, expected {expected}"))
+        let actual = path.find(view).map_or_else(|| "missing".to_owned(), |value| excerpt(&value.to_string()));
+        Some(format!("'{path}' is {actual}, expected {expected}"))
     }
 
     fn first_unmet(&self, view: EventView<'_>) -> Option<&(Path, Expected)> {
@@ -158,17 +158,17 @@ impl Expected {
         })
     }
 
-    fn holds(&self, found: Option<&Value>) -> bool {
-        let number = || found.and_then(f64::from_value);
+    fn holds(&self, value: Option<&Value>) -> bool {
+        let number = || value.and_then(f64::from_value);
         match self {
-            Expected::Exists(expected) => found.is_some() == *expected,
-            Expected::Not(expected) => !expected.holds(found),
-            Expected::Any(any) => any.iter().any(|expected| expected.holds(found)),
+            Expected::Exists(expected) => value.is_some() == *expected,
+            Expected::Not(expected) => !expected.holds(value),
+            Expected::Any(any) => any.iter().any(|expected| expected.holds(value)),
             Expected::Above(limit) => number().is_some_and(|number| number > *limit),
             Expected::Below(limit) => number().is_some_and(|number| number < *limit),
-            Expected::Value(expected) => match (expected, found) {
-                (Value::Str(pattern), Some(found)) => fnmatch(pattern, &found.to_string()),
-                (expected, Some(found)) => expected == found || number().is_some_and(|n| expected.as_f64() == Some(n)),
+            Expected::Value(expected) => match (expected, value) {
+                (Value::Str(pattern), Some(value)) => fnmatch(pattern, &value.to_string()),
+                (expected, Some(value)) => expected == value || number().is_some_and(|n| expected.as_f64() == Some(n)),
                 (expected, None) => expected.is_nil(),
             },
         }

@@ -27,17 +27,17 @@ impl Engine {
     /// `now` is the bus time, and `wall_offset` the difference of the wall clock to it, in microseconds. Stored times
     /// are converted from the bus time of the earlier process to that of this one. Events are then at `now` or earlier,
     /// and timers are due within their period.
-    pub fn new(rules: Rules, kept: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64) -> Self {
+    pub fn new(rules: Rules, rows: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64) -> Self {
         let slots = rules.all().iter().map(|_| HashMap::new()).collect();
         let (due, changed, removed) = (BTreeSet::new(), HashSet::new(), Vec::new());
         let mut engine =
             Engine { rules, slots, due, last_seen: 0, wall_offset, written_offset: wall_offset, changed, removed };
         // Missing if the earlier engine belonged to the same process.
-        let before = kept.iter().find(|(key, _)| key == WALL_OFFSET);
+        let before = rows.iter().find(|(key, _)| key == WALL_OFFSET);
         let before =
             before.and_then(|(_, packed)| packed.as_slice().try_into().ok()).map_or(wall_offset, i64::from_be_bytes);
         let shift = if before.abs_diff(wall_offset) < JUMP { 0 } else { before.saturating_sub(wall_offset) };
-        for (key, packed) in kept {
+        for (key, packed) in rows {
             if key == LAST_SEEN {
                 engine.last_seen = packed.as_slice().try_into().map_or(0, u64::from_be_bytes);
             } else if key != WALL_OFFSET && engine.restore(key, packed, shift, now).is_none() {
@@ -97,9 +97,9 @@ impl Engine {
         for (index, keys) in engine.slots.iter().enumerate() {
             engine.changed.extend(keys.keys().map(|key| (index, key.clone())));
         }
-        let kept: HashSet<Vec<u8>> = engine.state().into_iter().map(|(key, _)| key).collect();
+        let keys: HashSet<Vec<u8>> = engine.state().into_iter().map(|(key, _)| key).collect();
         // Only the previous keys are removed: rejected keys of the snapshot were never in the store of this engine.
-        engine.removed = before.into_iter().filter(|key| !kept.contains(key)).collect();
+        engine.removed = before.into_iter().filter(|key| !keys.contains(key)).collect();
         engine.removed.append(&mut self.removed);
         *self = engine;
     }
