@@ -29,7 +29,7 @@ pub fn check(config: &MasterConfig) -> Vec<Finding> {
             "netapi_enable_clients is empty, so the API runs no commands: name clients such as local and runner";
         findings.push(Finding::warning(message));
     }
-    for name in clients.iter().filter(|name| !Client::ALL.iter().any(|(known, _)| known == name)) {
+    for name in clients.iter().filter(|name| !Client::ALL.iter().any(|(other, _)| other == name)) {
         findings.push(Finding::warning(format!("netapi_enable_clients names '{name}', which is not a client")));
     }
     if config.external_auth.is_empty() {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use brine_value::map;
 
-    fn found(section: brine_value::Map) -> Vec<String> {
+    fn messages(section: brine_value::Map) -> Vec<String> {
         let config = MasterConfig {
             rest_cherrypy: section,
             netapi_enable_clients: vec!["local".to_owned()],
@@ -76,10 +76,10 @@ mod tests {
             (map! {"ssl_crt" => "/nonexistent"}, Some("error: loading the certificate of the API failed")),
             (map! {"app" => "/nonexistent"}, Some("error: option 'app' of the API: /nonexistent does not exist")),
         ] {
-            let found = found(section.clone());
+            let findings = messages(section.clone());
             match expected {
-                None => assert!(found.is_empty(), "{found:?}"),
-                Some(text) => assert!(found.len() == 1 && found[0].starts_with(text), "{section:?} {found:?}"),
+                None => assert!(findings.is_empty(), "{findings:?}"),
+                Some(text) => assert!(findings.len() == 1 && findings[0].starts_with(text), "{section:?} {findings:?}"),
             }
         }
     }

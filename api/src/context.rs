@@ -54,8 +54,8 @@ impl RequestContext {
         let is_upgrade = self.parts.headers.contains_key(header::UPGRADE);
         let (headers, method, peer) = (&self.parts.headers, &self.parts.method, self.client.address);
         let origins = Origins::of(&self.api.options.cors_origin, self.api.is_tls, peer, headers);
-        let found = self.api.auth.authenticate(headers, method, is_upgrade, origins, peer).await?;
-        self.authenticated = Some(found);
+        let sender = self.api.auth.authenticate(headers, method, is_upgrade, origins, peer).await?;
+        self.authenticated = Some(sender);
         self.client.slot.authenticate();
         Ok(())
     }

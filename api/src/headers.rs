@@ -63,13 +63,16 @@ pub(crate) fn wrong_host(version: Version, headers: &HeaderMap) -> Option<ApiErr
 /// Returns the response to a browser's CORS preflight request, which names a method, and to any other request `OPTIONS`
 /// of another origin; `None` for other requests.
 pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
-    let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
-    if *method != Method::OPTIONS || (wanted.is_none() && !headers.contains_key(header::ORIGIN)) {
+    let requested = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
+    if *method != Method::OPTIONS || (requested.is_none() && !headers.contains_key(header::ORIGIN)) {
         return None;
     }
     let mut response = Response::default();
     *response.status_mut() = StatusCode::OK;
-    if ["GET", "POST", "HEAD"].iter().any(|known| wanted.is_some_and(|wanted| wanted.as_bytes() == known.as_bytes())) {
+    if ["GET", "POST", "HEAD"]
+        .iter()
+        .any(|allowed| requested.is_some_and(|requested| requested.as_bytes() == allowed.as_bytes()))
+    {
         set(response.headers_mut(), "access-control-allow-methods", ALLOWED_METHODS);
         set(response.headers_mut(), "access-control-allow-headers", ALLOWED_HEADERS);
         set(response.headers_mut(), "access-control-max-age", "1400");

@@ -112,11 +112,11 @@ impl LocalJob<'_> {
 
     /// Runs the job on `count` random minions among those in its target that provide the function.
     pub async fn subset(mut self, count: usize) -> Result<Value, ApiError> {
-        let found = minions_with_functions(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
-        if !found.matched {
+        let responses = minions_with_functions(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
+        if !responses.matched {
             return Ok(Value::map());
         }
-        self.request = subset(&self.request, found.minions, count);
+        self.request = subset(&self.request, responses.minions, count);
         self.run().await
     }
 

@@ -37,37 +37,37 @@ impl EventQuery {
         let last = context.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let after = last.and_then(|last| last.trim().parse::<u64>().ok());
         let start = after.map_or(Start::Now, |last| Start::Since(Value::from(last.saturating_add(1))));
-        let mut wanted = EventQuery { start, patterns: Vec::new(), is_formatted: false };
+        let mut query = EventQuery { start, patterns: Vec::new(), is_formatted: false };
         for (name, value) in context.query() {
             match name.as_str() {
                 // A browser that reconnects repeats the query: the header is newer.
                 "since" if after.is_some() => {}
-                "since" => wanted.start = Start::Since(point(&value)?),
+                "since" => query.start = Start::Since(point(&value)?),
                 "tag" => {
                     for pattern in value.split(',').filter(|pattern| !pattern.is_empty()) {
                         let wrong =
                             |error: &dyn std::fmt::Display| ApiError::bad_request(format!("'tag' is invalid: {error}"));
-                        wanted.patterns.push(Glob::new(pattern).map_err(|error| wrong(&error))?);
-                        if wanted.patterns.len() > MAX_PATTERNS {
+                        query.patterns.push(Glob::new(pattern).map_err(|error| wrong(&error))?);
+                        if query.patterns.len() > MAX_PATTERNS {
                             return Err(wrong(&format!("expected at most {MAX_PATTERNS} patterns")));
                         }
                     }
                 }
-                "format_events" => wanted.is_formatted = true,
+                "format_events" => query.is_formatted = true,
                 "token" | "salt_token" => {
                     return Err(ApiError::bad_request(
                         "A token in the query is refused, because queries are logged: send it as X-Auth-Token or as the cookie of the session",
                     ));
                 }
                 other => {
-                    let known = "since, tag";
+                    let names = "since, tag";
                     return Err(ApiError::bad_request(format!(
-                        "'{other}' is not a parameter: expected one of {known}"
+                        "'{other}' is not a parameter: expected one of {names}"
                     )));
                 }
             }
         }
-        Ok(wanted)
+        Ok(query)
     }
 }
 
@@ -134,11 +134,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub fn new(api: &Arc<Api>, sender: &Authenticated, wanted: EventQuery) -> Self {
+    pub fn new(api: &Arc<Api>, sender: &Authenticated, query: EventQuery) -> Self {
         Stream {
             api: Arc::clone(api),
-            subscription: api.hub.subscribe(wanted.start, WakePolicy::Paced),
-            patterns: wanted.patterns.into(),
+            subscription: api.hub.subscribe(query.start, WakePolicy::Paced),
+            patterns: query.patterns.into(),
             visibility: api.auth.events_of(&sender.user),
             user: Arc::clone(&sender.user),
             token: Arc::clone(&sender.token),

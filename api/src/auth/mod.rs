@@ -252,9 +252,9 @@ impl Auth {
     /// Returns the user of a token, if it is valid. The master's confirmation is cached for [`CONFIRMATION_LIFETIME`].
     pub async fn user(&self, token: &str) -> Result<Option<Arc<User>>, MasterError> {
         let key = key(token);
-        let known = self.state.lock().confirmed.get(&key).cloned();
+        let confirmation = self.state.lock().confirmed.get(&key).cloned();
         if let Some((user, _)) =
-            known.filter(|(user, at)| at.elapsed() < CONFIRMATION_LIFETIME && !user.remaining().is_zero())
+            confirmation.filter(|(user, at)| at.elapsed() < CONFIRMATION_LIFETIME && !user.remaining().is_zero())
         {
             return Ok(Some(user));
         }

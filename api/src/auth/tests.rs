@@ -32,8 +32,8 @@ fn the_header_has_precedence_over_the_cookie() {
         (&[("cookie", "session_id=")], None),
         (&[], None),
     ] {
-        let found = credential(&headers(pairs));
-        assert_eq!(found.as_ref().map(|(secret, is_cookie)| (secret.as_str(), *is_cookie)), expected, "{pairs:?}");
+        let actual = credential(&headers(pairs));
+        assert_eq!(actual.as_ref().map(|(secret, is_cookie)| (secret.as_str(), *is_cookie)), expected, "{pairs:?}");
     }
 }
 
@@ -78,8 +78,8 @@ async fn sessions_refer_to_tokens_until_they_end() {
     let secret = "a".repeat(TOKEN_LENGTH);
     let (id, user) = auth.begin(&token(&secret)).unwrap();
     assert_eq!((id.len(), user.identity.username().as_str()), (SESSION_LENGTH, "fred"));
-    let found = auth.by_secret(&id, peer).await.unwrap();
-    assert_eq!(*found.token, secret);
+    let session = auth.by_secret(&id, peer).await.unwrap();
+    assert_eq!(*session.token, secret);
     for wrong in ["", "xyz", "abc", &"b".repeat(SESSION_LENGTH)] {
         assert_eq!(auth.by_secret(wrong, peer).await.unwrap_err(), ApiError::no_session(), "{wrong}");
     }
@@ -91,8 +91,8 @@ async fn sessions_refer_to_tokens_until_they_end() {
         let refused = auth.authenticate(&cookie, &method, is_upgrade, origins, peer).await;
         assert_eq!(refused.unwrap_err().status, 403);
     }
-    auth.end(&found);
-    assert!(found.ended.is_cancelled());
+    auth.end(&session);
+    assert!(session.ended.is_cancelled());
     assert!(auth.by_secret(&id, peer).await.is_err());
 }
 

@@ -120,9 +120,9 @@ fn accepts_gzip(request: &HeaderMap) -> bool {
 pub(crate) fn response(name: &str, request: &HeaderMap) -> Option<Response> {
     let name = if name.is_empty() { "index.html" } else { name };
     let (index, asset) = ASSETS.iter().enumerate().find(|(_, asset)| asset.name == name)?;
-    let known = request.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    let tags = request.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
     let own = TAG.to_str().unwrap_or_default().trim_start_matches("W/");
-    let is_known = known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == own);
+    let is_known = tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == own);
     let compressed = COMPRESSED.get(index).filter(|body| accepts_gzip(request) && !body.is_empty());
     let mut response = Response::new(Body::empty());
     if is_known {

@@ -151,7 +151,7 @@ impl Hub {
     /// Reads a page of the journal, of at most this many events.
     async fn page(&self, since: &Value, size: usize) -> Result<Vec<Arc<Item>>, MasterError> {
         let args = Args::positional([since.clone(), Value::from(size as u64)]);
-        let found = self.master.own_runner("event_bus.since", args).await?;
+        let events = self.master.own_runner("event_bus.since", args).await?;
         let one = |event: &Value| {
             let seq = event.get("seq").and_then(u64::from_value)?;
             let data: &Map = event.get("data")?.as_map()?;
@@ -159,7 +159,7 @@ impl Hub {
             let subject = Subject::new(self.owners.of(&event));
             Some(Arc::new(Item::new(seq, event, subject)))
         };
-        Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
+        Ok(events.as_list().unwrap_or_default().iter().filter_map(one).collect())
     }
 
     /// Creates a subscription, which receives all events published after this call.

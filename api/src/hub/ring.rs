@@ -46,8 +46,8 @@ impl Item {
             let tag = self.event.tag();
             let body = json::to_json(&map! {"tag" => tag, "data" => self.event.data()}.into());
             // A carriage return would also end a line of a server-sent event.
-            let shown: String = tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-            let head = format!("id: {}\ntag: {shown}\n", self.seq);
+            let printable_tag: String = tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            let head = format!("id: {}\ntag: {printable_tag}\n", self.seq);
             let event = format!("{head}data: {body}\n\n");
             let size = format!("{:x}\r\n", event.len());
             let data = size.len() + head.len();

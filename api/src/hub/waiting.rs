@@ -36,7 +36,7 @@ impl Wakers {
 
     pub fn set(&mut self, index: u32, waker: &Waker) {
         match &mut self.slots[index as usize] {
-            Some(known) => known.clone_from(waker),
+            Some(slot) => slot.clone_from(waker),
             none => *none = Some(waker.clone()),
         }
     }

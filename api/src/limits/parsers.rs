@@ -115,12 +115,12 @@ mod tests {
         let parsers = Arc::new(Parsers::default());
         let owner = |number: u8| Owner::of_address(IpAddr::from([10, 0, 0, number]));
         let (first, second) = (parsers.turn(owner(1)).await.unwrap(), parsers.turn(owner(1)).await.unwrap());
-        let (done, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
         for (number, name) in [(1, "a1"), (1, "a2"), (1, "gone"), (1, "a3"), (2, "b1"), (3, "c1"), (2, "b2")] {
-            let (parsers, done) = (Arc::clone(&parsers), done.clone());
+            let (parsers, sender) = (Arc::clone(&parsers), sender.clone());
             let task = tokio::spawn(async move {
                 let turn = parsers.turn(owner(number)).await;
-                done.send(name).unwrap();
+                sender.send(name).unwrap();
                 drop(turn);
             });
             tokio::task::yield_now().await;

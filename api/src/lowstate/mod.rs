@@ -53,7 +53,7 @@ impl Client {
     ];
 
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, client)| *client)
+        Self::ALL.iter().find(|(other, _)| *other == name).map(|(_, client)| *client)
     }
 }
 
@@ -349,9 +349,9 @@ impl Arg {
 }
 
 /// Converts arguments to their wire format. As on Salt's minions, `name=value` strings are keyword arguments.
-fn wire_args(given: &[Arg], keyword: Map) -> Vec<Value> {
+fn wire_args(arguments: &[Arg], keyword: Map) -> Vec<Value> {
     let mut args = Args::from_wire(&[]);
-    for arg in given {
+    for arg in arguments {
         match arg {
             Arg::Value(Value::Map(map)) if map.get("__kwarg__").is_some_and(Value::is_truthy) => {
                 args.keyword.extend(Args::from_wire(&[map.clone().into()]).keyword);

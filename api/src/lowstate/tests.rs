@@ -61,8 +61,8 @@ fn a_job_has_the_fields_of_its_chunk() {
         fields.extend(map! {"client" => "local", "fun" => "test.arg"});
         let request = chunk(fields.clone()).request().unwrap();
         assert_eq!((request.tgt, request.tgt_type.as_str()), (tgt, tgt_type), "{fields:?}");
-        let given = Args::from_wire(&request.arg);
-        assert_eq!(given, Args::from_wire(&arg), "{fields:?}");
+        let actual = Args::from_wire(&request.arg);
+        assert_eq!(actual, Args::from_wire(&arg), "{fields:?}");
     }
     for fields in [
         map! {"fun" => "test.ping"},

@@ -12,8 +12,8 @@ use crate::stream::{EventQuery, Stream};
 
 /// Handles `GET /events`.
 pub(crate) async fn follow(context: RequestContext) -> Answer {
-    let wanted = EventQuery::read(&context)?;
-    let stream = Stream::new(&context.api, context.sender()?, wanted);
+    let query = EventQuery::read(&context)?;
+    let stream = Stream::new(&context.api, context.sender()?, query);
     let body = match context.parts.extensions.get::<Arc<Handover>>() {
         Some(handover) => handover.body(stream, context.parts.version),
         None => return Err(ApiError::internal()),

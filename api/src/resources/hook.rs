@@ -103,8 +103,8 @@ fn unavailable(message: &str) -> ApiError {
 
 /// Returns the headers of a request, with names spelt as in Salt's events: `X-My-Header`.
 fn headers(headers: &HeaderMap) -> Map {
-    let shown = headers.iter().filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
-    shown
+    let visible = headers.iter().filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
+    visible
         .map(|(name, value)| {
             let words = name.as_str().split('-').map(|word| {
                 let mut letters = word.chars();
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn headers_have_salts_names_and_no_secrets() {
         let pairs = [("x-my-secret-key", "F0f"), ("host", "h"), ("cookie", "session_id=1"), ("x-auth-token", "1")];
-        let given: HeaderMap =
+        let request_headers: HeaderMap =
             pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        assert_eq!(headers(&given), map! {"X-My-Secret-Key" => "F0f", "Host" => "h"});
+        assert_eq!(headers(&request_headers), map! {"X-My-Secret-Key" => "F0f", "Host" => "h"});
     }
 }

@@ -25,8 +25,8 @@ pub(crate) async fn show(context: RequestContext) -> Answer {
 /// newest ones; if there are more, `next` is the value of `before` for the next page.
 pub(crate) async fn list(context: RequestContext) -> Answer {
     let page = Page::read(&context.query())?;
-    let found = context.runner("jobs.list_jobs", page.search.clone()).await?;
-    let jobs = match found {
+    let result = context.runner("jobs.list_jobs", page.search.clone()).await?;
+    let jobs = match result {
         Value::Map(jobs) => jobs,
         other => return Err(ApiError::bad_request(other.to_string())),
     };
@@ -100,9 +100,9 @@ impl Page {
                 // Ignored, as in Salt.
                 "timeout" => {}
                 other => {
-                    let known = "function, target, user, since, until, failed, limit, before";
+                    let names = "function, target, user, since, until, failed, limit, before";
                     return Err(ApiError::bad_request(format!(
-                        "'{other}' is not a parameter: expected one of {known}"
+                        "'{other}' is not a parameter: expected one of {names}"
                     )));
                 }
             }

@@ -74,11 +74,11 @@ async fn by_token(context: &RequestContext) -> Result<Authenticated, ApiError> {
 }
 
 async fn upgrade(mut context: RequestContext, sender: Authenticated, form: Form) -> Answer {
-    let wanted = EventQuery::read(&context)?;
-    let form = if wanted.is_formatted { Form::State } else { form };
+    let query = EventQuery::read(&context)?;
+    let form = if query.is_formatted { Form::State } else { form };
     let upgrade = WebSocketUpgrade::from_request_parts(&mut context.parts, &()).await;
     let upgrade = upgrade.map_err(|error| ApiError::bad_request(format!("The web socket is refused: {error}")))?;
-    let stream = Stream::new(&context.api, &sender, wanted);
+    let stream = Stream::new(&context.api, &sender, query);
     let (address, client) = (context.client.address, context.client);
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE).max_write_buffer_size(MAX_BUFFER);
     let upgrade = upgrade.read_buffer_size(READ_BUFFER);
@@ -115,7 +115,7 @@ async fn serve(mut socket: WebSocket, mut stream: Stream, form: Form) -> Result<
         socket.send(Message::text(RECEIVED)).await?;
     }
     let mut state = Formatted::default();
-    let kept = stream.state();
+    let reservation = stream.state();
     loop {
         let next = tokio::select! {
             next = stream.next() => next,
@@ -138,7 +138,7 @@ async fn serve(mut socket: WebSocket, mut stream: Stream, form: Form) -> Result<
             Form::Plain => text(item.json()),
             Form::State => {
                 let Some(changed) = state.update(&item.event) else { continue };
-                if !kept.try_resize(state.memory()) {
+                if !reservation.try_resize(state.memory()) {
                     tracing::warn!("a web socket is closed: the states of its user's web sockets are too large");
                     return socket.send(Message::Close(None)).await;
                 }

@@ -86,8 +86,8 @@ async fn browsers_get_the_application_for_any_page() {
         ("GET", "/static/..%2f..%2fetc/passwd", &[], 404, "application/json"),
     ] {
         let response = ask(&api, method, uri, headers).await;
-        let found = response.headers()["content-type"].to_str().unwrap().to_owned();
-        assert_eq!((response.status().as_u16(), found.split(';').next().unwrap()), (status, content_type), "{uri}");
+        let actual = response.headers()["content-type"].to_str().unwrap().to_owned();
+        assert_eq!((response.status().as_u16(), actual.split(';').next().unwrap()), (status, content_type), "{uri}");
     }
 }
 

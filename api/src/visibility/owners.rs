@@ -38,13 +38,13 @@ impl Owners {
         let tag = event.tag();
         let is_call = CALLS.iter().any(|prefix| tag.starts_with(prefix));
         let jid = jid_of(tag)?;
-        let known = || self.0.lock().users.get(&jid).cloned();
+        let owner = || self.0.lock().users.get(&jid).cloned();
         let is_new_job = tag.starts_with(JOB) && tag.ends_with("/new");
         if !is_call && !is_new_job {
-            return known();
+            return owner();
         }
         // The first event of a job decides: a later one may be a report of another master.
-        known().or_else(|| {
+        owner().or_else(|| {
             let user = user_of(event)?;
             Some(self.0.lock().insert(jid, &user))
         })
@@ -123,8 +123,8 @@ mod tests {
         for number in 0..=MAX_JOBS {
             owners.of(&event(&format!("salt/job/2026112800{number:010}/new"), &map! {"user" => "fred"}));
         }
-        let known = |number: usize| owners.of(&event(&format!("salt/job/2026112800{number:010}/ret/a"), &map! {}));
-        assert_eq!((known(0), known(1).as_deref()), (None, Some("fred")));
+        let owner = |number: usize| owners.of(&event(&format!("salt/job/2026112800{number:010}/ret/a"), &map! {}));
+        assert_eq!((owner(0), owner(1).as_deref()), (None, Some("fred")));
         assert_eq!(owners.0.lock().users.len(), MAX_JOBS);
     }
 }

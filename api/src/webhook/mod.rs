@@ -124,13 +124,13 @@ impl Secret {
 }
 
 /// Whether a shown signature, in hexadecimal or base64, is this one.
-fn is_signature(shown: &str, expected: &[u8]) -> bool {
-    let shown = shown.strip_prefix("sha256=").unwrap_or(shown).trim();
+fn is_signature(signature: &str, expected: &[u8]) -> bool {
+    let signature = signature.strip_prefix("sha256=").unwrap_or(signature).trim();
     let in_base64 = base64::engine::general_purpose::STANDARD.encode(expected);
-    constant_time_eq(shown.to_ascii_lowercase(), hex(expected)) || constant_time_eq(shown, in_base64)
+    constant_time_eq(signature.to_ascii_lowercase(), hex(expected)) || constant_time_eq(signature, in_base64)
 }
 
-fn shown<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -164,10 +164,10 @@ impl Secrets {
         if secrets.is_empty() {
             return Signature::NotNeeded;
         }
-        if let Some(shown) = shown(headers, REQUEST_HEADER) {
-            return self.check_request(&secrets, path, headers, body, (shown, now));
+        if let Some(signature) = header_text(headers, REQUEST_HEADER) {
+            return self.check_request(&secrets, path, headers, body, (signature, now));
         }
-        let Some(shown) = BODY_HEADERS.iter().find_map(|name| shown(headers, name)) else {
+        let Some(signature) = BODY_HEADERS.iter().find_map(|name| header_text(headers, name)) else {
             return Signature::Invalid("it has no signature");
         };
         if !secrets.iter().any(|secret| secret.accepts_body) {
@@ -176,7 +176,7 @@ impl Secrets {
             );
         }
         for secret in secrets.into_iter().filter(|secret| secret.accepts_body) {
-            if let Some(expected) = secret.hmac(body).filter(|expected| is_signature(shown, expected)) {
+            if let Some(expected) = secret.hmac(body).filter(|expected| is_signature(signature, expected)) {
                 let mark = (!secret.accepts_repeats).then(|| Mark::new(path, &expected, None));
                 return Signature::Valid(mark);
             }
@@ -192,7 +192,7 @@ impl Secrets {
         body: &[u8],
         (signature, now): (&str, u64),
     ) -> Signature {
-        let timestamp = shown(headers, TIMESTAMP_HEADER).unwrap_or_default();
+        let timestamp = header_text(headers, TIMESTAMP_HEADER).unwrap_or_default();
         // Digits alone, as the text is signed.
         let is_number = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
         let Some(time) = timestamp.parse::<u64>().ok().filter(|_| is_number) else {

@@ -34,8 +34,8 @@ fn a_path_with_a_secret_needs_the_signature_of_its_body() {
         ("github/x", Some(("x-signature", valid.clone())), "invalid"),
         ("github/push", Some(("x-signature", String::new())), "invalid"),
     ] {
-        let given: Vec<_> = header.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let found = match secrets.check(path, &headers(&given), b"body", NOW) {
+        let pairs: Vec<_> = header.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let actual = match secrets.check(path, &headers(&pairs), b"body", NOW) {
             Signature::NotNeeded => "not needed",
             Signature::Valid(mark) => {
                 assert!(mark.unwrap().time.is_none());
@@ -43,7 +43,7 @@ fn a_path_with_a_secret_needs_the_signature_of_its_body() {
             }
             Signature::Invalid(_) => "invalid",
         };
-        assert_eq!(found, expected, "{path} {header:?}");
+        assert_eq!(actual, expected, "{path} {header:?}");
     }
 }
 
@@ -52,8 +52,8 @@ fn a_signature_of_the_request_covers_its_time_path_and_body() {
     let secrets = Secrets::new(&map! {"ci/*" => "key", "exact" => "key"}, 300).unwrap();
     let sign = |time: u64, path: &str, body: &str| hmac("key", &format!("{time}\n{path}\n{body}"));
     let check = |path: &str, time: &str, signature: &str, body: &str| {
-        let given = headers(&[("x-brine-timestamp", time), ("x-brine-signature", signature)]);
-        matches!(secrets.check(path, &given, body.as_bytes(), NOW), Signature::Valid(Some(_)))
+        let request_headers = headers(&[("x-brine-timestamp", time), ("x-brine-signature", signature)]);
+        matches!(secrets.check(path, &request_headers, body.as_bytes(), NOW), Signature::Valid(Some(_)))
     };
     let (now, valid) = (NOW.to_string(), sign(NOW, "ci/a", "body"));
     assert!(check("ci/a", &now, &valid, "body"));
@@ -85,10 +85,10 @@ fn a_signature_of_the_request_covers_its_time_path_and_body() {
 fn secrets_are_strings_or_mappings() {
     let body_of_pattern = map! {"ci/*" => map! {"secret" => "key", "signs" => "body", "repeats" => true}};
     let secrets = Secrets::new(&body_of_pattern, 300).unwrap();
-    let given = headers(&[("x-signature", &hmac("key", "body"))]);
-    assert_eq!(secrets.check("ci/a", &given, b"body", NOW), Signature::Valid(None));
+    let request_headers = headers(&[("x-signature", &hmac("key", "body"))]);
+    assert_eq!(secrets.check("ci/a", &request_headers, b"body", NOW), Signature::Valid(None));
     let request = Secrets::new(&map! {"exact" => map! {"secret" => "key", "signs" => "request"}}, 300).unwrap();
-    assert!(matches!(request.check("exact", &given, b"body", NOW), Signature::Invalid(_)));
+    assert!(matches!(request.check("exact", &request_headers, b"body", NOW), Signature::Invalid(_)));
     for (configured, expected) in [
         (map! {"a" => 5}, "the secret of 'a' is not a string"),
         (map! {"a" => ""}, "the secret of 'a' is not a string"),

@@ -103,16 +103,16 @@ impl Formatted {
     }
 
     fn shown_jobs(&mut self) -> String {
-        let shown = json::to_json(&map! {"jobs" => self.jobs.clone()}.into());
-        self.shown[0] = shown.len();
-        shown
+        let text = json::to_json(&map! {"jobs" => self.jobs.clone()}.into());
+        self.shown[0] = text.len();
+        text
     }
 
     fn shown_minions(&mut self) -> String {
         let minions: Value = self.minions.values().cloned().collect();
-        let shown = json::to_json(&map! {"minions" => minions}.into());
-        self.shown[1] = shown.len();
-        shown
+        let text = json::to_json(&map! {"minions" => minions}.into());
+        self.shown[1] = text.len();
+        text
     }
 }
 

@@ -11,9 +11,9 @@ fn jobs_are_running_until_all_minions_have_returned() {
     let mut state = Formatted::default();
     let new =
         map! {"minions" => list!["a", "b"], "fun" => "test.ping", "tgt" => "*", "tgt_type" => "glob", "_stamp" => "t"};
-    let shown = update(&mut state, "salt/job/1/new", new).unwrap();
-    let of = |shown: &Value| shown.get("jobs").unwrap().get("1").unwrap().get("state").unwrap().to_string();
-    assert_eq!(of(&shown), "running");
+    let value = update(&mut state, "salt/job/1/new", new).unwrap();
+    let of = |value: &Value| value.get("jobs").unwrap().get("1").unwrap().get("state").unwrap().to_string();
+    assert_eq!(of(&value), "running");
     let ret = map! {"return" => true, "retcode" => 0, "success" => true};
     assert_eq!(of(&update(&mut state, "salt/job/1/ret/a", ret.clone()).unwrap()), "running");
     assert_eq!(of(&update(&mut state, "salt/job/1/ret/b", ret).unwrap()), "complete");
@@ -23,7 +23,7 @@ fn jobs_are_running_until_all_minions_have_returned() {
 #[test]
 fn minions_follow_keys_and_presence() {
     let mut state = Formatted::default();
-    let ids = |shown: Option<Value>| shown.map(|shown| shown.get("minions").unwrap().as_list().unwrap().len());
+    let ids = |value: Option<Value>| value.map(|value| value.get("minions").unwrap().as_list().unwrap().len());
     assert_eq!(ids(update(&mut state, "salt/key", map! {"id" => "a", "act" => "accept"})), Some(1));
     let present = map! {"present" => list!["a", "b"]};
     assert_eq!(ids(update(&mut state, "salt/presence/present", present.clone())), Some(2));
