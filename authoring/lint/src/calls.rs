@@ -111,8 +111,8 @@ impl Check<'_> {
             let Some(callee) = callee.or_else(|| self.callee("runner", function).filter(|_| is_of_master)) else {
                 continue;
             };
-            let given = Given { positional: *positional, keywords: keywords.clone(), is_open: *is_open };
-            self.call(&callee, &given, &fact.span);
+            let arguments = Given { positional: *positional, keywords: keywords.clone(), is_open: *is_open };
+            self.call(&callee, &arguments, &fact.span);
         }
     }
 
@@ -131,9 +131,9 @@ impl Check<'_> {
         for argument in by_key {
             let Some(branches) = places.remove(&argument.span.start) else { continue };
             let Some(callee) = self.callee("execution", function_of(&argument.name)) else { continue };
-            let given = Given { is_open: state.is_open || branches > 1, ..Given::default() };
-            let given = if argument.value.is_nil() { given } else { given.items(&argument.value) };
-            self.call(&callee, &given, &argument.span);
+            let arguments = Given { is_open: state.is_open || branches > 1, ..Given::default() };
+            let arguments = if argument.value.is_nil() { arguments } else { arguments.items(&argument.value) };
+            self.call(&callee, &arguments, &argument.span);
         }
     }
 
@@ -146,24 +146,24 @@ impl Check<'_> {
             None => (state.id.as_str(), state.id_span.clone()),
         };
         let Some(callee) = self.callee("execution", name).filter(|_| names < 2) else { return };
-        let mut given = Given { is_open: self.gets_more(state), ..Given::default() };
+        let mut arguments = Given { is_open: self.gets_more(state), ..Given::default() };
         for argument in &state.arguments {
             match argument.name.as_str() {
-                "args" if argument.value.list().is_some() => given = given.items(&argument.value),
-                "args" => given.is_open = true,
-                "kwargs" => given = given.entries(&argument.value),
+                "args" if argument.value.list().is_some() => arguments = arguments.items(&argument.value),
+                "args" => arguments.is_open = true,
+                "kwargs" => arguments = arguments.entries(&argument.value),
                 _ => {}
             }
         }
-        let passed: Vec<(String, Range<usize>)> = given.keywords.drain(..).collect();
+        let passed: Vec<(String, Range<usize>)> = arguments.keywords.drain(..).collect();
         let is_own = |name: &str| matches!(name, "name" | "args" | "kwargs" | "arg" | "returner" | "func" | "fun");
         for argument in state.arguments.iter().filter(|argument| !is_own(&argument.name)) {
             let name = argument.name.strip_prefix("m_").unwrap_or(&argument.name);
             self.has_effect(&callee, name, argument);
-            given.keywords.push((name.to_owned(), argument.span.clone()));
+            arguments.keywords.push((name.to_owned(), argument.span.clone()));
         }
         // Arguments that the form does not pass on have no effect; only a missing one is an error.
-        self.missing(&callee, &Given { keywords: [&passed[..], &given.keywords[..]].concat(), ..given }, &span);
+        self.missing(&callee, &Given { keywords: [&passed[..], &arguments.keywords[..]].concat(), ..arguments }, &span);
         let refused = Given { keywords: passed, is_open: true, ..Given::default() };
         self.call(&callee, &refused, &span);
     }
@@ -195,30 +195,30 @@ impl Check<'_> {
             _ => return,
         };
         let Some(callee) = self.callee(kind, name) else { return };
-        let mut given = Given { is_open: self.gets_more(state), ..Given::default() };
+        let mut arguments = Given { is_open: self.gets_more(state), ..Given::default() };
         for argument in &state.arguments {
             let value = &argument.value;
             match argument.name.as_str() {
                 "arg" => match value.scalar() {
                     // A text is split into words.
                     Some(Value::Str(text)) if !is_dynamic(text) && !text.contains('=') => {
-                        given.positional += text.split_whitespace().count();
+                        arguments.positional += text.split_whitespace().count();
                     }
-                    Some(Value::Nil) => given.is_open = true,
-                    _ => given = given.items(value),
+                    Some(Value::Nil) => arguments.is_open = true,
+                    _ => arguments = arguments.items(value),
                 },
-                "kwarg" => given = given.entries(value),
+                "kwarg" => arguments = arguments.entries(value),
                 "name" => {}
                 other if !has_own && !brine_authoring_model::states::is_requisite(other) => {
-                    given.keywords.push((other.to_owned(), argument.span.clone()));
+                    arguments.keywords.push((other.to_owned(), argument.span.clone()));
                 }
                 _ => {}
             }
         }
         let is_of_engine = |name: &str| brine_state::unknown_argument(&[], &[], false, name).is_none();
         let takes = |name: &str| callee.param(name).is_some();
-        given.keywords.retain(|(name, _)| takes(name) || has_own || !is_of_engine(name));
-        self.call(&callee, &given, &span);
+        arguments.keywords.retain(|(name, _)| takes(name) || has_own || !is_of_engine(name));
+        self.call(&callee, &arguments, &span);
     }
 
     /// Checks the functions that a step calls in parallel.
@@ -229,31 +229,31 @@ impl Check<'_> {
             let find = |key: &str| items.iter().find_map(|item| item.get(key));
             let named = find("name").unwrap_or(id);
             let Some(callee) = named.text().and_then(|name| self.callee("runner", name)) else { continue };
-            let mut given = Given { is_open: state.is_open || self.file.is_open, ..Given::default() };
+            let mut arguments = Given { is_open: state.is_open || self.file.is_open, ..Given::default() };
             if let Some(kwarg) = find("kwarg") {
-                given = given.entries(kwarg);
+                arguments = arguments.entries(kwarg);
             }
-            self.call(&callee, &given, &named.span);
+            self.call(&callee, &arguments, &named.span);
         }
     }
 
     /// Checks `schedule.present`.
     fn schedule_present(&mut self, state: &State) {
         let one = |names: [&str; 2]| {
-            let mut found = state.arguments.iter().filter(|argument| names.contains(&argument.name.as_str()));
-            found.next().filter(|_| found.next().is_none())
+            let mut candidates = state.arguments.iter().filter(|argument| names.contains(&argument.name.as_str()));
+            candidates.next().filter(|_| candidates.next().is_none())
         };
         let Some(function) = one(["function", "function"]) else { return };
         let Some(callee) = function.value.text().and_then(|name| self.callee("execution", name)) else { return };
         let several = state.arguments.iter().filter(|argument| argument.name.ends_with("args")).count() > 2;
-        let mut given = Given { is_open: several || self.gets_more(state), ..Given::default() };
+        let mut arguments = Given { is_open: several || self.gets_more(state), ..Given::default() };
         if let Some(args) = one(["job_args", "args"]) {
-            given = given.items(&args.value);
+            arguments = arguments.items(&args.value);
         }
         if let Some(kwargs) = one(["job_kwargs", "kwargs"]) {
-            given = given.entries(&kwargs.value);
+            arguments = arguments.entries(&kwargs.value);
         }
-        self.call(&callee, &given, &function.value.span);
+        self.call(&callee, &arguments, &function.value.span);
     }
 
     /// Checks `mine_functions` and `schedule` of a pillar or a configuration.
@@ -266,16 +266,16 @@ impl Check<'_> {
             for (_, job) in document.get("schedule").and_then(SourceNode::map).unwrap_or_default() {
                 let Some(function) = job.get("function") else { continue };
                 let Some(callee) = function.text().and_then(|name| self.callee(kind, name)) else { continue };
-                let mut given = Given { is_open: job.is_repeated, ..Given::default() };
+                let mut arguments = Given { is_open: job.is_repeated, ..Given::default() };
                 for (key, value) in job.map().unwrap_or_default() {
                     match key.text() {
-                        Some("args" | "job_args") => given = given.items(value),
-                        Some("kwargs" | "job_kwargs") => given = given.entries(value),
+                        Some("args" | "job_args") => arguments = arguments.items(value),
+                        Some("kwargs" | "job_kwargs") => arguments = arguments.entries(value),
                         Some(name) if !is_dynamic(name) => {}
-                        _ => given.is_open = true,
+                        _ => arguments.is_open = true,
                     }
                 }
-                self.call(&callee, &given, &function.span);
+                self.call(&callee, &arguments, &function.span);
             }
         }
     }
@@ -284,16 +284,16 @@ impl Check<'_> {
         let items = config.list().unwrap_or(std::slice::from_ref(config));
         let named = items.iter().find_map(|item| item.get("mine_function")).unwrap_or(name);
         let Some(callee) = named.text().and_then(|name| self.callee("execution", name)) else { return };
-        let given = if config.is_nil() { Given::default() } else { Given::default().items(config) };
-        let given = given.without(&["mine_function", "allow_tgt", "allow_tgt_type"]);
-        self.call(&callee, &given, &named.span);
+        let arguments = if config.is_nil() { Given::default() } else { Given::default().items(config) };
+        let arguments = arguments.without(&["mine_function", "allow_tgt", "allow_tgt_type"]);
+        self.call(&callee, &arguments, &named.span);
     }
 
     /// Reports the refused and the missing arguments of a call.
-    fn call(&mut self, callee: &Signature, given: &Given, span: &Range<usize>) {
+    fn call(&mut self, callee: &Signature, args: &Given, span: &Range<usize>) {
         let named = || callee.params.iter().filter(|param| param.is_named());
         if callee.others().is_none() {
-            for (name, span) in &given.keywords {
+            for (name, span) in &args.keywords {
                 if name.starts_with("__") || named().any(|param| param.name == name) {
                     continue;
                 }
@@ -307,23 +307,23 @@ impl Check<'_> {
         }
         let takes_rest = callee.params.iter().any(|param| matches!(param.kind, ParamKind::Rest));
         let most = named().count();
-        if !takes_rest && !given.is_open && given.positional > most {
+        if !takes_rest && !args.is_open && args.positional > most {
             let arguments = if most == 1 { "argument" } else { "arguments" };
             let message =
-                format!("{} takes at most {most} positional {arguments}, got {}", callee.name, given.positional);
+                format!("{} takes at most {most} positional {arguments}, got {}", callee.name, args.positional);
             self.report("B408", span.clone(), message);
         }
-        self.missing(callee, given, span);
+        self.missing(callee, args, span);
     }
 
     /// Reports required arguments that are missing.
-    fn missing(&mut self, callee: &Signature, given: &Given, span: &Range<usize>) {
-        if given.is_open || callee.others() == Some(Others::Any) && callee.params.iter().any(Param::is_further) {
+    fn missing(&mut self, callee: &Signature, args: &Given, span: &Range<usize>) {
+        if args.is_open || callee.others() == Some(Others::Any) && callee.params.iter().any(Param::is_further) {
             return;
         }
         let named = callee.params.iter().filter(|param| param.is_named());
-        let is_given = |param: &Param| given.keywords.iter().any(|(name, _)| name == param.name);
-        for param in named.skip(given.positional).filter(|param| param.is_required() && !is_given(param)) {
+        let is_given = |param: &Param| args.keywords.iter().any(|(name, _)| name == param.name);
+        for param in named.skip(args.positional).filter(|param| param.is_required() && !is_given(param)) {
             let message = format!("{} requires the argument '{}', {}", callee.name, param.name, param.expected);
             self.report("B409", span.clone(), message);
         }

@@ -10,7 +10,7 @@ use crate::{Check, Finding, Options, reactor};
 
 /// Checks the configuration files of a tree. Those that are rendered first are not checked.
 pub(crate) fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for file in tree.configurations().filter(|file| options.includes(&file.path)) {
         let Some(is_master) = is_of_master(&file.path) else { continue };
         if file.text.contains("{{") || file.text.contains("{%") {
@@ -21,25 +21,25 @@ pub(crate) fn check(tree: &Tree, catalogue: &Catalogue, options: &Options) -> Ve
         calls.calls_of_configuration();
         own.extend(calls.found);
         options.retain(file, &mut own);
-        found.extend(own);
+        findings.extend(own);
     }
-    found
+    findings
 }
 
 fn of_file(tree: &Tree, catalogue: &Catalogue, file: &File, is_master: bool) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     if let Err(error) = brine_yaml::load(&file.text) {
-        found.push(Finding::new("B102", &file.path, file.line(error.line), error.message));
-        return found;
+        findings.push(Finding::new("B102", &file.path, file.line(error.line), error.message));
+        return findings;
     }
     let entries = || file.documents.iter().flat_map(|document| document.map().unwrap_or_default());
     let key = |name: &str| entries().find(|(key, _)| key.text() == Some(name)).map(|(key, _)| key.span.clone());
     for mistake in catalogue.examine_options.map(|examine| examine(&file.text, is_master)).unwrap_or_default() {
         let code = if mistake.is_error { "B406" } else { "B208" };
-        found.push(Finding::new(code, &file.path, key(&mistake.option).unwrap_or(0..0), mistake.message));
+        findings.push(Finding::new(code, &file.path, key(&mistake.option).unwrap_or(0..0), mistake.message));
     }
     if is_master {
-        found.extend(reactions(file).filter_map(|(pattern, _)| reactor::pattern(file, pattern)));
+        findings.extend(reactions(file).filter_map(|(pattern, _)| reactor::pattern(file, pattern)));
     }
     // Without reactor files, the tree is not the one that has them.
     if tree.files().any(|file| file.kind == FileKind::Reactor) {
@@ -51,11 +51,11 @@ fn of_file(tree: &Tree, catalogue: &Catalogue, file: &File, is_master: bool) -> 
             // Globs name all files of a directory.
             if !name.contains('*') && !tree.paths().iter().any(has_file) {
                 let message = format!("no file of the tree has the name of the reactor file '{path}'");
-                found.push(Finding::new("B315", &file.path, node.span.clone(), message));
+                findings.push(Finding::new("B315", &file.path, node.span.clone(), message));
             }
         }
     }
-    found
+    findings
 }
 
 /// Returns the files of reactor entries: a list of mappings of globs to a file or a list of files.

@@ -49,7 +49,7 @@ pub(crate) fn of(tree: &Tree) -> Vec<Finding> {
         seen
     };
     let closures: Vec<BTreeSet<String>> = includes.keys().map(|path| closure(path)).collect();
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (id, states) in ids {
         for (number, (file, state)) in states.iter().enumerate().skip(1) {
             let before = states[..number].iter().find(|(other, _)| {
@@ -57,12 +57,12 @@ pub(crate) fn of(tree: &Tree) -> Vec<Finding> {
             });
             if let Some((other, first)) = before {
                 let message = format!("the id '{id}' stands also in {}, which is in the same run", other.path);
-                found.push(
+                findings.push(
                     Finding::new("B307", &file.path, state.id_span.clone(), message)
                         .related(Place::new(&other.path, &first.id_span), "the other one"),
                 );
             }
         }
     }
-    found
+    findings
 }

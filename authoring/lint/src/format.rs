@@ -42,11 +42,11 @@ pub fn format(text: &str) -> Option<String> {
     if let Some(changed) = is_same(&edits) {
         return Some(changed);
     }
-    Some(apply(text, &kept(&edits, &|edits| is_same(edits).is_some())))
+    Some(apply(text, &harmless_edits(&edits, &|edits| is_same(edits).is_some())))
 }
 
 /// Returns the edits that keep the data, found by halves.
-fn kept(edits: &[Edit], is_same: &dyn Fn(&[Edit]) -> bool) -> Vec<Edit> {
+fn harmless_edits(edits: &[Edit], is_same: &dyn Fn(&[Edit]) -> bool) -> Vec<Edit> {
     fn within(edits: &[Edit], before: &mut Vec<Edit>, is_same: &dyn Fn(&[Edit]) -> bool) {
         let start = before.len();
         before.extend(edits.iter().cloned());
@@ -60,9 +60,9 @@ fn kept(edits: &[Edit], is_same: &dyn Fn(&[Edit]) -> bool) -> Vec<Edit> {
             within(second, before, is_same);
         }
     }
-    let mut found = Vec::new();
-    within(edits, &mut found, is_same);
-    found
+    let mut harmless = Vec::new();
+    within(edits, &mut harmless, is_same);
+    harmless
 }
 
 /// Returns the data of each choice of branches; `None` if one is not YAML.

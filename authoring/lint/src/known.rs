@@ -51,8 +51,8 @@ pub(crate) const OF_RULES: [&str; 8] = ["rule", "key", "count", "events", "membe
 /// Whether Salt or Jinja provides a variable.
 pub(crate) fn is_provided(name: &str) -> bool {
     VARIABLES.contains(&name)
-        || first_words(reference::VARIABLES).any(|known| known == name)
-        || first_words(reference::GLOBALS).any(|known| known == name)
+        || first_words(reference::VARIABLES).any(|other| other == name)
+        || first_words(reference::GLOBALS).any(|other| other == name)
 }
 
 /// Returns the names of filters.

@@ -97,10 +97,10 @@ pub fn check_file(tree: &Tree, catalogue: &Catalogue, options: &Options, file: &
     check.fields();
     check.danger();
     check.style();
-    let mut found = check.found;
-    options.retain(file, &mut found);
-    found.sort_by_key(|finding| (finding.span.start, finding.code));
-    found
+    let mut findings = check.found;
+    options.retain(file, &mut findings);
+    findings.sort_by_key(|finding| (finding.span.start, finding.code));
+    findings
 }
 
 /// The size of the stack of a worker: templates may nest as deep as on a minion.
@@ -117,18 +117,18 @@ pub fn check_with(tree: &Tree, catalogue: &Catalogue, options: &Options, samples
     // It is made once, before several threads need it.
     tree.index();
     let renders = samples.map(|samples| Renders::new(tree, samples));
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, findings) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         let mut own = Vec::new();
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = check_file(tree, catalogue, options, file);
+            let file_findings = check_file(tree, catalogue, options, file);
             if let Some(renders) = &renders {
-                let rendered = samples::findings(renders, catalogue, options, file, &found);
+                let rendered = samples::findings(renders, catalogue, options, file, &file_findings);
                 own.extend(rendered.into_iter().filter(|finding| options.reports(file, finding)));
             }
-            own.extend(found);
+            own.extend(file_findings);
         }
-        found.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+        findings.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
     };
     let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
     std::thread::scope(|scope| {
@@ -138,18 +138,19 @@ pub fn check_with(tree: &Tree, catalogue: &Catalogue, options: &Options, samples
     });
     // This thread works, too: alone, if no other could be started.
     work();
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.extend(check_ids(tree, options));
-    found.extend(configuration::check(tree, catalogue, options));
-    found.sort_by(|one, other| (&one.path, one.span.start, one.code).cmp(&(&other.path, other.span.start, other.code)));
-    found
+    let mut findings = findings.into_inner().unwrap_or_else(PoisonError::into_inner);
+    findings.extend(check_ids(tree, options));
+    findings.extend(configuration::check(tree, catalogue, options));
+    findings
+        .sort_by(|one, other| (&one.path, one.span.start, one.code).cmp(&(&other.path, other.span.start, other.code)));
+    findings
 }
 
 /// Checks what needs all files at once: ids that stand twice in a run.
 pub fn check_ids(tree: &Tree, options: &Options) -> Vec<Finding> {
-    let mut found = duplicates::of(tree);
-    found.retain(|finding| {
+    let mut findings = duplicates::of(tree);
+    findings.retain(|finding| {
         options.includes(&finding.path) && tree.file(&finding.path).is_some_and(|file| options.reports(file, finding))
     });
-    found
+    findings
 }

@@ -12,13 +12,13 @@ use crate::{Options, Severity, check};
 /// The least part of the mutations that must be found at their line, in percent.
 const FOUND: usize = 95;
 
-fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+fn files(directory: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            files(&path, found);
+            files(&path, paths);
         } else if !path.ends_with("top.sls") && path.extension().is_some_and(|extension| extension == "sls") {
-            found.push(path);
+            paths.push(path);
         }
     }
 }
@@ -42,8 +42,8 @@ fn compiles(text: &str) -> bool {
 /// Returns the lines of all errors.
 fn errors(catalogue: &Catalogue, text: &str) -> Vec<usize> {
     let tree = Tree::of_texts([("a.sls", text)]);
-    let found = check(&tree, catalogue, &Options::default());
-    let errors = found.iter().filter(|finding| finding.severity == Severity::Error);
+    let findings = check(&tree, catalogue, &Options::default());
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
     errors.map(|finding| tree.file("a.sls").unwrap().position(finding.span.start).line).collect()
 }
 
@@ -89,12 +89,12 @@ fn what_does_not_compile_has_an_error_at_its_line() {
         let step = (mutations.len() / 8).max(1);
         for (line, mutated) in mutations.into_iter().step_by(step).filter(|(_, mutated)| !compiles(mutated)) {
             broken += 1;
-            let found = errors(&catalogue, &mutated);
+            let lines = errors(&catalogue, &mutated);
             // What a deleted line has left is above it.
             let is_deletion = mutated.lines().count() < text.lines().count();
             let first = if is_deletion { line.saturating_sub(1) } else { line };
-            if !found.iter().any(|at| (first..=line + 1).contains(at)) {
-                missed.push(format!("{}:{line} {found:?}", path.display()));
+            if !lines.iter().any(|at| (first..=line + 1).contains(at)) {
+                missed.push(format!("{}:{line} {lines:?}", path.display()));
             }
         }
     }

@@ -169,7 +169,7 @@ impl Check<'_> {
 
     /// Returns the grain that a name means that no minion has.
     pub(crate) fn misspelt_grain(&self, name: &str) -> Option<String> {
-        let is_known = || grains::names().any(|known| known == name) || self.catalogue.grains.contains(name);
+        let is_known = || grains::names().any(|other| other == name) || self.catalogue.grains.contains(name);
         if name.len() <= 4 || self.index.has_custom_grains || is_known() {
             return None;
         }

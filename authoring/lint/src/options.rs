@@ -82,10 +82,10 @@ impl Options {
     /// Whether findings of a file are reported.
     pub fn includes(&self, path: &str) -> bool {
         let is_wanted = self.paths.is_empty()
-            || self.paths.iter().any(|wanted| {
-                wanted.is_empty()
-                    || path == wanted
-                    || path.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            || self.paths.iter().any(|prefix| {
+                prefix.is_empty()
+                    || path == prefix
+                    || path.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.starts_with('/'))
             });
         is_wanted && !self.exclude.iter().any(|glob| fnmatch(glob, path))
     }
@@ -102,9 +102,9 @@ impl Options {
     }
 
     /// Removes the findings of a file that are not reported.
-    pub fn retain(&self, file: &File, found: &mut Vec<Finding>) {
+    pub fn retain(&self, file: &File, findings: &mut Vec<Finding>) {
         let comments = Comments::of(file);
-        found.retain(|finding| {
+        findings.retain(|finding| {
             self.selects(finding) && !comments.as_ref().is_some_and(|comments| comments.ignore(file, finding))
         });
     }
@@ -148,7 +148,7 @@ impl<'f> Comments<'f> {
 /// Whether a comment for salt-lint, `# noqa: 206`, ignores the code by its number there.
 fn is_ignored_by_salt_lint(line: &str, finding: &Finding) -> bool {
     let Some((_, numbers)) = line.split_once("noqa") else { return false };
-    let known = rule(finding.code).map(|rule| rule.salt_lint).unwrap_or_default();
+    let rule_numbers = rule(finding.code).map(|rule| rule.salt_lint).unwrap_or_default();
     let mut numbers = numbers.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse::<u16>().ok());
-    numbers.any(|number| known.contains(&number))
+    numbers.any(|number| rule_numbers.contains(&number))
 }

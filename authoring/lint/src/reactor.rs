@@ -95,14 +95,14 @@ fn near(glob: &str) -> Option<&'static str> {
         if let Some(namespace) = NAMESPACES.iter().find(is_near) {
             let start = format!("salt/{namespace}");
             let shared =
-                |known: &str| known.split('/').zip(glob.split('/')).filter(|(one, other)| one == other).count();
+                |candidate: &str| candidate.split('/').zip(glob.split('/')).filter(|(one, other)| one == other).count();
             let of_it = || globs().filter(|glob| glob.starts_with(&start));
             let most = of_it().map(shared).max();
             // The nearest, however far it is.
-            return nearest_within(glob, of_it().filter(|known| Some(shared(known)) == most), glob.len());
+            return nearest_within(glob, of_it().filter(|candidate| Some(shared(candidate)) == most), glob.len());
         }
     }
-    nearest_within(glob, globs().filter(|known| known.len() > 8), (glob.len() / 8).clamp(1, 2))
+    nearest_within(glob, globs().filter(|candidate| candidate.len() > 8), (glob.len() / 8).clamp(1, 2))
 }
 
 impl Check<'_> {

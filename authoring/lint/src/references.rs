@@ -138,8 +138,8 @@ impl Check<'_> {
         }
         let module = module.map(|module| module.split('.').next().unwrap_or(module));
         let plain = Requisite { module: module.map(str::to_owned), ..requisite.clone() };
-        let (found, may_be) = self.index.required(self.tree, &plain);
-        if !found.is_empty() || may_be || self.is_unknown_run() {
+        let (states, may_be) = self.index.required(self.tree, &plain);
+        if !states.is_empty() || may_be || self.is_unknown_run() {
             return;
         }
         let name = &requisite.name;
@@ -292,11 +292,11 @@ impl Check<'_> {
         let mut used = BTreeSet::new();
         for state in &file.states {
             for requisite in &state.requisites {
-                let (found, may_be) = self.index.required(self.tree, requisite);
+                let (states, may_be) = self.index.required(self.tree, requisite);
                 if may_be || requisite.module.as_deref() == Some("sls") {
                     return;
                 }
-                used.extend(found.into_iter().map(|(file, _)| file.path.clone()));
+                used.extend(states.into_iter().map(|(file, _)| file.path.clone()));
             }
             if state.is_extension {
                 used.extend(self.index.states_named(&state.id).iter().map(|(path, _)| path.clone()));
@@ -329,8 +329,8 @@ impl Check<'_> {
                         let Some(name) = item.text().filter(|name| !is_dynamic(name) && !item.is_nil()) else {
                             continue;
                         };
-                        let found = if is_pillar { self.index.pillar_files(name) } else { self.index.sls_files(name) };
-                        if found == Found::Nothing && !is_pattern(name) {
+                        let files = if is_pillar { self.index.pillar_files(name) } else { self.index.sls_files(name) };
+                        if files == Found::Nothing && !is_pattern(name) {
                             let names: Vec<&str> = if is_pillar {
                                 self.index.pillar_names().collect()
                             } else {
@@ -416,12 +416,12 @@ impl Check<'_> {
         }
         for fact in &view.facts {
             let Kind::Lookup { root: Root::Pillar, path, has_default: false } = &fact.kind else { continue };
-            let known = (1..=path.len()).all(|length| {
+            let exists = (1..=path.len()).all(|length| {
                 let key = path[..length].join(":");
                 self.index.pillar_keys.contains_key(&key)
             });
             let is_open = (1..=path.len()).any(|length| self.index.open_pillar.contains(&path[..length].join(":")));
-            if known || is_open {
+            if exists || is_open {
                 continue;
             }
             let key = path.join(":");

@@ -69,15 +69,15 @@ fn place(tree: &Tree, path: &str, start: usize, end: usize) -> [usize; 4] {
 
 fn summary(findings: &[Finding]) -> String {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let shown = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let phrase = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     let fixes = findings.iter().filter(|finding| finding.fix.as_ref().is_some_and(|fix| fix.is_safe)).count();
     if findings.is_empty() {
         return "no findings\n".to_owned();
     }
     let mut text = format!(
         "{}, {}, {} of style\n",
-        shown(count(Severity::Error), "error", "errors"),
-        shown(count(Severity::Warning), "warning", "warnings"),
+        phrase(count(Severity::Error), "error", "errors"),
+        phrase(count(Severity::Warning), "warning", "warnings"),
         count(Severity::Style)
     );
     if fixes > 0 {
@@ -102,7 +102,7 @@ pub fn text(tree: &Tree, finding: &Finding, is_coloured: bool) -> String {
     let width = line.to_string().len();
     _ = writeln!(out, "{:width$}{} {}:{line}:{column}", "", colour("1;34", "-->"), finding.path);
     let source = tree.file(&finding.path).and_then(|file| file.text.lines().nth(line - 1)).unwrap_or_default();
-    let shown: String =
+    let excerpt: String =
         source.chars().take(column + 160).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
     let margin: String = source.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let length = if end_line == line {
@@ -111,7 +111,7 @@ pub fn text(tree: &Tree, finding: &Finding, is_coloured: bool) -> String {
         source.chars().count() + 1 - column.min(source.chars().count() + 1)
     };
     let bar = colour("1;34", "|");
-    _ = writeln!(out, "{:width$} {bar}\n{} {bar} {shown}", "", colour("1;34", &line.to_string()));
+    _ = writeln!(out, "{:width$} {bar}\n{} {bar} {excerpt}", "", colour("1;34", &line.to_string()));
     _ = writeln!(out, "{:width$} {bar} {margin}{}", "", colour(hue, &"^".repeat(length.clamp(1, 160))));
     for (other, words) in &finding.related {
         let [line, column, ..] = place(tree, &other.path, other.start, other.end);

@@ -12,13 +12,13 @@ use crate::workspace::Here;
 pub(crate) fn of(here: &Here<'_>, params: &CodeActionParams) -> Vec<CodeActionOrCommand> {
     let wants = |kind: &CodeActionKind| {
         let only = params.context.only.as_deref();
-        only.is_none_or(|only| only.iter().any(|wanted| kind.as_str().starts_with(wanted.as_str())))
+        only.is_none_or(|only| only.iter().any(|requested| kind.as_str().starts_with(requested.as_str())))
     };
     let (start, end) = (here.byte(params.range.start), here.byte(params.range.end));
-    let found = findings::of(here);
+    let findings = findings::of(here);
     let mut actions = Vec::new();
     let touches = |span: &std::ops::Range<usize>| span.start <= end && start <= span.end;
-    let in_range = found.iter().filter(|finding| touches(&finding.span));
+    let in_range = findings.iter().filter(|finding| touches(&finding.span));
     for finding in in_range.filter(|_| wants(&CodeActionKind::QUICKFIX)) {
         let Some(fix) = &finding.fix else { continue };
         actions.push(CodeAction {
@@ -32,7 +32,7 @@ pub(crate) fn of(here: &Here<'_>, params: &CodeActionParams) -> Vec<CodeActionOr
     }
     actions.sort_by_key(|action| action.is_preferred != Some(true));
     if wants(&CodeActionKind::SOURCE_FIX_ALL) {
-        let (new, applied) = fixes::apply(&here.file.text, &found);
+        let (new, applied) = fixes::apply(&here.file.text, &findings);
         if applied > 0 {
             let whole = TextEdit { range: here.range(&(0..here.file.text.len())), new_text: new };
             actions.push(CodeAction {

@@ -45,13 +45,13 @@ pub(crate) enum Of {
 /// Returns a function of the catalogue, or a custom one of the tree.
 pub(crate) fn function<'a>(catalogue: &'a Catalogue, tree: &'a Tree, of: Of, name: &str) -> Option<&'a Signature> {
     let custom = &tree.index().custom;
-    let (own, known) = match of {
+    let (own, built_in) = match of {
         Of::States => (&custom.states, &catalogue.states),
         Of::Execution => (&custom.execution, &catalogue.execution),
         Of::Runners => (&custom.runners, &catalogue.runners),
         Of::Wheel => (&custom.wheel, &catalogue.wheel),
     };
-    own.get(name).or_else(|| known.get(name))
+    own.get(name).or_else(|| built_in.get(name))
 }
 
 /// Returns the documentation of a function.
@@ -79,15 +79,15 @@ pub(crate) fn of_function(signature: &Signature) -> String {
         text.push_str(line);
         text.push('\n');
     }
-    let shown: Vec<&Param> = signature.params.iter().filter(|param| is_shown(param)).collect();
-    if !shown.is_empty() {
+    let params: Vec<&Param> = signature.params.iter().filter(|param| is_shown(param)).collect();
+    if !params.is_empty() {
         text.push_str("\n---\n");
     }
-    for param in shown.iter().take(MAX_ARGUMENTS) {
+    for param in params.iter().take(MAX_ARGUMENTS) {
         text.push_str(&format!("\n- `{}`: {}", param.name, summary(param)));
     }
-    if shown.len() > MAX_ARGUMENTS {
-        text.push_str(&format!("\n- and {} more", shown.len() - MAX_ARGUMENTS));
+    if params.len() > MAX_ARGUMENTS {
+        text.push_str(&format!("\n- and {} more", params.len() - MAX_ARGUMENTS));
     }
     text
 }

@@ -15,12 +15,12 @@ pub(crate) fn of(here: &Here<'_>) -> Vec<Finding> {
     if !options.includes(&here.file.path) {
         return Vec::new();
     }
-    let mut found = check_file(here.tree, &here.workspace.catalogue, options, here.file);
+    let mut findings = check_file(here.tree, &here.workspace.catalogue, options, here.file);
     let repeated = here.root.map(Root::repeated).unwrap_or_default();
-    found.extend(repeated.iter().filter(|finding| finding.path == here.file.path).cloned());
+    findings.extend(repeated.iter().filter(|finding| finding.path == here.file.path).cloned());
     // What a file outside of a folder refers to is not known.
-    found.retain(|finding| here.root.is_some() || !finding.code.starts_with("B3"));
-    found
+    findings.retain(|finding| here.root.is_some() || !finding.code.starts_with("B3"));
+    findings
 }
 
 /// Returns the diagnostics of a file.

@@ -13,17 +13,17 @@ const MAX_RANGES: usize = 5000;
 
 /// Returns the ranges of a file.
 pub(crate) fn of(here: &Here<'_>) -> Vec<FoldingRange> {
-    let mut found = BTreeSet::new();
+    let mut ranges = BTreeSet::new();
     for document in &here.file.documents {
-        entries(here, document, &mut found);
+        entries(here, document, &mut ranges);
     }
     for block in here.file.view.iter().flat_map(brine_jinja::view::View::blocks) {
         // The closing tag stays visible.
         let (first, last) = (line(here, block.start), line(here, block.end));
-        found.insert((first, last.saturating_sub(1), false));
+        ranges.insert((first, last.saturating_sub(1), false));
     }
-    comments(here, &mut found);
-    let ranges = found.into_iter().filter(|(first, last, _)| last > first).take(MAX_RANGES);
+    comments(here, &mut ranges);
+    let ranges = ranges.into_iter().filter(|(first, last, _)| last > first).take(MAX_RANGES);
     let range = |(first, last, is_comment)| FoldingRange {
         start_line: first,
         end_line: last,
@@ -38,23 +38,23 @@ fn line(here: &Here<'_>, at: usize) -> u32 {
     u32::try_from(here.file.position(at).line.saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-fn entries(here: &Here<'_>, node: &SourceNode, found: &mut BTreeSet<(u32, u32, bool)>) {
+fn entries(here: &Here<'_>, node: &SourceNode, ranges: &mut BTreeSet<(u32, u32, bool)>) {
     match &node.content {
         Content::Scalar { .. } => {}
-        Content::List(items) => items.iter().for_each(|item| entries(here, item, found)),
+        Content::List(items) => items.iter().for_each(|item| entries(here, item, ranges)),
         Content::Map(pairs) => {
             for (key, value) in pairs.iter().filter(|(key, value)| !key.is_repeated && !value.is_repeated) {
                 // A block scalar ends behind its last line.
                 let end = value.span.end.max(key.span.end);
-                found.insert((line(here, key.span.start), line(here, end), false));
-                entries(here, value, found);
+                ranges.insert((line(here, key.span.start), line(here, end), false));
+                entries(here, value, ranges);
             }
         }
     }
 }
 
 /// Adds runs of lines that are comments.
-fn comments(here: &Here<'_>, found: &mut BTreeSet<(u32, u32, bool)>) {
+fn comments(here: &Here<'_>, ranges: &mut BTreeSet<(u32, u32, bool)>) {
     let mut start = None;
     let lines = here.file.text.lines().chain(Some(""));
     for (number, line) in lines.enumerate() {
@@ -62,7 +62,7 @@ fn comments(here: &Here<'_>, found: &mut BTreeSet<(u32, u32, bool)>) {
         if line.trim_start().starts_with('#') {
             start.get_or_insert(number);
         } else if let Some(first) = start.take() {
-            found.insert((first, number.saturating_sub(1), true));
+            ranges.insert((first, number.saturating_sub(1), true));
         }
     }
 }

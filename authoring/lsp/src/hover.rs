@@ -20,10 +20,10 @@ const MAX_VALUES: usize = 8;
 
 /// Returns what the symbol at a position is.
 pub(crate) fn hover(here: &Here<'_>, at: usize) -> Option<Hover> {
-    let found = here.file.symbol_at(at)?;
-    let places = || resolve::definitions(here.tree, here.file, &found);
+    let occurrence = here.file.symbol_at(at)?;
+    let places = || resolve::definitions(here.tree, here.file, &occurrence);
     let of = |of: Of, name: &str| function(&here.workspace.catalogue, here.tree, of, name);
-    let text = match &found.symbol {
+    let text = match &occurrence.symbol {
         Symbol::State(name) => of_function(of(Of::States, name)?),
         Symbol::Function(name) => of_function(of(Of::Execution, name)?),
         Symbol::Reaction { kind, function } => match kind.as_str() {
@@ -45,7 +45,7 @@ pub(crate) fn hover(here: &Here<'_>, at: usize) -> Option<Hover> {
         Symbol::Path(path) => files(path, &places())?,
     };
     let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value: text });
-    Some(Hover { contents, range: Some(here.range(&found.span)) })
+    Some(Hover { contents, range: Some(here.range(&occurrence.span)) })
 }
 
 /// Returns the places of a key of the pillar, with the values that are known without a render.
@@ -104,11 +104,11 @@ fn variable(here: &Here<'_>, name: &str, places: &[Place]) -> Option<String> {
         _ => None,
     });
     let line = file.position(place.start).line;
-    let shown = match parameters {
+    let definition = match parameters {
         Some(parameters) => format!("macro {name}({parameters})"),
         None => file.lines.start(line).and_then(|start| file.text.get(start..)?.lines().next())?.trim().to_owned(),
     };
-    Some(format!("```jinja\n{shown}\n```\n`{}:{line}`", place.path))
+    Some(format!("```jinja\n{definition}\n```\n`{}:{line}`", place.path))
 }
 
 /// Returns the states of an id.

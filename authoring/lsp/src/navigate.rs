@@ -21,9 +21,9 @@ pub(crate) fn definitions(here: &Here<'_>, at: usize) -> Vec<Location> {
 pub(crate) fn references(here: &Here<'_>, at: usize, with_definition: bool) -> Vec<Location> {
     let places: Vec<Place> = match here.file.symbol_at(at) {
         Some(symbol) => {
-            let found = uses(here.tree, &here.configurations(), here.file, &symbol);
-            let wanted = found.into_iter().filter(|(_, is_definition)| with_definition || !is_definition);
-            wanted.map(|(place, _)| place).collect()
+            let uses = uses(here.tree, &here.configurations(), here.file, &symbol);
+            let places = uses.into_iter().filter(|(_, is_definition)| with_definition || !is_definition);
+            places.map(|(place, _)| place).collect()
         }
         None if here.file.position(at).line == 1 => uses_of_file(here.tree, &here.configurations(), &here.file.path),
         None => Vec::new(),

@@ -14,26 +14,26 @@ const MAX_DEPTH: usize = 6;
 
 /// Returns the outline of a file.
 pub(crate) fn of(here: &Here<'_>) -> Vec<DocumentSymbol> {
-    let mut found = Vec::new();
+    let mut symbols = Vec::new();
     let file = here.file;
     let facts = file.view.iter().flat_map(|view| &view.facts);
     for fact in facts {
         if let Kind::Macro { name, parameters } = &fact.kind {
             let detail = Some(format!("({})", parameters.join(", ")));
-            found.push(symbol(here, name, detail, SymbolKind::FUNCTION, &fact.span, &fact.span));
+            symbols.push(symbol(here, name, detail, SymbolKind::FUNCTION, &fact.span, &fact.span));
         }
     }
     match file.kind {
-        FileKind::State | FileKind::Reactor => states(here, &mut found),
+        FileKind::State | FileKind::Reactor => states(here, &mut symbols),
         FileKind::Pillar | FileKind::Top | FileKind::PillarTop | FileKind::Other => {
             for document in &file.documents {
-                keys(here, document, 0, &mut found);
+                keys(here, document, 0, &mut symbols);
             }
         }
         FileKind::Template | FileKind::Python => {}
     }
-    found.sort_by_key(|one| (one.range.start.line, one.range.start.character));
-    found
+    symbols.sort_by_key(|one| (one.range.start.line, one.range.start.character));
+    symbols
 }
 
 #[allow(deprecated)]
@@ -62,18 +62,18 @@ fn symbol(
 }
 
 /// Adds the ids with their states.
-fn states(here: &Here<'_>, found: &mut Vec<DocumentSymbol>) {
+fn states(here: &Here<'_>, symbols: &mut Vec<DocumentSymbol>) {
     let mut last = None;
     for state in &here.file.states {
         let end = state.arguments.iter().map(|argument| argument.value.span.end).max().unwrap_or(state.span.end);
         let whole = state.id_span.start..end.max(state.span.end);
         if last != Some(state.id_span.start) {
-            found.push(symbol(here, &state.id, None, SymbolKind::CLASS, &whole, &state.id_span));
+            symbols.push(symbol(here, &state.id, None, SymbolKind::CLASS, &whole, &state.id_span));
             last = Some(state.id_span.start);
         }
         let child =
             symbol(here, &state.full_name(), None, SymbolKind::FUNCTION, &(state.span.start..whole.end), &state.span);
-        if let Some(parent) = found.last_mut() {
+        if let Some(parent) = symbols.last_mut() {
             parent.range.end = parent.range.end.max(child.range.end);
             // A state in the short form stands beside its id.
             let is_inside = child.range.start >= parent.range.start;
@@ -83,13 +83,13 @@ fn states(here: &Here<'_>, found: &mut Vec<DocumentSymbol>) {
 }
 
 /// Adds the keys of a mapping, with those below them.
-fn keys(here: &Here<'_>, node: &SourceNode, depth: usize, found: &mut Vec<DocumentSymbol>) {
+fn keys(here: &Here<'_>, node: &SourceNode, depth: usize, symbols: &mut Vec<DocumentSymbol>) {
     for (key, value) in node.map().unwrap_or_default() {
         let Some(name) = key.text().filter(|_| !key.is_repeated) else { continue };
         let end = if value.is_repeated { key.span.end } else { value.span.end.max(key.span.end) };
         let kind = if value.map().is_some() { SymbolKind::NAMESPACE } else { SymbolKind::PROPERTY };
         let mut own = symbol(here, name, None, kind, &(key.span.start..end), &key.span);
-        let is_known = found.iter().any(|have| have.selection_range == own.selection_range);
+        let is_known = symbols.iter().any(|have| have.selection_range == own.selection_range);
         if depth < MAX_DEPTH && !value.is_repeated {
             let mut below = Vec::new();
             keys(here, value, depth + 1, &mut below);
@@ -97,7 +97,7 @@ fn keys(here: &Here<'_>, node: &SourceNode, depth: usize, found: &mut Vec<Docume
         }
         // Another choice of branches has the same key.
         if !is_known {
-            found.push(own);
+            symbols.push(own);
         }
     }
 }
@@ -106,18 +106,18 @@ fn keys(here: &Here<'_>, node: &SourceNode, depth: usize, found: &mut Vec<Docume
 #[allow(deprecated)]
 pub(crate) fn of_all(workspace: &Workspace, query: &str) -> Vec<SymbolInformation> {
     let query = query.to_lowercase();
-    let mut found = Vec::new();
+    let mut symbols = Vec::new();
     for root in &workspace.roots {
         for file in root.tree.files() {
             let here = Here { workspace, tree: &root.tree, file, root: Some(root) };
             for (name, span, kind) in named(file) {
-                if found.len() >= MAX_SYMBOLS {
-                    return found;
+                if symbols.len() >= MAX_SYMBOLS {
+                    return symbols;
                 }
                 if has_letters(&name.to_lowercase(), &query)
                     && let Some(location) = here.location(&Place::new(&file.path, &span))
                 {
-                    found.push(SymbolInformation {
+                    symbols.push(SymbolInformation {
                         name,
                         kind,
                         tags: None,
@@ -129,31 +129,31 @@ pub(crate) fn of_all(workspace: &Workspace, query: &str) -> Vec<SymbolInformatio
             }
         }
     }
-    found
+    symbols
 }
 
 /// Returns the ids, outermost pillar keys and macros of a file.
 fn named(file: &File) -> Vec<(String, std::ops::Range<usize>, SymbolKind)> {
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     let mut last = None;
     for state in file.states.iter().filter(|state| !is_dynamic(&state.id)) {
         if last.replace(state.id_span.start) != Some(state.id_span.start) {
-            found.push((state.id.clone(), state.id_span.clone(), SymbolKind::CLASS));
+            names.push((state.id.clone(), state.id_span.clone(), SymbolKind::CLASS));
         }
     }
     if file.kind == FileKind::Pillar {
         for (key, _) in file.documents.iter().flat_map(|document| document.map().unwrap_or_default()) {
             if let Some(name) = key.text().filter(|name| !is_dynamic(name) && !name.is_empty()) {
-                found.push((name.to_owned(), key.span.clone(), SymbolKind::PROPERTY));
+                names.push((name.to_owned(), key.span.clone(), SymbolKind::PROPERTY));
             }
         }
     }
     for fact in file.view.iter().flat_map(|view| &view.facts) {
         if let Kind::Macro { name, .. } = &fact.kind {
-            found.push((name.clone(), fact.span.clone(), SymbolKind::FUNCTION));
+            names.push((name.clone(), fact.span.clone(), SymbolKind::FUNCTION));
         }
     }
-    found
+    names
 }
 
 /// Whether a text has these letters in their order.

@@ -23,25 +23,25 @@ type Changes = BTreeMap<String, Vec<(Range<usize>, String)>>;
 
 /// Returns the range of the name at a position, if it can be changed.
 pub(crate) fn prepare(here: &Here<'_>, at: usize) -> Option<PrepareRenameResponse> {
-    let found = here.file.symbol_at(at)?;
-    let placeholder = match &found.symbol {
-        Symbol::Id { .. } => here.file.text.get(found.span.clone())?.to_owned(),
+    let occurrence = here.file.symbol_at(at)?;
+    let placeholder = match &occurrence.symbol {
+        Symbol::Id { .. } => here.file.text.get(occurrence.span.clone())?.to_owned(),
         Symbol::Pillar(path) => path.last()?.clone(),
         _ => return None,
     };
-    Some(PrepareRenameResponse::RangeWithPlaceholder { range: here.range(&found.span), placeholder })
+    Some(PrepareRenameResponse::RangeWithPlaceholder { range: here.range(&occurrence.span), placeholder })
 }
 
 /// Returns the changes that give the id or key at a position a new name.
 pub(crate) fn rename(here: &Here<'_>, at: usize, new: &str) -> Result<WorkspaceEdit, String> {
     let nothing = || "renaming failed: only ids of states and keys of the pillar can be renamed".to_owned();
-    let found = here.file.symbol_at(at).ok_or_else(nothing)?;
+    let occurrence = here.file.symbol_at(at).ok_or_else(nothing)?;
     if new.trim().is_empty() || new.len() > MAX_NAME || new.chars().any(char::is_control) {
         return Err("the new name is invalid: expected a text of one line".to_owned());
     }
-    let changes = match &found.symbol {
-        Symbol::Id { .. } => ids(here, &found, new)?,
-        Symbol::Pillar(path) => keys(here, &found, path, new)?,
+    let changes = match &occurrence.symbol {
+        Symbol::Id { .. } => ids(here, &occurrence, new)?,
+        Symbol::Pillar(path) => keys(here, &occurrence, path, new)?,
         _ => return Err(nothing()),
     };
     // The key of the map is a URI, which is only ever compared as a text.
@@ -58,8 +58,8 @@ pub(crate) fn rename(here: &Here<'_>, at: usize, new: &str) -> Result<WorkspaceE
     Ok(WorkspaceEdit { changes: Some(edits), ..WorkspaceEdit::default() })
 }
 
-fn ids(here: &Here<'_>, found: &Occurrence, new: &str) -> Result<Changes, String> {
-    let places = references(here.tree, &[], here.file, found);
+fn ids(here: &Here<'_>, occurrence: &Occurrence, new: &str) -> Result<Changes, String> {
+    let places = references(here.tree, &[], here.file, occurrence);
     let definition = places.iter().find(|(_, is_definition)| *is_definition).map(|(place, _)| place);
     let definition = definition.ok_or("renaming failed: no state of the tree has this id")?;
     let text = |place: &Place| here.tree.file(&place.path).and_then(|file| file.text.get(place.start..place.end));
@@ -156,7 +156,7 @@ fn kept_name(here: &Here<'_>, file: &File, state: &State) -> Result<Option<(Rang
     ))
 }
 
-fn keys(here: &Here<'_>, found: &Occurrence, path: &[String], new: &str) -> Result<Changes, String> {
+fn keys(here: &Here<'_>, occurrence: &Occurrence, path: &[String], new: &str) -> Result<Changes, String> {
     if new.contains([':', '\'', '"', '\\', '{', '}', '[', ']']) {
         return Err("the new name is invalid: expected no colon, quote, backslash or bracket".to_owned());
     }
@@ -173,7 +173,7 @@ fn keys(here: &Here<'_>, found: &Occurrence, path: &[String], new: &str) -> Resu
     }
     let is_word = new.chars().all(|c| c == '_' || c.is_alphanumeric()) && !new.starts_with(|c: char| c.is_numeric());
     let mut changes = Changes::new();
-    for (place, is_definition) in references(here.tree, &[], here.file, found) {
+    for (place, is_definition) in references(here.tree, &[], here.file, occurrence) {
         let Some(file) = here.tree.file(&place.path) else { continue };
         let span = place.start..place.end;
         let own = changes.entry(place.path.clone()).or_default();

@@ -26,10 +26,10 @@ pub(crate) fn answer(workspace: &Workspace, method: &str, params: Value) -> Answ
             Ok(at(workspace, &params.text_document_position_params, hover::hover))
         }),
         GotoDefinition::METHOD => with::<GotoDefinition>(params, |params| {
-            let found = at(workspace, &params.text_document_position_params, |here, at| {
-                Some(navigate::definitions(here, at)).filter(|found| !found.is_empty())
+            let definitions = at(workspace, &params.text_document_position_params, |here, at| {
+                Some(navigate::definitions(here, at)).filter(|definitions| !definitions.is_empty())
             });
-            Ok(found.map(Into::into))
+            Ok(definitions.map(Into::into))
         }),
         References::METHOD => with::<References>(params, |params| {
             let with_definition = params.context.include_declaration;
@@ -41,8 +41,8 @@ pub(crate) fn answer(workspace: &Workspace, method: &str, params: Value) -> Answ
             Ok(at(workspace, &params.text_document_position_params, |here, at| Some(navigate::highlights(here, at))))
         }),
         Completion::METHOD => with::<Completion>(params, |params| {
-            let found = at(workspace, &params.text_document_position, |here, at| Some(completion::complete(here, at)));
-            Ok(found.map(Into::into))
+            let items = at(workspace, &params.text_document_position, |here, at| Some(completion::complete(here, at)));
+            Ok(items.map(Into::into))
         }),
         ResolveCompletionItem::METHOD => {
             with::<ResolveCompletionItem>(params, |item| Ok(completion::resolve(workspace, item)))

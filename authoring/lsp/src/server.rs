@@ -225,10 +225,10 @@ impl Server {
         let Some((_, version)) = self.workspace.open_documents().into_iter().find(|(open, _)| open == uri) else {
             return;
         };
-        let found = catch_unwind(AssertUnwindSafe(|| {
+        let diagnostics = catch_unwind(AssertUnwindSafe(|| {
             self.workspace.here(uri).map(|here| findings::diagnostics(&here)).unwrap_or_default()
         }));
-        self.send(uri, Some(version), found.unwrap_or_default());
+        self.send(uri, Some(version), diagnostics.unwrap_or_default());
     }
 
     fn send(&self, uri: &str, version: Option<i32>, diagnostics: Vec<lsp_types::Diagnostic>) {

@@ -103,7 +103,7 @@ fn read(input: &mut impl BufRead) -> io::Result<Option<Incoming>> {
 mod tests {
     use super::*;
 
-    fn shown(mut input: &[u8]) -> String {
+    fn result_text(mut input: &[u8]) -> String {
         match read(&mut input) {
             Ok(Some(Incoming::Message(message))) => format!("{message:?}"),
             Ok(Some(Incoming::Invalid)) => "invalid".to_owned(),
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn messages_are_bounded() {
         let good = b"Content-Length: 33\r\nX: y\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"exit\"}";
-        assert!(shown(good).contains("exit"));
+        assert!(result_text(good).contains("exit"));
         for (input, expected) in [
             (&b""[..], "end"),
             (b"Content-Length: 40\r\n\r\n{}", "end"),
@@ -128,8 +128,8 @@ mod tests {
                 "a message of 99999999999 bytes is invalid: expected 16777216 bytes at most",
             ),
         ] {
-            assert_eq!(shown(input), expected);
+            assert_eq!(result_text(input), expected);
         }
-        assert_eq!(shown(&[b'x'; 5000]), "the head of a message is invalid: expected 4096 bytes at most");
+        assert_eq!(result_text(&[b'x'; 5000]), "the head of a message is invalid: expected 4096 bytes at most");
     }
 }

@@ -100,7 +100,7 @@ impl Root {
 }
 
 fn modified(directory: &Path, path: &str) -> Option<SystemTime> {
-    std::fs::metadata(directory.join(path)).and_then(|found| found.modified()).ok()
+    std::fs::metadata(directory.join(path)).and_then(|status| status.modified()).ok()
 }
 
 impl Workspace {

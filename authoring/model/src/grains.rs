@@ -104,5 +104,5 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Returns the documentation of a grain.
 pub fn documentation(name: &str) -> Option<&'static str> {
-    GRAINS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    GRAINS.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
 }

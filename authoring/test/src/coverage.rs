@@ -56,10 +56,10 @@ impl CoveredFile {
             }
             is_open = count == 0;
         }
-        let shown = ranges
+        let spans = ranges
             .iter()
             .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
-        shown.collect::<Vec<_>>().join(", ")
+        spans.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -80,8 +80,8 @@ pub(crate) fn of_trees(roots: &[&Path], coverage: &Coverage) -> Vec<CoveredFile>
         if first.starts_with("#!") && !first.contains("jinja") {
             return None;
         }
-        let shown = path.strip_prefix(&working).map(Path::to_owned).unwrap_or(path);
-        Some(CoveredFile::of(shown, &source, coverage))
+        let relative = path.strip_prefix(&working).map(Path::to_owned).unwrap_or(path);
+        Some(CoveredFile::of(relative, &source, coverage))
     });
     covered.collect()
 }
@@ -89,7 +89,7 @@ pub(crate) fn of_trees(roots: &[&Path], coverage: &Coverage) -> Vec<CoveredFile>
 /// Returns the lines with content, each with the position of its first byte: neither comments nor lines that only close
 /// or divide a block.
 fn lines_of(source: &str) -> Vec<(usize, usize)> {
-    let (mut found, mut at, mut comment_end) = (Vec::new(), 0, 0);
+    let (mut lines, mut at, mut comment_end) = (Vec::new(), 0, 0);
     for (number, line) in source.split_inclusive('\n').enumerate() {
         let start = at + (line.len() - line.trim_start().len());
         at += line.len();
@@ -105,10 +105,10 @@ fn lines_of(source: &str) -> Vec<(usize, usize)> {
         let word = text.strip_prefix("{%").map(|tag| tag.trim_start_matches(['-', '+', ' ']));
         let is_divider = word.is_some_and(|word| word.starts_with("end") || word.starts_with("else"));
         if !text.is_empty() && !text.starts_with('#') && !is_divider {
-            found.push((number + 1, start));
+            lines.push((number + 1, start));
         }
     }
-    found
+    lines
 }
 
 /// Returns a table: the lines and branches of each file, and the lines that were not rendered.
@@ -161,7 +161,7 @@ pub fn lcov(files: &[CoveredFile]) -> String {
 
 /// Returns the counts as data.
 pub(crate) fn to_value(files: &[CoveredFile]) -> Value {
-    let shown = files.iter().map(|file| {
+    let entries = files.iter().map(|file| {
         let (lines, branches) = (file.line_counts(), file.branch_counts());
         let missing = file.lines.iter().filter(|(_, count)| *count == 0).map(|(line, _)| Value::from(*line as u64));
         Value::from(map! {
@@ -173,7 +173,7 @@ pub(crate) fn to_value(files: &[CoveredFile]) -> Value {
             "missing_lines" => missing.collect::<Value>(),
         })
     });
-    shown.collect()
+    entries.collect()
 }
 
 #[cfg(test)]
@@ -195,9 +195,9 @@ mod tests {
             conditions: vec![(2, vec![2, 0]), (5, vec![0, 0])],
         };
         let files = [file];
-        let shown = text(&files, str::to_owned);
+        let report = text(&files, str::to_owned);
         assert_eq!(
-            shown,
+            report,
             "coverage\n  web/init.sls   40 % of lines       2/5, branches     1/4  not rendered: 3-4, 7\n  \
              total          40 % of lines       2/5, branches     1/4\n"
         );

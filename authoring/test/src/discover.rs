@@ -28,7 +28,7 @@ pub struct Found {
 /// # Errors
 /// Paths that do not exist, or are neither directories nor test files.
 pub fn find(paths: &[PathBuf], root: Option<&Path>) -> Result<Vec<Found>, Vec<String>> {
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    let (mut files, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         let absolute = match std::fs::canonicalize(path) {
             Ok(absolute) => absolute,
@@ -41,16 +41,16 @@ pub fn find(paths: &[PathBuf], root: Option<&Path>) -> Result<Vec<Found>, Vec<St
             for file in files_below(&absolute) {
                 let Some(is_saltcheck) = kind(&file) else { continue };
                 let below = file.strip_prefix(&absolute).unwrap_or(&file);
-                let shown = if path == Path::new(".") { below.to_owned() } else { path.join(below) };
+                let display_path = if path == Path::new(".") { below.to_owned() } else { path.join(below) };
                 let root = root.map_or_else(|| root_of(&file, &absolute), Path::to_owned);
-                found.push(Found { shown, path: file, root, is_saltcheck });
+                files.push(Found { shown: display_path, path: file, root, is_saltcheck });
             }
         } else if let Some(is_saltcheck) = kind(&absolute) {
             let above = absolute.parent().map(Path::to_owned).unwrap_or_default();
             // Tests in a directory of their own belong to the tree around it.
             let above = above.ancestors().find(|path| path.ends_with("tests")).and_then(Path::parent).unwrap_or(&above);
             let root = root.map_or_else(|| root_of(&absolute, above), Path::to_owned);
-            found.push(Found { shown: path.clone(), path: absolute.clone(), root, is_saltcheck });
+            files.push(Found { shown: path.clone(), path: absolute.clone(), root, is_saltcheck });
         } else {
             errors.push(format!(
                 "{} is invalid: expected a directory or a file *{ENDING} or *.{SALTCHECK}",
@@ -58,9 +58,9 @@ pub fn find(paths: &[PathBuf], root: Option<&Path>) -> Result<Vec<Found>, Vec<St
             ));
         }
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found.dedup_by(|one, other| one.path == other.path);
-    if errors.is_empty() { Ok(found) } else { Err(errors) }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files.dedup_by(|one, other| one.path == other.path);
+    if errors.is_empty() { Ok(files) } else { Err(errors) }
 }
 
 /// Returns whether a test file is one of `saltcheck`; `None` for other files.
@@ -116,8 +116,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        let found = find(std::slice::from_ref(&tree), None).unwrap();
-        let shown: Vec<(String, String, bool)> = found
+        let files = find(std::slice::from_ref(&tree), None).unwrap();
+        let actual: Vec<(String, String, bool)> = files
             .iter()
             .map(|one| {
                 let below = |path: &Path| path.strip_prefix(&tree).unwrap().display().to_string();
@@ -130,7 +130,7 @@ mod tests {
             ("b/tests/db.test.yml", "", false),
             ("b/web.test.yml", "", false),
         ];
-        assert_eq!(shown, expected.map(|(path, root, is)| (path.to_owned(), root.to_owned(), is)));
+        assert_eq!(actual, expected.map(|(path, root, is)| (path.to_owned(), root.to_owned(), is)));
         let one = find(&[tree.join("b/tests/db.test.yml")], None).unwrap();
         assert_eq!(one[0].root, tree.join("b"));
         assert!(find(&[tree.join("b/z.yml"), tree.join("none")], None).is_err_and(|errors| errors.len() == 2));

@@ -123,32 +123,32 @@ impl Session {
 
     fn load(&self, settings: &Settings, broken: &mut Vec<String>) -> Vec<Loaded> {
         let root = settings.root.as_ref().and_then(|root| std::fs::canonicalize(root).ok());
-        let found = discover::find(&settings.paths, root.as_deref()).unwrap_or_else(|errors| {
+        let files = discover::find(&settings.paths, root.as_deref()).unwrap_or_else(|errors| {
             broken.extend(errors);
             Vec::new()
         });
         let mut loaded = Vec::new();
-        for found in found {
-            match self.load_file(&found) {
-                Ok((content, stored)) => loaded.push(Loaded { found, content, stored }),
+        for entry in files {
+            match self.load_file(&entry) {
+                Ok((content, stored)) => loaded.push(Loaded { found: entry, content, stored }),
                 Err(errors) => broken.extend(errors),
             }
         }
         loaded
     }
 
-    fn load_file(&self, found: &Found) -> Result<(Content, Map), Vec<String>> {
-        let shown = found.shown.display();
-        if found.is_saltcheck {
+    fn load_file(&self, entry: &Found) -> Result<(Content, Map), Vec<String>> {
+        let path = entry.shown.display();
+        if entry.is_saltcheck {
             let given = Given::default();
-            let tests = Tests::read(&self.library, &found.path, &found.root, &given);
-            let tests = tests.map_err(|error| vec![format!("{shown}: {error}")])?;
+            let tests = Tests::read(&self.library, &entry.path, &entry.root, &given);
+            let tests = tests.map_err(|error| vec![format!("{path}: {error}")])?;
             return Ok((Content::Saltcheck(tests, Box::new(given)), Map::new()));
         }
-        let file = TestFile::read(&found.path).map_err(|errors| {
-            errors.iter().map(|error| format!("{shown}:{}: {}", error.line, error.message)).collect::<Vec<_>>()
+        let file = TestFile::read(&entry.path).map_err(|errors| {
+            errors.iter().map(|error| format!("{path}:{}: {}", error.line, error.message)).collect::<Vec<_>>()
         })?;
-        let stored = snapshot::read(&found.path).map_err(|error| vec![error])?;
+        let stored = snapshot::read(&entry.path).map_err(|error| vec![error])?;
         Ok((Content::Own(Box::new(file)), stored))
     }
 
@@ -183,16 +183,16 @@ impl Session {
             coverage::of_trees(&roots, &coverage)
         });
         let mut snapshots: HashMap<usize, Map> = HashMap::new();
-        for ((file, _, name, line), done) in jobs.into_iter().zip(results) {
-            if let Some(data) = &done.snapshot {
+        for ((file, _, name, line), result) in jobs.into_iter().zip(results) {
+            if let Some(data) = &result.snapshot {
                 snapshots.entry(file).or_default().insert(name.as_str().into(), data.clone());
             }
             let root = &loaded[file].found.root;
             let is_guessed = settings.root.is_none() && !root.join("top.sls").is_file();
-            if is_guessed && lacks_a_file(&done.outcome) {
+            if is_guessed && lacks_a_file(&result.outcome) {
                 report.guessed_roots.insert(root.clone());
             }
-            report.cases.push(Case { file: loaded[file].found.shown.clone(), name, line, done });
+            report.cases.push(Case { file: loaded[file].found.shown.clone(), name, line, done: result });
         }
         if settings.update {
             update(settings, &loaded, snapshots, &mut report);
@@ -217,11 +217,11 @@ impl Session {
             while let Some((index, (file, test, ..))) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, jobs.get(index)?)))
             {
-                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     self.run_one(settings, &loaded[*file], *test)
                 }));
                 *results[index].lock() =
-                    Some(done.unwrap_or_else(|_| failed("the test panicked: this is a defect of brine")));
+                    Some(result.unwrap_or_else(|_| failed("the test panicked: this is a defect of brine")));
             }
         };
         std::thread::scope(|scope| {
@@ -230,7 +230,10 @@ impl Session {
                 _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
             }
         });
-        results.into_iter().map(|done| done.into_inner().unwrap_or_else(|| failed("the test was not run"))).collect()
+        results
+            .into_iter()
+            .map(|result| result.into_inner().unwrap_or_else(|| failed("the test was not run")))
+            .collect()
     }
 
     fn run_one(&self, settings: &Settings, loaded: &Loaded, index: usize) -> Done {
@@ -305,8 +308,8 @@ fn update(settings: &Settings, loaded: &[Loaded], mut snapshots: HashMap<usize, 
         for test in own.tests.iter().filter(|test| test.expect.snapshot) {
             let name = Value::from(test.name.as_str());
             let is_kept = !is_wanted(settings, &file.found.shown, &test.name) || test.skip.is_some();
-            let kept = is_kept.then(|| file.stored.get(&name)).flatten();
-            if let Some(data) = taken.get(&name).or(kept) {
+            let previous = is_kept.then(|| file.stored.get(&name)).flatten();
+            if let Some(data) = taken.get(&name).or(previous) {
                 all.insert(name, data.clone());
             }
         }

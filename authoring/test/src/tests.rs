@@ -202,12 +202,12 @@ fn coverage_counts_lines_and_branches_of_all_tests() {
     let report = Session::new(brine_modules::MODULES).run(&settings);
     assert_eq!(report.status(), 0, "{report:?}");
     let covered = report.coverage.unwrap();
-    let shown: Vec<_> = covered
+    let actual: Vec<_> = covered
         .iter()
         .map(|file| (file.path.file_name().unwrap().to_str().unwrap(), file.lines.clone(), file.conditions.clone()))
         .collect();
     assert_eq!(
-        shown,
+        actual,
         [
             ("init.sls", vec![(1, 2), (2, 2), (3, 2), (4, 1)], vec![(3, vec![1, 1])]),
             ("map.jinja", vec![(1, 2), (2, 0)], vec![(1, vec![2, 0])]),

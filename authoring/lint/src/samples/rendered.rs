@@ -128,7 +128,7 @@ pub(crate) fn findings(
     catalogue: &Catalogue,
     options: &Options,
     file: &File,
-    known: &[Finding],
+    previous: &[Finding],
 ) -> Vec<Finding> {
     let tree = renders.tree;
     if !is_rendered(file, renders.samples) {
@@ -137,7 +137,7 @@ pub(crate) fn findings(
     let (path, name) = names(tree, &file.path, file.kind);
     let needs_pillar = reads_pillar(tree, &renders.served, file);
     // By place and message: the samples that have it.
-    let mut found: BTreeMap<(usize, usize, &'static str, String), Vec<usize>> = BTreeMap::new();
+    let mut samples_by_finding: BTreeMap<(usize, usize, &'static str, String), Vec<usize>> = BTreeMap::new();
     let template = compile(renders, &path, &file.text);
     let mut failed = 0;
     for (number, prepared) in renders.samples.all.iter().enumerate() {
@@ -159,10 +159,10 @@ pub(crate) fn findings(
         };
         let is_repeated = |own: &Finding| {
             let line = file.position(own.span.start).line;
-            known.iter().any(|known| known.code == own.code && file.position(known.span.start).line == line)
+            previous.iter().any(|other| other.code == own.code && file.position(other.span.start).line == line)
         };
         for own in own.into_iter().filter(|own| !is_repeated(own)) {
-            let samples = found.entry((own.span.start, own.span.end, own.code, own.message)).or_default();
+            let samples = samples_by_finding.entry((own.span.start, own.span.end, own.code, own.message)).or_default();
             if samples.last() != Some(&number) {
                 samples.push(number);
             }
@@ -180,7 +180,7 @@ pub(crate) fn findings(
         let whom = if samples.len() == all { "every sample".to_owned() } else { names.join(", ") };
         Some(Finding::new(code, &file.path, start..end, format!("{message} (rendered for {whom})")))
     };
-    found.into_iter().filter_map(finding).collect()
+    samples_by_finding.into_iter().filter_map(finding).collect()
 }
 
 /// Returns the finding about a failed render. What is missing may be in a pillar, grains or results that are not known.

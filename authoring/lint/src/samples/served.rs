@@ -65,8 +65,8 @@ impl Files for Layer {
         }
         let failed = |error: std::io::Error| format!("reading {path} failed: {error}");
         let full = served.root.join(&path).canonicalize().map_err(failed)?;
-        let found = full.metadata().map_err(failed)?;
-        if !full.starts_with(&served.root) || !found.is_file() || found.len() > MAX_SIZE {
+        let status = full.metadata().map_err(failed)?;
+        if !full.starts_with(&served.root) || !status.is_file() || status.len() > MAX_SIZE {
             return Ok(None);
         }
         std::fs::read_to_string(&full).map(Some).map_err(failed)

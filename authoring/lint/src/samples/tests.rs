@@ -13,7 +13,7 @@ fn samples(all: Vec<Sample>) -> Samples {
 }
 
 /// Returns line, code and message of the findings of a file, without those of style and danger.
-fn found(texts: &[(&str, &str)], all: Vec<Sample>) -> Vec<String> {
+fn rendered_findings(texts: &[(&str, &str)], all: Vec<Sample>) -> Vec<String> {
     let tree = Tree::of_texts(texts.iter().copied());
     let options = Options { ignore: vec!["B5".to_owned(), "B6".to_owned()], ..Options::default() };
     let findings = check_with(&tree, &crate::tests::catalogue(), &options, Some(&samples(all)));
@@ -28,9 +28,9 @@ const OPEN: &str =
 #[test]
 fn open_files_are_rendered_for_common_systems() {
     let grains = "{{ state('a', 'pkg.instaled' if grains.os_family == 'Debian' else 'test.nop') }}\n";
-    let found = found(&[("a.sls", &format!("{OPEN}{grains}"))], Sample::common());
+    let findings = rendered_findings(&[("a.sls", &format!("{OPEN}{grains}"))], Sample::common());
     assert_eq!(
-        found,
+        findings,
         [
             "6 B201 there is no state function 'pkg.instaled': did you mean 'pkg.installed'? (rendered for Debian, Ubuntu)"
         ]
@@ -40,32 +40,32 @@ fn open_files_are_rendered_for_common_systems() {
 #[test]
 fn errors_of_yaml_are_at_the_line_of_the_source() {
     let broken = "{{ state('b', 'test.nop') }}\n{% if grains.kernel == 'Windows' %}\nc: d: e\n{% endif %}\n";
-    let found = found(&[("a.sls", &format!("{OPEN}{broken}"))], Sample::common());
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("8 B102 "), "{found:?}");
+    let findings = rendered_findings(&[("a.sls", &format!("{OPEN}{broken}"))], Sample::common());
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].starts_with("8 B102 "), "{findings:?}");
 }
 
 #[test]
 fn undefined_variables_name_their_samples() {
     let text = "{% if grains.os == 'Debian' %}{% set x = 1 %}{% endif %}\na{{ x }}:\n  test.nop: []\n";
     assert_eq!(
-        found(&[("a.sls", text)], Sample::common()),
+        rendered_findings(&[("a.sls", text)], Sample::common()),
         Vec::<String>::new(),
         "no formula must support all systems"
     );
     let grains = |os: &str| (os.to_owned(), Value::from(map! {"os" => os}));
     let named = Sample::of_files(&[grains("Debian"), grains("SUSE")], &[]).unwrap();
     assert_eq!(
-        found(&[("a.sls", text)], named.clone()),
+        rendered_findings(&[("a.sls", text)], named.clone()),
         ["2 B308 the variable 'x' is not defined (rendered for SUSE)"]
     );
     // What a pillar may have is reported only if the pillar is known.
     let text = "a{{ pillar.b.c }}:\n  test.nop: []\n";
-    assert_eq!(found(&[("a.sls", text)], named), Vec::<String>::new());
+    assert_eq!(rendered_findings(&[("a.sls", text)], named), Vec::<String>::new());
     let pillar = ("p".to_owned(), Value::from(map! {"b" => map! {"d" => 1}}));
     let named = Sample::of_files(&[grains("Debian")], &[pillar]).unwrap();
     assert_eq!(
-        found(&[("a.sls", text)], named),
+        rendered_findings(&[("a.sls", text)], named),
         ["1 B308 'dict object' has no attribute 'c' (rendered for every sample)"]
     );
 }
@@ -77,7 +77,11 @@ fn results_of_functions_are_not_guessed() {
         "{% set a = salt['mine.get']('*', 'b') %}\n{{ a.c }}:\n  test.nop: []\n{{ a['d']['e'] }}\n",
         "{% for i in range(100000000) %}{{ i }}{% endfor %}\n",
     ] {
-        assert_eq!(found(&[("a.sls", &format!("{OPEN}{text}"))], Sample::common()), Vec::<String>::new(), "{text}");
+        assert_eq!(
+            rendered_findings(&[("a.sls", &format!("{OPEN}{text}"))], Sample::common()),
+            Vec::<String>::new(),
+            "{text}"
+        );
     }
 }
 
@@ -95,8 +99,8 @@ fn imports_stay_in_the_tree() {
     }
     let tree = Tree::load(&tree, None).unwrap();
     let findings = check_with(&tree, &crate::tests::catalogue(), &Options::default(), Some(&samples(Sample::common())));
-    let found: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
-    assert_eq!(found, ["own.sls"], "{findings:?}");
+    let paths: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
+    assert_eq!(paths, ["own.sls"], "{findings:?}");
 }
 
 #[test]

@@ -26,11 +26,11 @@ fn signature(name: &str) -> Signature {
 fn found(catalogue: &Catalogue, texts: &[(&str, &str)], options: &Options) -> Vec<String> {
     let tree = Tree::of_texts(texts.iter().copied());
     let findings = check(&tree, catalogue, options);
-    let shown = |finding: &crate::Finding| {
+    let describe = |finding: &crate::Finding| {
         let position = tree.file(&finding.path).unwrap().position(finding.span.start);
         format!("{} {}:{}", finding.code, position.line, position.column)
     };
-    findings.iter().map(shown).collect()
+    findings.iter().map(describe).collect()
 }
 
 #[test]

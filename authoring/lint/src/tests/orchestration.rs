@@ -71,9 +71,9 @@ fn values_of_steps_have_their_types() {
         let source = format!("a:\n  salt.state:\n    - highstate: True\n    - tgt: '*'\n    - {line}\n");
         let column = 9 + line.split(':').next().unwrap().len();
         let expected = if is_right { vec![] } else { vec![format!("B402 5:{column}")] };
-        let is_quoted = |found: &String| line.contains('\'') && found.starts_with("B402 5:");
-        let found = found(&catalogue, &[("a.sls", &source)], &Options::default());
-        assert!(found == expected || !is_right && found.iter().all(is_quoted), "{line} {found:?}");
+        let is_quoted = |finding: &String| line.contains('\'') && finding.starts_with("B402 5:");
+        let findings = found(&catalogue, &[("a.sls", &source)], &Options::default());
+        assert!(findings == expected || !is_right && findings.iter().all(is_quoted), "{line} {findings:?}");
     }
 }
 

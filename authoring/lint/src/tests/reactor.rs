@@ -69,8 +69,8 @@ fn patterns_that_an_event_may_match_are_not_reported() {
         "salt/state_result/*/web1/a/b",
     ] {
         let configuration = format!("reactor:\n  - '{pattern}':\n    - /srv/reactor/a.sls\n");
-        let found = found(&catalogue, &[("etc/salt/master", &configuration)], &Options::default());
-        assert_eq!(found, Vec::<String>::new(), "{pattern}");
+        let findings = found(&catalogue, &[("etc/salt/master", &configuration)], &Options::default());
+        assert_eq!(findings, Vec::<String>::new(), "{pattern}");
     }
 }
 

@@ -93,7 +93,7 @@ impl<'w> Items<'_, 'w> {
 
     /// Returns the functions of a kind that a name begins: those of the program and of the tree, sorted.
     fn functions(&self, of: Of) -> Vec<&'w Signature> {
-        let (known, custom): (&Functions, &Functions) = {
+        let (built_in, custom): (&Functions, &Functions) = {
             let (catalogue, index) = (&self.here.workspace.catalogue, self.here.tree.index());
             match of {
                 Of::States => (&catalogue.states, &index.custom.states),
@@ -102,7 +102,7 @@ impl<'w> Items<'_, 'w> {
                 Of::Wheel => (&catalogue.wheel, &index.custom.wheel),
             }
         };
-        let mut all: Vec<&Signature> = known.iter().chain(custom.iter()).collect();
+        let mut all: Vec<&Signature> = built_in.iter().chain(custom.iter()).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }
@@ -146,11 +146,11 @@ pub(crate) fn resolve(workspace: &Workspace, mut item: CompletionItem) -> Comple
     let (of, name) = (text("of"), text("name"));
     let kinds = [Of::States, Of::Execution, Of::Runners, Of::Wheel];
     if let Some(of) = kinds.into_iter().find(|kind| label(*kind) == of) {
-        let known =
+        let describe =
             |tree| documentation::function(&workspace.catalogue, tree, of, &name).map(documentation::of_function);
         let bare = brine_authoring_model::Tree::of_texts([]);
-        let found = workspace.roots.iter().find_map(|root| known(&root.tree)).or_else(|| known(&bare));
-        item.documentation = found.map(markdown);
+        let description = workspace.roots.iter().find_map(|root| describe(&root.tree)).or_else(|| describe(&bare));
+        item.documentation = description.map(markdown);
     }
     item
 }

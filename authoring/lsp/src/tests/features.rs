@@ -51,8 +51,8 @@ fn hovers_show_documentation_and_values() {
         ("reactor/start.sls", "test.ping", 1, "test.ping("),
     ] {
         let answer = fixture.ask("textDocument/hover", path, fixture.position(path, text, behind), Value::Null);
-        let shown = answer["contents"]["value"].as_str().unwrap_or_default();
-        assert!(shown.contains(expected), "{text}: {answer}");
+        let markdown = answer["contents"]["value"].as_str().unwrap_or_default();
+        assert!(markdown.contains(expected), "{text}: {answer}");
     }
 }
 
@@ -171,8 +171,8 @@ fn outlines_folds_colours_and_formats_cover_a_file() {
     assert!(first(8) && first(12), "{folds}");
     let tokens = fixture.ask("textDocument/semanticTokens/full", path, Value::Null, Value::Null);
     assert!(tokens["data"].as_array().unwrap().len() > 5 * 40, "{tokens}");
-    let found = crate::requests::answer(&fixture.workspace, "workspace/symbol", json!({"query": "dtbs"})).unwrap();
-    assert_eq!(found[0]["name"], "database");
+    let symbols = crate::requests::answer(&fixture.workspace, "workspace/symbol", json!({"query": "dtbs"})).unwrap();
+    assert_eq!(symbols[0]["name"], "database");
     fixture.open("salt/a.sls", "a:\n  test.nop:   []  \n\n\n\nb:\n  test.nop: []\n");
     let options = json!({"options": {"tabSize": 2, "insertSpaces": true}});
     let answer = fixture.ask("textDocument/formatting", "salt/a.sls", Value::Null, options);

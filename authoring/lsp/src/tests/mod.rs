@@ -109,11 +109,11 @@ impl Fixture {
         let one = std::slice::from_ref(answer);
         let all: &[Value] = answer.as_array().map_or(one, Vec::as_slice);
         let start = self.uri("");
-        let shown = |place: &Value| {
+        let describe = |place: &Value| {
             let path = place["uri"].as_str().unwrap_or_default().replace(&start, "");
             format!("{path}:{}", place["range"]["start"]["line"])
         };
-        all.iter().filter(|place| !place.is_null()).map(shown).collect()
+        all.iter().filter(|place| !place.is_null()).map(describe).collect()
     }
 
     pub(crate) fn labels(&self, path: &str, position: Value) -> Vec<String> {

@@ -23,11 +23,11 @@ fn session(messages: &[Value]) -> (std::io::Result<End>, Vec<Value>) {
     drop(writer);
     let server = std::thread::spawn(move || serve(BufReader::new(reader), output, catalogue(), "1"));
     let mut answers = BufReader::new(answers);
-    let mut found = Vec::new();
+    let mut responses = Vec::new();
     while let Ok(Some(message)) = lsp_server::Message::read(&mut answers) {
-        found.push(serde_json::to_value(message).unwrap());
+        responses.push(serde_json::to_value(message).unwrap());
     }
-    (server.join().unwrap(), found)
+    (server.join().unwrap(), responses)
 }
 
 fn request(id: i32, method: &str, params: Value) -> Value {
@@ -77,11 +77,15 @@ fn findings_are_sent_in_the_units_of_the_client() {
             ),
         ]);
         let registered = sent.iter().any(|message| message["method"] == "client/registerCapability");
-        let found = sent.iter().find(|message| message["method"] == "textDocument/publishDiagnostics").unwrap();
+        let notification = sent.iter().find(|message| message["method"] == "textDocument/publishDiagnostics").unwrap();
         assert!(registered, "{sent:?}");
-        let params = &found["params"];
-        assert_eq!((&params["version"], &params["diagnostics"][0]["code"]), (&json!(3), &json!("B201")), "{found}");
+        let params = &notification["params"];
+        assert_eq!(
+            (&params["version"], &params["diagnostics"][0]["code"]),
+            (&json!(3), &json!("B201")),
+            "{notification}"
+        );
         // Four characters, the first of two or four units, stand before it.
-        assert_eq!(params["diagnostics"][0]["range"]["start"]["character"], expected - 5, "{found}");
+        assert_eq!(params["diagnostics"][0]["range"]["start"]["character"], expected - 5, "{notification}");
     }
 }

@@ -73,12 +73,12 @@ fn read(text: &str) -> Option<(Vec<Step>, bool)> {
     for variant in 0..view.variants() {
         for without_structure in [false, true] {
             let skeleton = view.skeleton(variant, without_structure);
-            if let Some(found) = Some(&skeleton.text)
+            if let Some(result) = Some(&skeleton.text)
                 .filter(|text| text.contains(MARK))
                 .and_then(|text| nodes(text).ok()?)
                 .and_then(|root| way(&root))
             {
-                return Some(found);
+                return Some(result);
             }
         }
     }
@@ -93,12 +93,12 @@ fn way(node: &SourceNode) -> Option<(Vec<Step>, bool)> {
     };
     match &node.content {
         Content::Scalar { text, .. } => text.contains(MARK).then(|| (Vec::new(), false)),
-        Content::List(items) => items.iter().find_map(way).map(|found| with(Step::Item, found)),
+        Content::List(items) => items.iter().find_map(way).map(|rest| with(Step::Item, rest)),
         Content::Map(entries) => entries.iter().find_map(|(key, value)| {
             if key.text().is_some_and(|text| text.contains(MARK)) {
                 return Some((Vec::new(), true));
             }
-            way(value).map(|found| with(Step::Key(key.text().unwrap_or_default().to_owned()), found))
+            way(value).map(|rest| with(Step::Key(key.text().unwrap_or_default().to_owned()), rest))
         }),
     }
 }

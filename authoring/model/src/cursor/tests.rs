@@ -1,7 +1,7 @@
 use super::{Cursor, InTag};
 
 /// Returns the place of `|` in a text: for data the way, whether it is a key, and the word.
-fn shown(text: &str) -> String {
+fn describe(text: &str) -> String {
     let at = text.rfind('|').unwrap();
     let text = format!("{}{}", &text[..at], &text[at + 1..]);
     match Cursor::at(&text, at) {
@@ -42,7 +42,7 @@ fn places_in_data_are_found_in_half_typed_texts() {
         ("{% if a %}\nx: 1\n{% else %}\nweb:\n  pkg.installed:\n    - na|\n", "web/pkg.installed/- na"),
         ("# we|", "nothing"),
     ] {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(describe(text), expected, "{text}");
     }
 }
 
@@ -69,6 +69,6 @@ fn places_in_tags_are_found() {
         ("{{ a }}: b|", "\u{f0000} b"),
         ("{# a|", "nothing"),
     ] {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(describe(text), expected, "{text}");
     }
 }

@@ -183,18 +183,18 @@ impl File {
     /// Returns a text of the data as the source has it, with expressions in braces.
     pub fn shown(&self, text: &str) -> String {
         let mut expressions = self.expressions(text);
-        let mut shown = String::new();
+        let mut output = String::new();
         for c in text.chars() {
             match is_dynamic(c.encode_utf8(&mut [0; 4])).then(|| expressions.next()).flatten() {
                 Some(expression) => {
-                    shown.push_str("{{ ");
-                    shown.push_str(expression.trim());
-                    shown.push_str(" }}");
+                    output.push_str("{{ ");
+                    output.push_str(expression.trim());
+                    output.push_str(" }}");
                 }
-                None => shown.push(c),
+                None => output.push(c),
             }
         }
-        shown
+        output
     }
 
     pub(crate) fn problem(&mut self, kind: ProblemKind, span: Range<usize>, message: String) {
@@ -286,11 +286,11 @@ impl File {
         if self.path.contains("pillar.example") {
             return;
         }
-        let mut found = Vec::new();
+        let mut duplicates = Vec::new();
         for document in &self.documents {
-            self.repeated_in(document, &mut found);
+            self.repeated_in(document, &mut duplicates);
         }
-        for (key, span, first) in found {
+        for (key, span, first) in duplicates {
             let message =
                 format!("the key '{key}' stands twice in one mapping: remove one, or merge what is below them");
             let problem = Problem { kind: ProblemKind::RepeatedKey, span, message, related: Some(first) };
@@ -300,16 +300,16 @@ impl File {
         }
     }
 
-    fn repeated_in(&self, node: &SourceNode, found: &mut Vec<(String, Range<usize>, Range<usize>)>) {
+    fn repeated_in(&self, node: &SourceNode, duplicates: &mut Vec<(String, Range<usize>, Range<usize>)>) {
         if node.is_repeated {
             return;
         }
         match &node.content {
             Content::Scalar { .. } => {}
-            Content::List(items) => items.iter().for_each(|item| self.repeated_in(item, found)),
+            Content::List(items) => items.iter().for_each(|item| self.repeated_in(item, duplicates)),
             Content::Map(entries) => {
                 for (number, (key, value)) in entries.iter().enumerate() {
-                    self.repeated_in(value, found);
+                    self.repeated_in(value, duplicates);
                     let Some(text) = key.text().filter(|text| !key.is_repeated && !is_dynamic(text)) else { continue };
                     let before = entries[..number].iter().map(|(before, _)| before);
                     let same = before.filter(|before| !before.is_repeated && before.scalar() == key.scalar());
@@ -317,7 +317,7 @@ impl File {
                         .filter(|before| before.span != key.span)
                         .find(|before| self.are_together(before.span.start, key.span.start));
                     if let Some(first) = first {
-                        found.push((text.to_owned(), key.span.clone(), first.span.clone()));
+                        duplicates.push((text.to_owned(), key.span.clone(), first.span.clone()));
                     }
                 }
             }
@@ -373,7 +373,7 @@ fn pipe(text: &str) -> Pipe {
         match name {
             "jinja" | "yaml_jinja" => has_jinja = true,
             "yaml" | "gpg" | "nacl" => {}
-            _ if brine_sls::render::RENDERERS.iter().any(|(known, ..)| *known == name) => is_static = false,
+            _ if brine_sls::render::RENDERERS.iter().any(|(other, ..)| *other == name) => is_static = false,
             _ => return Pipe::Unknown(name.to_owned(), start..start + name.len()),
         }
     }

@@ -45,10 +45,10 @@ impl File {
             self.kind = FileKind::Reactor;
         }
         // The states of an id may stand in other branches.
-        for (shown, span) in std::mem::take(&mut self.without_states) {
+        for (id_text, span) in std::mem::take(&mut self.without_states) {
             if !self.is_open && !self.states.iter().any(|state| state.id_span == span) {
                 let message =
-                    format!("the id '{shown}' has no state: write a function such as 'pkg.installed' below it");
+                    format!("the id '{id_text}' has no state: write a function such as 'pkg.installed' below it");
                 self.problem(ProblemKind::Structure, span, message);
             }
         }
@@ -106,10 +106,10 @@ impl File {
 
     fn read_id(&mut self, id: &SourceNode, body: &SourceNode, is_extension: bool) {
         let Some(name) = id.text() else { return };
-        let shown = self.shown(name);
+        let id_text = self.shown(name);
         match &body.content {
             Content::Map(entries) => {
-                self.modules_twice(entries, &shown);
+                self.modules_twice(entries, &id_text);
                 for (function, arguments) in entries {
                     if function.text().is_some_and(|name| !name.starts_with("__")) {
                         self.read_state(id, function, arguments, is_extension);
@@ -131,16 +131,17 @@ impl File {
                 });
             }
             Content::Scalar { text, .. } if is_dynamic(text) => self.is_open = true,
-            _ if body.is_nil() => self.without_states.push((shown, id.span.clone())),
+            _ if body.is_nil() => self.without_states.push((id_text, id.span.clone())),
             Content::List(_) => {
                 let message = format!(
-                    "the id '{shown}' is invalid: expected a function such as 'file.managed:' below it, got a list"
+                    "the id '{id_text}' is invalid: expected a function such as 'file.managed:' below it, got a list"
                 );
                 self.misformed_at(body, id.span.clone(), &message);
             }
             Content::Scalar { .. } => {
-                let message =
-                    format!("the id '{shown}' is invalid: expected a function such as 'file.managed' with its module");
+                let message = format!(
+                    "the id '{id_text}' is invalid: expected a function such as 'file.managed' with its module"
+                );
                 self.misformed(body, &message);
             }
         }
@@ -232,9 +233,9 @@ impl File {
                 state.span = span.clone();
             }
             (Some(_), [(extra, span), ..]) => {
-                let shown = self.shown(extra);
+                let extra_text = self.shown(extra);
                 let message = if extra.contains([' ', '=']) {
-                    format!("'{shown}' is invalid: expected an argument with a colon after its name")
+                    format!("'{extra_text}' is invalid: expected an argument with a colon after its name")
                 } else {
                     format!("'{extra}' is a second function of '{name}': an argument has a colon after its name")
                 };
@@ -332,21 +333,21 @@ impl File {
 
     /// Adds a state, or its arguments in another branch.
     fn add(&mut self, state: State) {
-        let known = self.states.iter_mut().rev().find(|known| {
-            known.id_span == state.id_span && known.span.start == state.span.start && known.function == state.function
+        let previous = self.states.iter_mut().rev().find(|other| {
+            other.id_span == state.id_span && other.span.start == state.span.start && other.function == state.function
         });
-        let Some(known) = known else { return self.states.push(state) };
+        let Some(previous) = previous else { return self.states.push(state) };
         for argument in state.arguments {
-            if !known.arguments.iter().any(|have| have.span == argument.span && have.value == argument.value) {
-                known.arguments.push(argument);
+            if !previous.arguments.iter().any(|have| have.span == argument.span && have.value == argument.value) {
+                previous.arguments.push(argument);
             }
         }
         for requisite in state.requisites {
-            if !known.requisites.contains(&requisite) {
-                known.requisites.push(requisite);
+            if !previous.requisites.contains(&requisite) {
+                previous.requisites.push(requisite);
             }
         }
-        known.is_open |= state.is_open;
+        previous.is_open |= state.is_open;
     }
 }
 

@@ -95,8 +95,9 @@ impl File {
 
     /// Returns the innermost symbol at a position, or the one that ends there.
     pub fn symbol_at(&self, at: usize) -> Option<Occurrence> {
-        let around = self.symbols().into_iter().filter(|found| found.span.start <= at && at <= found.span.end);
+        let around =
+            self.symbols().into_iter().filter(|occurrence| occurrence.span.start <= at && at <= occurrence.span.end);
         // Of two that touch, the one that begins at the position.
-        around.min_by_key(|found| (at == found.span.end, found.span.len()))
+        around.min_by_key(|occurrence| (at == occurrence.span.end, occurrence.span.len()))
     }
 }

@@ -31,9 +31,9 @@ pub(super) fn symbols(file: &File) -> Vec<Occurrence> {
     if let Some(view) = &file.view {
         reader.template(view);
     }
-    let mut found = reader.found;
-    found.sort_by_key(|one| (one.span.start, one.span.end));
-    found
+    let mut occurrences = reader.found;
+    occurrences.sort_by_key(|one| (one.span.start, one.span.end));
+    occurrences
 }
 
 struct Reader<'f> {
@@ -222,8 +222,9 @@ impl Reader<'_> {
         }
         for (number, part) in path.iter().enumerate() {
             let is_edge = |c: Option<char>| c.is_none_or(|c| c != '_' && c != '-' && !c.is_alphanumeric());
-            let found = written.get(at..).unwrap_or_default().match_indices(part.as_str()).map(|(start, _)| at + start);
-            let mut whole = found.filter(|start| {
+            let starts =
+                written.get(at..).unwrap_or_default().match_indices(part.as_str()).map(|(start, _)| at + start);
+            let mut whole = starts.filter(|start| {
                 is_edge(written[..*start].chars().next_back()) && is_edge(written[start + part.len()..].chars().next())
             });
             let Some(start) = whole.next().filter(|_| !part.is_empty()) else { return };

@@ -37,29 +37,29 @@ pub fn references(tree: &Tree, further: &[&File], file: &File, occurrence: &Occu
         Target::Files(paths) => paths.iter().any(|path| may_use_file(file, path)),
         _ => word.as_ref().is_none_or(|word| file.text.contains(word.as_str())),
     };
-    let mut found = Vec::new();
+    let mut places = Vec::new();
     for file in files.filter(may_use) {
         for occurrence in file.symbols() {
             if is_use(tree, file, &occurrence, &target) {
-                found.push((Place::new(&file.path, &occurrence.span), occurrence.is_definition));
+                places.push((Place::new(&file.path, &occurrence.span), occurrence.is_definition));
             }
         }
     }
-    found.sort();
-    found.dedup();
-    found
+    places.sort();
+    places.dedup();
+    places
 }
 
 /// Returns all uses of a file: includes, imports, `salt://` paths, entries of top files and of `reactor`.
 pub fn uses_of_file(tree: &Tree, further: &[&File], path: &str) -> Vec<Place> {
     let target = Target::Files(BTreeSet::from([path.to_owned()]));
     let files = tree.files().map(|file| &**file).chain(further.iter().copied());
-    let mut found = Vec::new();
+    let mut places = Vec::new();
     for file in files.filter(|file| may_use_file(file, path)) {
         let used = file.symbols().into_iter().filter(|occurrence| is_use(tree, file, occurrence, &target));
-        found.extend(used.map(|occurrence| Place::new(&file.path, &occurrence.span)));
+        places.extend(used.map(|occurrence| Place::new(&file.path, &occurrence.span)));
     }
-    found
+    places
 }
 
 fn target(tree: &Tree, file: &File, occurrence: &Occurrence) -> Target {
@@ -106,9 +106,9 @@ fn is_use(tree: &Tree, file: &File, occurrence: &Occurrence, target: &Target) ->
         }
         (Symbol::Sls(name), Target::Files(paths)) => {
             let index = tree.index();
-            let found =
+            let reference =
                 if file.kind == FileKind::Top { index.sls_files(name) } else { index.include(tree, file, name) };
-            is_one_of(&found, paths)
+            is_one_of(&reference, paths)
         }
         (Symbol::PillarSls(name), Target::Files(paths)) => is_one_of(&tree.index().pillar_files(name), paths),
         (Symbol::Served(path), Target::Files(paths)) => is_one_of(&served(tree, path), paths),
@@ -121,8 +121,8 @@ fn is_use(tree: &Tree, file: &File, occurrence: &Occurrence, target: &Target) ->
     }
 }
 
-fn is_one_of(found: &Found, paths: &BTreeSet<String>) -> bool {
-    matches!(found, Found::Paths(found) if found.iter().any(|path| paths.contains(path)))
+fn is_one_of(reference: &Found, paths: &BTreeSet<String>) -> bool {
+    matches!(reference, Found::Paths(files) if files.iter().any(|path| paths.contains(path)))
 }
 
 /// Whether a file may refer to a path: it contains its last word, or has relative names or globs.

@@ -15,7 +15,7 @@ const MAX_IMPORTS: usize = 8;
 /// Returns the places where a symbol of a file is defined; the start of a file for a reference to a file.
 pub fn definitions(tree: &Tree, file: &File, occurrence: &Occurrence) -> Vec<Place> {
     let index = tree.index();
-    let starts = |found: Found| match found {
+    let starts = |reference: Found| match reference {
         Found::Paths(paths) => paths.iter().map(|path| Place::new(path, &(0..0))).collect(),
         Found::Nothing | Found::Unknown => Vec::new(),
     };
@@ -54,9 +54,9 @@ pub(super) fn on_host(tree: &Tree, path: &str) -> Found {
     let ends = (0..parts.len()).map(|from| parts[from..].join("/"));
     for end in ends {
         let is_it = |path: &&String| path.strip_suffix(end.as_str()).is_some_and(|s| s.is_empty() || s.ends_with('/'));
-        let found: Vec<String> = tree.paths().iter().filter(is_it).cloned().collect();
-        if !found.is_empty() {
-            return Found::Paths(found);
+        let files: Vec<String> = tree.paths().iter().filter(is_it).cloned().collect();
+        if !files.is_empty() {
+            return Found::Paths(files);
         }
     }
     Found::Nothing
@@ -71,11 +71,11 @@ fn ids(tree: &Tree, file: &File, name: &str, module: Option<&str>) -> Vec<Place>
         name: name.to_owned(),
         span: 0..0,
     };
-    let (found, _) = index.required(tree, &requisite);
+    let (states, _) = index.required(tree, &requisite);
     let run = index.run_with(&file.path);
-    let mut near: Vec<_> = found.iter().filter(|(of, _)| run.contains(&of.path)).collect();
+    let mut near: Vec<_> = states.iter().filter(|(of, _)| run.contains(&of.path)).collect();
     if near.is_empty() {
-        near = found.iter().collect();
+        near = states.iter().collect();
     }
     let mut places: Vec<Place> = Vec::new();
     for (of, state) in near {

@@ -23,7 +23,7 @@ const TREE: &[(&str, &str)] = &[
 ];
 
 /// Returns the places as path and text.
-fn shown(tree: &Tree, places: impl IntoIterator<Item = Place>) -> Vec<String> {
+fn describe(tree: &Tree, places: impl IntoIterator<Item = Place>) -> Vec<String> {
     let text = |place: &Place| tree.file(&place.path).map_or("", |file| &file.text[place.start..place.end]).to_owned();
     places.into_iter().map(|place| format!("{}:{}:{}", place.path, place.start, text(&place))).collect()
 }
@@ -49,10 +49,10 @@ fn symbols_have_definitions_and_references() {
         let file = tree.file(path).unwrap();
         let at = file.text.find(at).unwrap() + at.len().min(2) - usize::from(!at.starts_with("- ")) * 2;
         let symbol = file.symbol_at(at).unwrap_or_else(|| panic!("{path} {at}"));
-        assert_eq!(shown(&tree, definitions(&tree, file, &symbol)), defined, "{path} {at} {symbol:?}");
-        let found = references(&tree, &[], file, &symbol);
-        let found = shown(&tree, found.into_iter().map(|(place, _)| place));
-        assert_eq!(found.len(), uses, "{path} {at} {symbol:?} {found:?}");
+        assert_eq!(describe(&tree, definitions(&tree, file, &symbol)), defined, "{path} {at} {symbol:?}");
+        let places = references(&tree, &[], file, &symbol);
+        let places = describe(&tree, places.into_iter().map(|(place, _)| place));
+        assert_eq!(places.len(), uses, "{path} {at} {symbol:?} {places:?}");
     }
 }
 

@@ -126,8 +126,8 @@ impl Index {
                 _ => None,
             });
             for path in paths {
-                if let Found::Paths(found) = index.served_for(tree, file, path) {
-                    index.templates.extend(found);
+                if let Found::Paths(templates) = index.served_for(tree, file, path) {
+                    index.templates.extend(templates);
                 }
             }
             index.modules(file);
@@ -253,18 +253,18 @@ impl Index {
             return Found::Unknown;
         }
         if !written.starts_with('.') {
-            let mut found = self.sls_files(written);
+            let mut files = self.sls_files(written);
             // A formula of the same name as the file, which is somewhere else.
-            if let Found::Paths(paths) = &mut found
+            if let Found::Paths(paths) = &mut files
                 && !self.has_sls(written)
             {
                 paths.retain(|path| *path != file.path);
                 if paths.is_empty() {
-                    found = Found::Nothing;
+                    files = Found::Nothing;
                 }
             }
-            let is_linked = found == Found::Nothing && is_below_link(tree, &written.replace('.', "/"));
-            return if is_linked { Found::Unknown } else { found };
+            let is_linked = files == Found::Nothing && is_below_link(tree, &written.replace('.', "/"));
+            return if is_linked { Found::Unknown } else { files };
         }
         let levels = written.len() - written.trim_start_matches('.').len();
         let rest = &written[levels..];
@@ -279,8 +279,8 @@ impl Index {
             }
             parts.truncate(parts.len() - levels);
             parts.extend(Some(rest).filter(|rest| !rest.is_empty()));
-            if let found @ Found::Paths(_) = self.sls_files(&parts.join(".")) {
-                return found;
+            if let files @ Found::Paths(_) = self.sls_files(&parts.join(".")) {
+                return files;
             }
             if is_below_link(tree, &parts.join("/")) {
                 return Found::Unknown;
@@ -407,20 +407,20 @@ impl Index {
             let file = tree.file(path)?;
             Some((&**file, file.states.get(*number)?))
         };
-        let mut found: Vec<(&File, &State)> = Vec::new();
+        let mut states: Vec<(&File, &State)> = Vec::new();
         if is_dynamic(&requisite.name) {
-            return (found, true);
+            return (states, true);
         }
         if is_pattern(&requisite.name) {
             for (_, places) in self.named.iter().filter(|(name, _)| fnmatch(&requisite.name, name)) {
-                found.extend(places.iter().filter_map(state));
+                states.extend(places.iter().filter_map(state));
             }
         }
-        found.extend(self.states_named(&requisite.name).iter().filter_map(state));
-        found.retain(|(_, state)| fits(&state.module));
+        states.extend(self.states_named(&requisite.name).iter().filter_map(state));
+        states.retain(|(_, state)| fits(&state.module));
         let may_be =
             self.patterns.iter().any(|(pattern, module, ..)| fits(module) && may_equal(pattern, &requisite.name));
-        (found, may_be)
+        (states, may_be)
     }
 }
 

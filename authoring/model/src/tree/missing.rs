@@ -109,12 +109,12 @@ impl Missing {
                     let Some(name) = item.text().filter(|name| !is_dynamic(name) && !is_pattern(name)) else {
                         continue;
                     };
-                    let (found, kind) = if is_pillar {
+                    let (files, kind) = if is_pillar {
                         (index.pillar_files(name), Wanted::Pillar)
                     } else {
                         (index.sls_files(name), Wanted::Sls)
                     };
-                    if found == Found::Nothing && !item.is_nil() {
+                    if files == Found::Nothing && !item.is_nil() {
                         self.add(kind, name, Place::new(&file.path, &item.span));
                     }
                 }

@@ -62,12 +62,12 @@ impl Tree {
     fn read(root: &Path, layout: Option<Layout>, is_lean: bool) -> io::Result<Self> {
         let paths = Self::paths_below(root)?;
         let layout = layout.unwrap_or_else(|| Layout::detect(paths.iter().map(String::as_str)));
-        let wanted: Vec<(&String, FileKind)> = paths.iter().map(|path| (path, layout.kind(path))).collect();
-        let wanted: Vec<_> = wanted.into_iter().filter(|(_, kind)| *kind != FileKind::Other).collect();
+        let sources: Vec<(&String, FileKind)> = paths.iter().map(|path| (path, layout.kind(path))).collect();
+        let sources: Vec<_> = sources.into_iter().filter(|(_, kind)| *kind != FileKind::Other).collect();
         let (next, files) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         let read = || {
             let mut own = Vec::new();
-            while let Some((path, kind)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((path, kind)) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let Some(text) = text_of(root, path) {
                     let mut file = File::read(path, *kind, &text);
                     if is_lean {
@@ -80,7 +80,7 @@ impl Tree {
         };
         let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
         std::thread::scope(|scope| {
-            for _ in 0..workers.min(wanted.len().div_ceil(8)) {
+            for _ in 0..workers.min(sources.len().div_ceil(8)) {
                 scope.spawn(read);
             }
         });
@@ -244,8 +244,8 @@ fn text_of(root: &Path, path: &str) -> Option<String> {
             return None;
         }
     }
-    let found = std::fs::metadata(&path).ok()?;
-    if !found.is_file() || found.len() > MAX_SIZE {
+    let status = std::fs::metadata(&path).ok()?;
+    if !status.is_file() || status.len() > MAX_SIZE {
         return None;
     }
     let bytes = std::fs::read(&path).ok()?;

@@ -99,8 +99,8 @@ impl Given {
         }
         for (path, file) in node.child("files").iter().flat_map(|files| files.children("paths and texts")) {
             match file_of(&file) {
-                Some(found) if path.starts_with('/') && !path.split('/').any(|part| part == "..") => {
-                    _ = self.files.insert(path, found);
+                Some(content) if path.starts_with('/') && !path.split('/').any(|part| part == "..") => {
+                    _ = self.files.insert(path, content);
                 }
                 Some(_) => file.error(format!("the path '{path}' is invalid: expected an absolute path without '..'")),
                 None => {}

@@ -169,15 +169,15 @@ fn test(name: String, node: &Node<'_>, defaults: Option<&Node<'_>>) -> Option<Te
 }
 
 fn subjects_of(node: &Node<'_>) -> Vec<Subject> {
-    let mut found = Vec::new();
+    let mut subjects = Vec::new();
     if let Some(sls) = node.child("sls") {
-        found.push(Subject::Sls(sls.names()));
+        subjects.push(Subject::Sls(sls.names()));
     }
     if node.child("highstate").is_some_and(|node| node.flag()) {
-        found.push(Subject::Highstate);
+        subjects.push(Subject::Highstate);
     }
     if let Some(names) = node.child("orchestrate") {
-        found.push(Subject::Orchestrate(names.names()));
+        subjects.push(Subject::Orchestrate(names.names()));
     }
     if let Some(event) = node.child("event")
         && event.mapping("a mapping of `tag` and `data`").is_some()
@@ -188,7 +188,7 @@ fn subjects_of(node: &Node<'_>) -> Vec<Subject> {
             event.error("the key 'tag' is missing");
         }
         let data = event.child("data").and_then(|node| node.mapping("a mapping").cloned()).unwrap_or_default();
-        found.push(Subject::Event { tag: tag.unwrap_or_default(), data });
+        subjects.push(Subject::Event { tag: tag.unwrap_or_default(), data });
     }
-    found
+    subjects
 }

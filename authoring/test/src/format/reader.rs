@@ -22,10 +22,10 @@ impl Errors {
 
     /// Returns the errors, each once, by line.
     pub fn take(&self) -> Vec<FormatError> {
-        let mut found = self.found.take();
-        found.sort_by_key(|error| error.line);
-        found.dedup();
-        found
+        let mut errors = self.found.take();
+        errors.sort_by_key(|error| error.line);
+        errors.dedup();
+        errors
     }
 }
 
@@ -78,13 +78,13 @@ impl<'f> Node<'f> {
     }
 
     /// Reports keys that are not known, with the nearest one.
-    pub fn known(&self, known: &[&str]) {
+    pub fn known(&self, keys: &[&str]) {
         for key in self.value.as_map().into_iter().flat_map(Map::keys) {
             let name = key.to_string();
-            if !known.contains(&name.as_str()) {
-                let advice = match nearest(&name, known) {
+            if !keys.contains(&name.as_str()) {
+                let advice = match nearest(&name, keys) {
                     Some(near) => format!("did you mean '{near}'?"),
-                    None => format!("expected one of {}", known.join(", ")),
+                    None => format!("expected one of {}", keys.join(", ")),
                 };
                 self.at(key.clone(), self.value).error(format!("the key '{name}' is unknown: {advice}"));
             }

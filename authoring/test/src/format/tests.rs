@@ -33,7 +33,7 @@ fn errors_name_the_line_and_the_nearest_key() {
         ("tests:\n  a: [\n", "3: the YAML is invalid"),
     ] {
         let errors = TestFile::parse(Path::new("a.test.yml"), text).unwrap_err();
-        let shown: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.line, error.message)).collect();
-        assert!(shown.iter().any(|error| error.starts_with(expected)), "{text}: {shown:#?}");
+        let messages: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.line, error.message)).collect();
+        assert!(messages.iter().any(|error| error.starts_with(expected)), "{text}: {messages:#?}");
     }
 }

@@ -90,15 +90,15 @@ impl Expect {
         expect.contains = node.child("contains").map(|part| states(&part)).unwrap_or_default();
         expect.absent = node.child("absent").map(|node| node.texts()).unwrap_or_default();
         expect.order = node.child("order").map(|order| values(&order.list())).unwrap_or_default();
-        for (path, wanted) in node.child("content").iter().flat_map(|files| files.children("paths and texts")) {
-            expect.content.insert(path, content(&wanted));
+        for (path, child) in node.child("content").iter().flat_map(|files| files.children("paths and texts")) {
+            expect.content.insert(path, content(&child));
         }
         expect.failure = node.child("error").filter(|error| *error.value != Value::Bool(false)).map(|error| {
             let is_any = *error.value == Value::Bool(true);
             Failure { text: if is_any { String::new() } else { error.text().unwrap_or_default() } }
         });
-        for (id, wanted) in node.child("results").iter().flat_map(|results| results.children("ids and results")) {
-            expect.results.insert(id, result(&wanted));
+        for (id, child) in node.child("results").iter().flat_map(|results| results.children("ids and results")) {
+            expect.results.insert(id, result(&child));
         }
         expect.pillar = node.child("pillar").and_then(|pillar| pillar.mapping("a mapping").cloned());
         expect.reactions = node.child("reactions").map(|reactions| values(&reactions.list()));
@@ -113,16 +113,16 @@ fn values(nodes: &[Node<'_>]) -> Vec<Value> {
 
 /// Reads states as an SLS file has them: a mapping of ids, or a list of such mappings.
 fn states(node: &Node<'_>) -> Vec<Value> {
-    let mut found = Vec::new();
+    let mut states = Vec::new();
     for item in node.items() {
         for (id, body) in item.children("states as in an SLS file") {
             if body.value.as_map().is_none() && body.value.as_str().is_none() {
                 body.error(format!("the state '{id}' is invalid: expected `module.function: [arguments]`"));
             }
-            found.push(Value::Map([(Value::from(id), body.value.clone())].into_iter().collect()));
+            states.push(Value::Map([(Value::from(id), body.value.clone())].into_iter().collect()));
         }
     }
-    found
+    states
 }
 
 fn content(node: &Node<'_>) -> Content {

@@ -23,11 +23,11 @@ impl World {
             };
         };
         let Some(index) = mock.calls.iter().position(|call| fits(call, &args)) else {
-            let known: Vec<String> = mock.calls.iter().map(|call| expected(function, call)).collect();
+            let mocks: Vec<String> = mock.calls.iter().map(|call| expected(function, call)).collect();
             return self.refused_call(
                 function,
                 &args,
-                &format!(" with these arguments; mocked are {}", known.join(", ")),
+                &format!(" with these arguments; mocked are {}", mocks.join(", ")),
             );
         };
         let mut used = self.used.lock();

@@ -71,8 +71,8 @@ impl Library {
     /// Returns the gate of a mock that Brine has no function for, such as one of a custom module.
     fn foreign(&self, name: &str) -> Option<&'static Function<Context>> {
         let mut foreign = self.foreign.lock();
-        if let Some(known) = foreign.get(name) {
-            return Some(known);
+        if let Some(function) = foreign.get(name) {
+            return Some(function);
         }
         let (module, function) = name.split_once('.')?;
         let gate: &'static Function<Context> = Box::leak(Box::new(Function {

@@ -109,7 +109,7 @@ impl World {
 
     fn refuse(&self, message: &str) {
         let mut refused = self.refused.lock();
-        if !refused.iter().any(|known| known == message) {
+        if !refused.iter().any(|other| other == message) {
             refused.push(message.to_owned());
         }
     }
@@ -117,9 +117,9 @@ impl World {
     /// Runs `work` while states of `file` write into the private directory.
     pub fn writing<T>(&self, work: impl FnOnce() -> T) -> T {
         self.writes.store(true, Ordering::Relaxed);
-        let done = work();
+        let result = work();
         self.writes.store(false, Ordering::Relaxed);
-        done
+        result
     }
 
     /// Returns the content of a file in the private directory.

@@ -121,7 +121,7 @@ pub fn is_pure(module: &str, name: &str) -> bool {
     if MODULES.contains(&module) {
         return !EXCEPT.iter().any(|full| full.split_once('.') == Some((module, name)));
     }
-    FUNCTIONS.iter().any(|(known, names)| *known == module && names.contains(&name))
+    FUNCTIONS.iter().any(|(other, names)| *other == module && names.contains(&name))
 }
 
 /// Whether a function examines files of the host.

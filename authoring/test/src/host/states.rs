@@ -57,9 +57,9 @@ impl World {
     /// Returns the result of a state.
     pub(super) fn state(&self, context: &StateContext, function: &str, args: Args) -> CallResult {
         let name = args.keyword.get("name").cloned().unwrap_or_default();
-        if let Some(given) = self.given.states.get(&context.id).or_else(|| self.given.states.get(function)) {
+        if let Some(fields) = self.given.states.get(&context.id).or_else(|| self.given.states.get(function)) {
             let mut result = map! {"name" => name, "result" => true, "changes" => map! {}, "comment" => ""};
-            result.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
+            result.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
             return Ok(result.into());
         }
         let (module, called) = function.split_once('.').unwrap_or((function, ""));

@@ -31,18 +31,18 @@ pub fn json(report: &Report) -> String {
                     ("failed", map! {"failures" => failures})
                 }
             };
-            let mut shown = map! {
+            let mut entry = map! {
                 "file" => case.file.display().to_string(),
                 "line" => case.line as u64,
                 "name" => &case.name,
                 "outcome" => outcome,
                 "seconds" => case.done.time.as_secs_f64(),
             };
-            shown.extend(more);
-            shown.into()
+            entry.extend(more);
+            entry.into()
         })
         .collect();
-    let mut shown = map! {
+    let mut summary = map! {
         "passed" => passed as u64,
         "failed" => failed as u64,
         "skipped" => skipped as u64,
@@ -51,7 +51,7 @@ pub fn json(report: &Report) -> String {
         "tests" => cases,
     };
     if let Some(files) = &report.coverage {
-        shown.insert("coverage".into(), coverage::to_value(files));
+        summary.insert("coverage".into(), coverage::to_value(files));
     }
-    json::to_json_pretty(&shown.into(), 2) + "\n"
+    json::to_json_pretty(&summary.into(), 2) + "\n"
 }

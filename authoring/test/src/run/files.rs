@@ -20,9 +20,9 @@ pub(super) fn compare(world: &Opened, run: &StateRun, low: &Low, expect: &Expect
     if !expect.results.is_empty() {
         failed.append(&mut results(world, run, low, expect));
     }
-    for (path, wanted) in &expect.content {
+    for (path, expected) in &expect.content {
         failed.extend(match written(world, run, low, path) {
-            Ok(actual) => content(path, wanted, &actual),
+            Ok(actual) => content(path, expected, &actual),
             Err(error) => vec![Failed::new(error)],
         });
     }
@@ -88,19 +88,19 @@ fn written(world: &Opened, run: &StateRun, low: &Low, path: &str) -> Result<Stri
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn content(path: &str, wanted: &Content, actual: &str) -> Vec<Failed> {
-    match wanted {
+fn content(path: &str, expected: &Content, actual: &str) -> Vec<Failed> {
+    match expected {
         Content::Whole(text) if text == actual => Vec::new(),
         Content::Whole(text) => vec![Failed::differs(format!("the content of {path} differs"), text, actual)],
         Content::Parts { contains, absent } => {
-            let shown = || actual.lines().map(|line| format!("  {line}")).collect::<Vec<_>>();
+            let lines = || actual.lines().map(|line| format!("  {line}")).collect::<Vec<_>>();
             let missing = contains.iter().filter(|part| !actual.contains(*part)).map(|part| Failed {
                 message: format!("{path} does not have {}", python::repr(&part.as_str().into())),
-                difference: shown(),
+                difference: lines(),
             });
             let there = absent.iter().filter(|part| actual.contains(*part)).map(|part| Failed {
                 message: format!("{path} has {}", python::repr(&part.as_str().into())),
-                difference: shown(),
+                difference: lines(),
             });
             missing.chain(there).collect()
         }
@@ -121,7 +121,7 @@ fn results(world: &Opened, run: &StateRun, low: &Low, expect: &Expect) -> Vec<Fa
         Err(error) => return vec![Failed::new(error.to_string())],
     };
     let mut failed = Vec::new();
-    for (id, wanted) in &expect.results {
+    for (id, expected) in &expect.results {
         let Some(chunk) = low.in_order().find(|chunk| chunk.id == *id || chunk.name == *id || chunk.tag() == *id)
         else {
             failed.push(Failed::new(format!("no state has the id '{id}'")));
@@ -139,7 +139,7 @@ fn results(world: &Opened, run: &StateRun, low: &Low, expect: &Expect) -> Vec<Fa
             )));
             continue;
         }
-        failed.extend(result_differs(id, wanted, &result));
+        failed.extend(result_differs(id, expected, &result));
     }
     failed
 }
@@ -152,31 +152,31 @@ fn placed(world: &Opened, paths: &mut Value) {
     }
 }
 
-fn result_differs(id: &str, wanted: &StateResult, actual: &Map) -> Option<Failed> {
+fn result_differs(id: &str, desired: &StateResult, actual: &Map) -> Option<Failed> {
     let mut expected = Map::new();
-    if let Some(result) = &wanted.result {
+    if let Some(result) = &desired.result {
         expected.insert("result".into(), result.clone());
     }
-    if let Some(changes) = &wanted.changes {
+    if let Some(changes) = &desired.changes {
         expected.insert("changes".into(), changes.clone());
     }
     let comment = actual.get("comment").map(ToString::to_string).unwrap_or_default();
-    if let Some(part) = &wanted.comment {
-        let shown = if comment.contains(part) { comment.clone() } else { part.clone() };
-        expected.insert("comment".into(), shown.into());
+    if let Some(part) = &desired.comment {
+        let text = if comment.contains(part) { comment.clone() } else { part.clone() };
+        expected.insert("comment".into(), text.into());
     }
     if expected.iter().all(|(name, value)| actual.get(name) == Some(value)) {
         return None;
     }
     let (expected, actual) = (Value::Map(expected), Value::Map(actual.clone()));
-    let mut shown = comparable(&actual, &expected);
-    if let (Some(shown), Some(changes)) = (shown.as_map_mut(), actual.get("changes"))
-        && wanted.changes.is_some()
+    let mut fields = comparable(&actual, &expected);
+    if let (Some(fields), Some(changes)) = (fields.as_map_mut(), actual.get("changes"))
+        && desired.changes.is_some()
     {
-        shown.insert("changes".into(), changes.clone());
-        if wanted.comment.is_none() {
-            shown.insert("comment".into(), comment.into());
+        fields.insert("changes".into(), changes.clone());
+        if desired.comment.is_none() {
+            fields.insert("comment".into(), comment.into());
         }
     }
-    Some(Failed::of_data(format!("the result of '{id}' differs"), &expected, &shown))
+    Some(Failed::of_data(format!("the result of '{id}' differs"), &expected, &fields))
 }

@@ -125,8 +125,8 @@ fn examine(library: &Arc<Library>, test: &Test, place: &Place<'_>) -> Result<(Ve
     // An error that the test expects has these messages in it.
     let expected = expect.failure.as_ref().filter(|_| !compiled.errors.is_empty());
     if expected.is_none() {
-        let shown: Vec<String> = failed.iter().map(|failed| failed.message.clone()).collect();
-        let news = world.refused().into_iter().filter(|message| !shown.iter().any(|shown| shown.contains(message)));
+        let messages: Vec<String> = failed.iter().map(|failed| failed.message.clone()).collect();
+        let news = world.refused().into_iter().filter(|message| !messages.iter().any(|other| other.contains(message)));
         failed.extend(news.map(Failed::new));
     }
     failed.extend(world.missed().into_iter().map(Failed::new));

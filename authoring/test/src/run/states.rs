@@ -32,8 +32,8 @@ pub(super) fn compare(compiled: &Compiled, expect: &Expect) -> Vec<Failed> {
     let all = compiled.errors.join("\n");
     match &expect.failure {
         Some(failure) if compiled.errors.is_empty() => {
-            let wanted = if failure.text.is_empty() { String::new() } else { format!(" with '{}'", failure.text) };
-            failed.push(Failed::new(format!("expected an error{wanted}, but there is none")));
+            let reason = if failure.text.is_empty() { String::new() } else { format!(" with '{}'", failure.text) };
+            failed.push(Failed::new(format!("expected an error{reason}, but there is none")));
         }
         Some(failure) if !all.contains(&failure.text) => {
             failed.push(Failed::differs(
@@ -55,7 +55,7 @@ pub(super) fn compare(compiled: &Compiled, expect: &Expect) -> Vec<Failed> {
     if let Some(low) = &expect.low {
         failed.extend(whole(&chunks, low));
     }
-    failed.extend(expect.contains.iter().filter_map(|wanted| contained(&chunks, wanted)));
+    failed.extend(expect.contains.iter().filter_map(|state| contained(&chunks, state)));
     for id in &expect.absent {
         if let Some(chunk) = chunks.iter().find(|chunk| chunk.id == *id || chunk.name == *id) {
             let function = format!("{}.{}", chunk.state, chunk.fun);
@@ -67,35 +67,35 @@ pub(super) fn compare(compiled: &Compiled, expect: &Expect) -> Vec<Failed> {
     }
     failed.extend(ordered(&chunks, &expect.order));
     if let Some(pillar) = &expect.pillar {
-        let (actual, wanted) = (Value::Map(compiled.pillar.clone()), Value::Map(pillar.clone()));
-        if !has(&actual, &wanted) {
-            failed.push(Failed::of_data("the pillar differs", &wanted, &comparable(&actual, &wanted)));
+        let (actual, expected) = (Value::Map(compiled.pillar.clone()), Value::Map(pillar.clone()));
+        if !has(&actual, &expected) {
+            failed.push(Failed::of_data("the pillar differs", &expected, &comparable(&actual, &expected)));
         }
     }
     if let Some(reactions) = &expect.reactions {
-        let (wanted, actual) = (Value::List(reactions.clone()), Value::List(compiled.reactions.clone()));
+        let (expected, actual) = (Value::List(reactions.clone()), Value::List(compiled.reactions.clone()));
         let is_same = reactions.len() == compiled.reactions.len()
-            && reactions.iter().zip(&compiled.reactions).all(|(wanted, actual)| has(actual, wanted));
+            && reactions.iter().zip(&compiled.reactions).all(|(expected, actual)| has(actual, expected));
         if !is_same {
-            failed.push(Failed::of_data("the reactions differ", &wanted, &actual));
+            failed.push(Failed::of_data("the reactions differ", &expected, &actual));
         }
     }
     failed
 }
 
 /// Compares all states in their order.
-fn whole(chunks: &[&Chunk], wanted: &[Value]) -> Option<Failed> {
+fn whole(chunks: &[&Chunk], states: &[Value]) -> Option<Failed> {
     let text =
         |states: Vec<Value>| states.iter().map(|state| yaml(&Value::List(vec![state.clone()]))).collect::<String>();
-    let wanted: Vec<Value> = wanted
+    let states: Vec<Value> = states
         .iter()
-        .map(|wanted| {
-            expected_state(wanted).map_or_else(|| wanted.clone(), |(id, function, args)| shown(&id, &function, &args))
+        .map(|state| {
+            expected_state(state).map_or_else(|| state.clone(), |(id, function, args)| shown(&id, &function, &args))
         })
         .collect();
-    let (wanted, actual) = (text(wanted), text(chunks.iter().map(|chunk| chunk_as_sls(chunk)).collect()));
-    let is_same = sorted(&wanted) == sorted(&actual);
-    (!is_same).then(|| Failed::differs("the low state differs", &wanted, &actual))
+    let (expected, actual) = (text(states), text(chunks.iter().map(|chunk| chunk_as_sls(chunk)).collect()));
+    let is_same = sorted(&expected) == sorted(&actual);
+    (!is_same).then(|| Failed::differs("the low state differs", &expected, &actual))
 }
 
 /// Returns a text of states whose arguments may be in any order: YAML lists them as they are written.
@@ -122,9 +122,9 @@ impl SortKeys for brine_value::Map {
 }
 
 /// Looks for one state.
-fn contained(chunks: &[&Chunk], wanted: &Value) -> Option<Failed> {
-    let Some((id, function, arguments)) = expected_state(wanted) else {
-        return Some(Failed::new(format!("an expected state is invalid: {wanted}")));
+fn contained(chunks: &[&Chunk], state: &Value) -> Option<Failed> {
+    let Some((id, function, arguments)) = expected_state(state) else {
+        return Some(Failed::new(format!("an expected state is invalid: {state}")));
     };
     let of_id: Vec<&&Chunk> = chunks.iter().filter(|chunk| chunk.id == id).collect();
     if of_id.is_empty() {
@@ -141,11 +141,11 @@ fn contained(chunks: &[&Chunk], wanted: &Value) -> Option<Failed> {
         let own = format!("{}.{}", chunk.state, chunk.fun);
         let mut actual = chunk.args.clone();
         actual.insert("name".into(), chunk.written_name());
-        let (actual, wanted) = (Value::Map(actual), Value::Map(arguments.clone()));
-        if own == function && has(&actual, &wanted) {
+        let (actual, expected) = (Value::Map(actual), Value::Map(arguments.clone()));
+        if own == function && has(&actual, &expected) {
             return None;
         }
-        let comparable = match comparable(&actual, &wanted) {
+        let comparable = match comparable(&actual, &expected) {
             Value::Map(comparable) => shown(&id, &own, &comparable),
             other => other,
         };
@@ -160,10 +160,10 @@ fn contained(chunks: &[&Chunk], wanted: &Value) -> Option<Failed> {
 
 /// Checks that states run in this order.
 fn ordered(chunks: &[&Chunk], order: &[Value]) -> Option<Failed> {
-    let place = |wanted: &Value| {
-        let (state, id) = match wanted.as_map().and_then(indexmap::IndexMap::first) {
+    let place = |entry: &Value| {
+        let (state, id) = match entry.as_map().and_then(indexmap::IndexMap::first) {
             Some((state, id)) => (Some(state.to_string()), id.to_string()),
-            None => (None, wanted.to_string()),
+            None => (None, entry.to_string()),
         };
         chunks.iter().position(|chunk| {
             let is_state = |state: &String| *state == chunk.state || *state == format!("{}.{}", chunk.state, chunk.fun);
@@ -179,6 +179,6 @@ fn ordered(chunks: &[&Chunk], order: &[Value]) -> Option<Failed> {
     }
     let mut sorted: Vec<(&Option<usize>, &Value)> = places.iter().zip(order).collect();
     sorted.sort_by_key(|(place, _)| **place);
-    let actual: Value = sorted.into_iter().map(|(_, wanted)| wanted.clone()).collect();
+    let actual: Value = sorted.into_iter().map(|(_, entry)| entry.clone()).collect();
     Some(Failed::of_data("the states run in another order", &order.iter().cloned().collect(), &actual))
 }
