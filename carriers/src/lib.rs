@@ -197,8 +197,8 @@ fn upgrade(args: &Args) -> Called {
     const FORWARDED: [(usize, &str); 5] =
         [(3, "source"), (4, "version"), (5, "saltenv"), (6, "allow_downgrade"), (7, "force")];
     let forwarded = FORWARDED.iter().filter_map(|(position, name)| {
-        let given = value(args, at(*position, name))?;
-        Some((Value::from(*name), given.clone()))
+        let argument = value(args, at(*position, name))?;
+        Some((Value::from(*name), argument.clone()))
     });
     let keyword = forwarded.collect();
     let tgt_type = value(args, at(1, "tgt_type")).map_or_else(|| "glob".to_owned(), ToString::to_string);
@@ -216,11 +216,11 @@ fn of_test(test: &Map) -> Called {
 }
 
 /// Returns the functions in the form of the option `mine_functions`.
-fn mine_functions(given: Option<&Value>, place: &Place) -> Vec<Called> {
-    let one = |name: &Value, given: &Value| {
+fn mine_functions(option: Option<&Value>, place: &Place) -> Vec<Called> {
+    let one = |name: &Value, definition: &Value| {
         let mut args = Args::default();
-        let parts = match given {
-            Value::Map(_) => std::slice::from_ref(given),
+        let parts = match definition {
+            Value::Map(_) => std::slice::from_ref(definition),
             other => other.as_list().unwrap_or_default(),
         };
         for part in parts {
@@ -232,8 +232,8 @@ fn mine_functions(given: Option<&Value>, place: &Place) -> Vec<Called> {
         let function = args.keyword.shift_remove("mine_function").unwrap_or_else(|| name.clone()).to_string();
         Called { function, args, place: place.clone(), options: Map::new() }
     };
-    match given {
-        Some(Value::Map(functions)) => functions.iter().map(|(name, given)| one(name, given)).collect(),
+    match option {
+        Some(Value::Map(functions)) => functions.iter().map(|(name, definition)| one(name, definition)).collect(),
         Some(Value::List(names)) => names.iter().map(|name| one(name, &Value::Nil)).collect(),
         _ => Vec::new(),
     }

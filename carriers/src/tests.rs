@@ -133,8 +133,8 @@ fn chains_of_functions_are_followed_to_a_depth() {
         (4, Some(&["test.cross_test", "test.cross_test", "test.cross_test", "cmd.run"])),
         (5, None),
     ] {
-        let found = all_called("test.cross_test", &Args::positional(arguments.clone()));
-        assert_eq!(found, names.map(|names| names.iter().map(ToString::to_string).collect()), "{depth}");
+        let actual = all_called("test.cross_test", &Args::positional(arguments.clone()));
+        assert_eq!(actual, names.map(|names| names.iter().map(ToString::to_string).collect()), "{depth}");
         arguments.insert(0, "test.cross_test".into());
     }
     let queued =

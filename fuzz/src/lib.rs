@@ -37,7 +37,7 @@ pub const TARGETS: &[(&str, Target)] = &[
 
 /// Returns the target with this name.
 pub fn target(name: &str) -> Option<Target> {
-    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
+    TARGETS.iter().find(|(other, _)| *other == name).map(|(_, target)| *target)
 }
 
 /// Returns the fingerprint of an outcome: its kind, and its message without quoted parts of the input.

@@ -73,12 +73,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let done = match (&options.input, &options.current, &options.targets[..]) {
+    let result = match (&options.input, &options.current, &options.targets[..]) {
         (Some(input), _, [name]) => reproduce(name, input),
         (_, Some(current), [name]) => run(name, &options, current),
         _ => run_all(&options),
     };
-    done.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         eprintln!("brine-fuzz: {error}");
         ExitCode::FAILURE
     })
@@ -121,11 +121,11 @@ fn run_all(options: &Options) -> std::io::Result<ExitCode> {
                     failed = true;
                     let artifacts = directory("artifacts").join(name);
                     fs::create_dir_all(&artifacts)?;
-                    let kept = artifacts.join(format!("{}-{}", options.seed, child.id()));
+                    let artifact = artifacts.join(format!("{}-{}", options.seed, child.id()));
                     #[allow(clippy::disallowed_methods, reason = "a developer's own directory")]
-                    fs::copy(&current, &kept)?;
-                    eprintln!("{name}: {status} on {}: reproduce it with", kept.display());
-                    eprintln!("  cargo run -p brine-fuzz -- --input {} {name}", kept.display());
+                    fs::copy(&current, &artifact)?;
+                    eprintln!("{name}: {status} on {}: reproduce it with", artifact.display());
+                    eprintln!("  cargo run -p brine-fuzz -- --input {} {name}", artifact.display());
                 }
             }
         }
@@ -164,7 +164,7 @@ fn run(name: &str, options: &Options, current: &Path) -> std::io::Result<ExitCod
     for input in &pool {
         seen.insert(attempts.attempt(input)?);
     }
-    let (kept, end) = (pool.len(), Instant::now() + Duration::from_secs(options.seconds));
+    let (pool_size, end) = (pool.len(), Instant::now() + Duration::from_secs(options.seconds));
     while Instant::now() < end {
         let other = random.below(pool.len());
         let at = random.below(pool.len());
@@ -175,7 +175,7 @@ fn run(name: &str, options: &Options, current: &Path) -> std::io::Result<ExitCod
         }
     }
     let count = attempts.count.load(Ordering::Relaxed);
-    println!("{name:>9}: {count} inputs, {kept} kept, {} outcomes", seen.len());
+    println!("{name:>9}: {count} inputs, {pool_size} kept, {} outcomes", seen.len());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -34,9 +34,9 @@ pub fn render(value: &Value, colours: Colours) -> Option<String> {
                 out.extend(names.iter().map(|name| colours.paint(colour, &escape_line(name))));
             }
             Value::Map(keys) => {
-                for (name, shown) in sorted_items(keys) {
-                    let (name, shown) = (name.to_string(), shown.to_string());
-                    let line = format!("{}:  {}", escape_line(&name), escape_control(&shown));
+                for (name, text) in sorted_items(keys) {
+                    let (name, text) = (name.to_string(), text.to_string());
+                    let line = format!("{}:  {}", escape_line(&name), escape_control(&text));
                     out.push(colours.paint(colour, &line));
                 }
             }

@@ -179,8 +179,8 @@ mod tests {
                 Outputter::Key,
                 Outputter::Plan,
             ] {
-                let shown = display(&value, outputter, &OutputOptions::default());
-                assert!(!shown.is_empty(), "{outputter:?}");
+                let text = display(&value, outputter, &OutputOptions::default());
+                assert!(!text.is_empty(), "{outputter:?}");
             }
         }
     }

@@ -126,10 +126,10 @@ impl Page {
         }
         self.plain(&escape_line(&text));
         let named = [("id", "plan"), ("tgt", "target"), ("jid", "job"), ("user", "by"), ("time", "at")];
-        let shown: Vec<String> =
+        let parts: Vec<String> =
             named.iter().filter_map(|(name, word)| Some(format!("{word} {}", field(name)?))).collect();
-        if !shown.is_empty() {
-            self.plain(&escape_line(&shown.join(", ")));
+        if !parts.is_empty() {
+            self.plain(&escape_line(&parts.join(", ")));
         }
         if let Some(approved) = field("approved_by") {
             self.plain(&escape_line(&format!("approved by {approved}")));

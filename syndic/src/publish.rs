@@ -131,9 +131,9 @@ impl Publisher {
 
     /// Returns the key for command-line tools. `again` reads it anew.
     async fn key(&self, again: bool) -> Option<String> {
-        let known = self.key.lock().clone();
-        if known.is_some() && !again {
-            return known;
+        let key = self.key.lock().clone();
+        if key.is_some() && !again {
+            return key;
         }
         let path = self.settings.key_file.clone();
         let read = self.disk.run(move |_| files::read_if_exists(&path)).await;

@@ -51,12 +51,12 @@ pub fn x509(bytes: &[u8]) -> u64 {
             }
             fingerprint(kind, read)
         }
-        1 => Certificate::from_der(bytes).map_or(0, |found| fingerprint(kind, found.details())),
+        1 => Certificate::from_der(bytes).map_or(0, |certificate| fingerprint(kind, certificate.details())),
         2 => fingerprint(kind, Request::load(bytes).and_then(|(request, _)| request.details())),
         3 => fingerprint(kind, RevocationList::load(bytes).map(|(list, _)| list.details())),
         4 => fingerprint(kind, PrivateKey::load(bytes, password)),
         5 => fingerprint(kind, PublicKey::load(bytes)),
-        _ => fingerprint(kind, Container::open(bytes, password).map(|found| found.is_some())),
+        _ => fingerprint(kind, Container::open(bytes, password).map(|container| container.is_some())),
     }
 }
 
@@ -147,19 +147,19 @@ thread_local! {
 pub fn archives(bytes: &[u8]) -> u64 {
     let Some((kind, bytes)) = bytes.split_first() else { return 0 };
     if kind & 1 == 0 {
-        let found = archive::tar_listing(text_of(bytes));
-        return fingerprint(0, found.special.first().map_or(Ok(()), |_| Err("special")));
+        let listing = archive::tar_listing(text_of(bytes));
+        return fingerprint(0, listing.special.first().map_or(Ok(()), |_| Err("special")));
     }
     let (path, target) = (stored("archive.zip", bytes), DIRECTORY.join("target"));
     let before = std::fs::read_dir(&*DIRECTORY).into_iter().flatten().count();
     let call = |function: &str, keyword: Map| CONTEXT.with(|context| context.call(function, Args::keyword(keyword)));
     _ = call("archive.list", map! {"name" => path.clone(), "archive_format" => "zip"});
     _ = std::fs::create_dir_all(&target);
-    let done = call("archive.unzip", map! {"zip_file" => path, "dest" => target.clone()});
+    let result = call("archive.unzip", map! {"zip_file" => path, "dest" => target.clone()});
     let after = std::fs::read_dir(&*DIRECTORY).into_iter().flatten().count();
     _ = std::fs::remove_dir_all(&target);
     assert!(after <= before + 1, "a file was written outside of the target");
-    fingerprint(1, done.map_err(|error| error.to_string()))
+    fingerprint(1, result.map_err(|error| error.to_string()))
 }
 
 /// Files in the format of `.git/config` and other INI files: an option that was set is read.

@@ -97,19 +97,19 @@ fn run(states: &Map, options: &OutputOptions, depth: usize, body: &mut Vec<Strin
             );
         }
     }
-    let mut shown = Vec::new();
+    let mut rows = Vec::new();
     for (key, data) in states {
         if let Some(data) = data.as_map().filter(|data| data.contains_key("result")) {
-            shown.push(State::read(key.as_str()?, data)?);
+            rows.push(State::read(key.as_str()?, data)?);
         }
     }
-    shown.sort_by_key(|state| state.run_number);
+    rows.sort_by_key(|state| state.run_number);
     if options.state_compress_ids {
-        shown = compress::compress(shown);
+        rows = compress::compress(rows);
     }
     let mut colour = Colour::Green;
     let mut counts = Counts::default();
-    for state in &shown {
+    for state in &rows {
         let changes = state.changes(options, depth)?;
         counts.add(state, changes.changed);
         if state.is_success() && !changes.changed && (options.state_output_diff || !options.state_verbose) {

@@ -130,7 +130,7 @@ impl Tables<'_> {
         let options = self.options;
         match (value, &options.rows_key) {
             (Value::Map(map), Some(key)) => match map.get(key.as_str()) {
-                Some(found) => self.nested_value(map, found, indent),
+                Some(rows) => self.nested_value(map, rows, indent),
                 None => sorted_items(map).into_iter().try_for_each(|(_, value)| self.value(value, indent)),
             },
             (Value::Map(map), None) => sorted_items(map).into_iter().try_for_each(|(key, value)| {

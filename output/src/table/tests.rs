@@ -28,8 +28,8 @@ fn mappings_have_a_heading() {
 #[test]
 fn texts_are_one_column_and_long_ones_are_wrapped() {
     let long = format!("{} tail", "x".repeat(48));
-    let shown = plain(map! {"m" => list![long, "b"]}).unwrap();
-    let middle: Vec<&str> = shown.lines().skip(3).map(str::trim).collect();
+    let table = plain(map! {"m" => list![long, "b"]}).unwrap();
+    let middle: Vec<&str> = table.lines().skip(3).map(str::trim).collect();
     assert_eq!(middle[0].trim_matches(['|', ' ']), "x".repeat(48));
     assert_eq!(middle[1].trim_matches(['|', ' ']), "tail");
     assert!(middle[2].starts_with("----"));
@@ -62,14 +62,14 @@ fn centring_matches_python() {
 #[test]
 fn options_have_salts_names_and_effects() {
     let data: Value = map! {"m1" => map!{"out" => list![map! {"a" => "1", "b" => "xyz"}, map! {"a" => "22", "b" => "w"}], "heads" => list!["One", "Two"]}}.into();
-    let shown = |settings: &[(&str, Value)]| {
+    let render_with = |settings: &[(&str, Value)]| {
         let mut options = TableOptions::default();
         for (name, value) in settings {
             options.set(name, value);
         }
         render(&data, &options, Colours::OFF).unwrap()
     };
-    insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("labels_key", "heads".into()), ("title", "Rows".into()), ("justify", "Left".into())]), @r"
+    insta::assert_snapshot!(render_with(&[("rows_key", "out".into()), ("labels_key", "heads".into()), ("title", "Rows".into()), ("justify", "Left".into())]), @r"
     Rows
 
         -------------
@@ -80,14 +80,14 @@ fn options_have_salts_names_and_effects() {
         | 22  | w   |
         -------------
     ");
-    insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("separate_rows", false.into()), ("delim", " ".into()), ("prefix", "".into()), ("suffix", "".into()), ("row_delimiter", "=".into()), ("justify", "right".into())]), @r"
+    insta::assert_snapshot!(render_with(&[("rows_key", "out".into()), ("separate_rows", false.into()), ("delim", " ".into()), ("prefix", "".into()), ("suffix", "".into()), ("row_delimiter", "=".into()), ("justify", "right".into())]), @r"
          A   B
         ======
          1 xyz
         22   w
     ");
-    insta::assert_snapshot!(shown(&[("rows_key", "none".into())]), @"");
-    insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("has_header", false.into()), ("separate_rows", false.into()), ("nested_indent", 2.into()), ("width", "x".into())]), @r"
+    insta::assert_snapshot!(render_with(&[("rows_key", "none".into())]), @"");
+    insta::assert_snapshot!(render_with(&[("rows_key", "out".into()), ("has_header", false.into()), ("separate_rows", false.into()), ("nested_indent", 2.into()), ("width", "x".into())]), @r"
           | A  |  B  |
           | 1  | xyz |
           | 22 |  w  |

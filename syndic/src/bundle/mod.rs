@@ -100,8 +100,8 @@ impl Loads {
 pub(crate) fn returns_load(id: &str, returns: Vec<MinionReturn>, loads: &Loads) -> Map {
     let mut bundles: Vec<(Jid, Map)> = Vec::new();
     for one in returns {
-        let known = bundles.iter().position(|(jid, _)| *jid == one.jid);
-        let at = known.unwrap_or_else(|| {
+        let position = bundles.iter().position(|(jid, _)| *jid == one.jid);
+        let at = position.unwrap_or_else(|| {
             let mut bundle = map! {
                 "id" => id,
                 "jid" => &one.jid,
