@@ -168,24 +168,24 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 }
 
 fn overrides(arguments: &Arguments) -> Map {
-    let mut given = Map::new();
+    let mut options = Map::new();
     // Relative paths are relative to the current directory, not to that of the function.
     let absolute = |path: &PathBuf| Value::from(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     for (option, roots) in [("file_roots", &arguments.file_root), ("pillar_roots", &arguments.pillar_root)] {
         if !roots.is_empty() {
-            given.insert(option.into(), map! {"base" => roots.iter().map(absolute).collect::<Value>()}.into());
+            options.insert(option.into(), map! {"base" => roots.iter().map(absolute).collect::<Value>()}.into());
         }
     }
     for (option, directories) in [("module_dirs", &arguments.module_dirs), ("states_dirs", &arguments.states_dir)] {
         if !directories.is_empty() {
-            given.insert(option.into(), directories.iter().map(absolute).collect());
+            options.insert(option.into(), directories.iter().map(absolute).collect());
         }
     }
-    given.extend(arguments.cachedir.as_ref().map(|directory| ("cachedir".into(), absolute(directory))));
-    given.extend(arguments.timeout.map(|seconds| ("auth_timeout".into(), seconds.into())));
-    given.extend(arguments.id.as_ref().map(|id| ("id".into(), id.into())));
-    given.extend(arguments.master.as_ref().map(|master| ("master".into(), master.into())));
-    given
+    options.extend(arguments.cachedir.as_ref().map(|directory| ("cachedir".into(), absolute(directory))));
+    options.extend(arguments.timeout.map(|seconds| ("auth_timeout".into(), seconds.into())));
+    options.extend(arguments.id.as_ref().map(|id| ("id".into(), id.into())));
+    options.extend(arguments.master.as_ref().map(|master| ("master".into(), master.into())));
+    options
 }
 
 /// The result of a call, or the error that prevented it.
@@ -201,12 +201,12 @@ enum CallOutcome {
 /// Prints the documentation of the functions with this prefix. Returns a failure if there are none.
 fn show_docs(arguments: &Arguments, start: &str) -> ExitCode {
     let functions = Registry::new(&MODULES.functions());
-    let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
-    for function in &found {
+    let matches: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
+    for function in &matches {
         print_plain(format_args!("{}:\n{}\n", function.full_name(), usage::docstring(&function.docstring())));
     }
-    docs::point("sys.doc", &found.iter().map(|function| function.full_name()).collect::<Vec<_>>());
-    if found.is_empty() {
+    docs::point("sys.doc", &matches.iter().map(|function| function.full_name()).collect::<Vec<_>>());
+    if matches.is_empty() {
         let near = nearest(start, functions.iter().map(Function::full_name));
         let hint = nearest::hint(near);
         print_plain_error(format_args!("ERROR: no documentation found for '{start}'{hint}"));
@@ -272,7 +272,7 @@ fn job_return(
 fn fields(arguments: &Arguments) -> Map {
     [("module_executors", &arguments.module_executors), ("executor_opts", &arguments.executor_opts)]
         .into_iter()
-        .filter_map(|(name, given)| Some((name.into(), arguments::parse_value(given.as_deref()?))))
+        .filter_map(|(name, text)| Some((name.into(), arguments::parse_value(text.as_deref()?))))
         .collect()
 }
 
@@ -283,8 +283,9 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid, fields: Map) -> 
         if let Some(message) = minion.custom.failure("modules", module) {
             return CallOutcome::NotAvailable { message, similar: Map::new(), near: None };
         }
-        let similar = minion.functions.iter().filter(|known| known.full_name().starts_with(fun));
-        let similar = similar.map(|known| (known.full_name().into(), usage::docstring(&known.docstring()).into()));
+        let similar = minion.functions.iter().filter(|function| function.full_name().starts_with(fun));
+        let similar =
+            similar.map(|function| (function.full_name().into(), usage::docstring(&function.docstring()).into()));
         let near = nearest(fun, minion.functions.iter().map(Function::full_name));
         let message = CallError::NotAvailable(fun.to_owned()).to_string();
         return CallOutcome::NotAvailable { message, similar: similar.collect(), near };

@@ -423,8 +423,8 @@ pub struct ResultPrinter {
 impl OutputArguments {
     /// Returns the choice of colours; `config` are the `opts` of the configuration.
     pub fn colours(&self, config: &Map) -> ColourChoice {
-        let wanted = shared::color(config);
-        match (self.force_color, self.no_color || !wanted) {
+        let is_coloured = shared::color(config);
+        match (self.force_color, self.no_color || !is_coloured) {
             (true, _) => ColourChoice::Always,
             (false, true) => ColourChoice::Never,
             (false, false) => ColourChoice::Auto,
@@ -439,11 +439,11 @@ impl OutputArguments {
         }
         let mut options = output::OutputOptions { colours: ui.colours(), ..Default::default() };
         options.set_all(config);
-        let mut given = Map::new();
-        given.extend(self.out_indent.map(|columns| ("output_indent".into(), columns.into())));
-        given.extend(self.state_output.as_ref().map(|mode| ("state_output".into(), mode.into())));
-        given.extend(self.state_verbose.as_ref().map(|word| ("state_verbose".into(), word.into())));
-        options.set_all(&given);
+        let mut overrides = Map::new();
+        overrides.extend(self.out_indent.map(|columns| ("output_indent".into(), columns.into())));
+        overrides.extend(self.state_output.as_ref().map(|mode| ("state_output".into(), mode.into())));
+        overrides.extend(self.state_verbose.as_ref().map(|word| ("state_verbose".into(), word.into())));
+        options.set_all(&overrides);
         let configured = master_opts::output(config);
         let outputters = CustomOutputters::new(config, options.colours != Colours::OFF);
         Ok(ResultPrinter { ui, asked: self.out.clone().or(configured), options, outputters })

@@ -39,10 +39,10 @@ impl Credentials {
     /// Creates a client in the user's name, and prompts for missing credentials. Without `-a` it uses the key of the
     /// user, or else a stored token.
     pub async fn client(&self, config: &MasterConfig) -> Result<MasterClient, ClientError> {
-        let kept = || Ok::<_, ClientError>(kept_token(config).map(Proof::Token));
+        let stored_token = || Ok::<_, ClientError>(kept_token(config).map(Proof::Token));
         let Some(eauth) = &self.eauth else {
             return match MasterClient::new(config) {
-                Err(error @ ClientError::NoKey(_)) => match kept()? {
+                Err(error @ ClientError::NoKey(_)) => match stored_token()? {
                     Some(token) => Ok(MasterClient::with_proof(config, token)),
                     None => Err(error),
                 },
@@ -55,7 +55,7 @@ impl Credentials {
             keep_token(config, &token)?;
             return Ok(MasterClient::with_proof(config, Proof::Token(token)));
         }
-        match kept()?.filter(|_| self.username.is_none()) {
+        match stored_token()?.filter(|_| self.username.is_none()) {
             Some(token) => Ok(MasterClient::with_proof(config, token)),
             None => Ok(MasterClient::with_proof(config, self.ask(eauth)?)),
         }

@@ -39,11 +39,11 @@ impl CustomOutputters {
             .chain(shared::outputter_dirs(config).into_iter().map(PathBuf::from));
         let may_have_any = shared::python_fallback(config) || directories.any(|directory| directory.is_dir());
         let minion = || {
-            let mut given = custom_module_options(config);
-            given.insert("extension_modules".into(), synced.clone().into());
-            let loaded = MinionConfig::load(Path::new("/nonexistent"), &given);
+            let mut options = custom_module_options(config);
+            options.insert("extension_modules".into(), synced.clone().into());
+            let loaded = MinionConfig::load(Path::new("/nonexistent"), &options);
             let loaded = loaded.inspect_err(|error| tracing::warn!(%error, "loading custom outputters failed"));
-            Some((loaded.ok()?.config, given))
+            Some((loaded.ok()?.config, options))
         };
         let minion = if may_have_any { minion() } else { None };
         let mut opts = if minion.is_some() { config.clone() } else { Map::new() };
@@ -54,12 +54,13 @@ impl CustomOutputters {
     /// Returns a value formatted by a custom outputter; `None` if there is none of this name, or it fails, which is
     /// logged.
     pub fn display(&self, name: &str, value: &Value, retcode: i64) -> Option<String> {
-        let (config, given) = self.minion.as_ref()?;
+        let (config, options) = self.minion.as_ref()?;
         let is_package = config.python_fallback && name.parse::<Outputter>().is_err();
         if !is_package && !brine_context::custom::has_file(config, KIND, name) {
             return None;
         }
-        let host = self.host.get_or_init(|| MasterHost::with_options(given.clone(), self.opts.clone()).functions(None));
+        let host =
+            self.host.get_or_init(|| MasterHost::with_options(options.clone(), self.opts.clone()).functions(None));
         let args = || Args { positional: vec![value.clone()], keyword: map! {"_retcode" => retcode} };
         let function = format!("{name}.output");
         match host.custom(&CustomCall { kind: KIND, function: &function, args: &args, opts: Map::new() })? {

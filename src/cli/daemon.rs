@@ -254,8 +254,8 @@ pub fn enter(
     user: Option<&str>,
     owned: &OwnedPaths<'_>,
 ) -> Result<(), privileges::PrivilegeError> {
-    let report = |done: Result<(), SandboxError>| {
-        if let Err(error) = done {
+    let report = |result: Result<(), SandboxError>| {
+        if let Err(error) = result {
             tracing::warn!(%error, "the sandbox is incomplete: the system refuses a part of it (option sandbox)");
         }
     };

@@ -70,20 +70,20 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut totals = Totals::default();
     let mut minions = Minions::new(Sample::common());
     for path in &paths {
-        let found = files(path).and_then(|found| {
+        let result = files(path).and_then(|input| {
             let samples = minions.all()?;
             let (tree, renders) = (OnceCell::new(), OnceCell::new());
-            for file in &found.files {
+            for file in &input.files {
                 let outcome = format_file(file, &arguments, |before, after| {
-                    let tree = tree.get_or_init(|| Tree::load(&found.root, None).ok()).as_ref();
+                    let tree = tree.get_or_init(|| Tree::load(&input.root, None).ok()).as_ref();
                     let renders = renders.get_or_init(|| Some(Renders::new(tree?, samples))).as_ref();
-                    renders.is_some_and(|renders| is_same_rendered(renders, &found.root, file, before, after))
+                    renders.is_some_and(|renders| is_same_rendered(renders, &input.root, file, before, after))
                 });
                 totals.count(file, outcome);
             }
             Ok(())
         });
-        if let Err(error) = found {
+        if let Err(error) = result {
             totals.count(path, Err(error));
         }
     }
@@ -177,12 +177,12 @@ fn standard_input(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Another program puts the output in the place of the input: what cannot be formatted is returned as it is.
     let formatted = format(&text);
     let is_changed = formatted.as_ref().is_some_and(|formatted| *formatted != text);
-    let shown = formatted.as_deref().unwrap_or(&text);
+    let output = formatted.as_deref().unwrap_or(&text);
     if arguments.diff {
-        print_diff("-", &text, shown);
+        print_diff("-", &text, output);
     } else if !arguments.check {
         // To the byte.
-        std::io::stdout().write_all(shown.as_bytes()).context("writing to standard output failed")?;
+        std::io::stdout().write_all(output.as_bytes()).context("writing to standard output failed")?;
     }
     Ok(if arguments.check && is_changed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -224,7 +224,7 @@ fn files(path: &Path) -> anyhow::Result<Found> {
     let layout = Layout::detect(below.iter().map(String::as_str));
     let is_wanted = |name: &&String| {
         let full = path.join(name);
-        let is_plain = full.symlink_metadata().is_ok_and(|found| found.is_file());
+        let is_plain = full.symlink_metadata().is_ok_and(|status| status.is_file());
         is_sls(Path::new(name)) && layout.kind(name).is_sls() && is_plain && !excluded(&real.join(name))
     };
     let files = below.iter().filter(is_wanted).map(|name| path.join(name)).collect();

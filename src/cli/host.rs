@@ -39,7 +39,7 @@ struct TemplateMinionFunctions {
 impl MasterHost {
     /// Creates the host functions of a master with this configuration.
     pub fn new(config: &MasterConfig) -> Self {
-        let mut given = map! {
+        let mut options = map! {
             "id" => config.id.clone(),
             "root_dir" => config.root_dir.clone(),
             "cachedir" => config.cachedir.join("host"),
@@ -75,31 +75,36 @@ impl MasterHost {
             "http_max_body",
             "nacl.config",
         ] {
-            given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
+            options.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }
-        given.extend(profiles(&config.opts));
+        options.extend(profiles(&config.opts));
         let mut opts = config.opts.clone();
         opts.insert("__role".into(), "master".into());
         let master = Some(Arc::new(config.clone()));
-        MasterHost(Arc::new(TemplateMinion { config: given, opts, minion: OnceLock::new(), master }))
+        MasterHost(Arc::new(TemplateMinion { config: options, opts, minion: OnceLock::new(), master }))
     }
 
     /// Creates host functions with these options of a minion. Functions of other types receive `opts`.
-    pub fn with_options(given: Map, opts: Map) -> Self {
-        MasterHost(Arc::new(TemplateMinion { config: given, opts, minion: OnceLock::new(), master: None }))
+    pub fn with_options(options: Map, opts: Map) -> Self {
+        MasterHost(Arc::new(TemplateMinion { config: options, opts, minion: OnceLock::new(), master: None }))
     }
 
     /// Creates host functions for values of a minion's configuration, before the minion starts.
     pub fn of_minion(config: &MinionConfig) -> Self {
-        let mut given = map! {
+        let mut options = map! {
             "root_dir" => config.root_dir.clone(),
             "cachedir" => config.cachedir.join("sdb"),
             "pki_dir" => config.pki_dir.clone(),
             "sock_dir" => config.sock_dir.clone(),
             "file_client" => "local",
         };
-        given.extend(profiles(&config.opts));
-        MasterHost(Arc::new(TemplateMinion { config: given, opts: Map::new(), minion: OnceLock::new(), master: None }))
+        options.extend(profiles(&config.opts));
+        MasterHost(Arc::new(TemplateMinion {
+            config: options,
+            opts: Map::new(),
+            minion: OnceLock::new(),
+            master: None,
+        }))
     }
 }
 
@@ -117,10 +122,10 @@ pub fn custom_module_options(opts: &Map) -> Map {
         "outputter_dirs",
         "returner_dirs",
     ];
-    let mut given: Map = SAME.iter().filter_map(|name| Some(((*name).into(), opts.get(*name)?.clone()))).collect();
-    given.insert("file_client".into(), "local".into());
-    given.insert("cachedir".into(), master::cachedir(opts).join("host").into());
-    given
+    let mut options: Map = SAME.iter().filter_map(|name| Some(((*name).into(), opts.get(*name)?.clone()))).collect();
+    options.insert("file_client".into(), "local".into());
+    options.insert("cachedir".into(), master::cachedir(opts).join("host").into());
+    options
 }
 
 /// Returns the profiles of `sdb`: the options that contain a `driver`.

@@ -374,7 +374,7 @@ fn help() -> String {
         "Usage: {USAGE}\n\nConfiguration management and event-driven automation, compatible with Salt.\n\nTools:\n"
     );
     for tool in TOOLS.iter().chain(COMMANDS) {
-        let names = if TOOLS.iter().any(|known| known.name == tool.name) { tool.name } else { "" };
+        let names = if TOOLS.iter().any(|other| other.name == tool.name) { tool.name } else { "" };
         let _ = writeln!(help, "  {:<10} {names:<14} {}", tool.command, tool.about);
     }
     help.push_str(

@@ -78,9 +78,9 @@ mod tests {
         let plan = Plan::new(job, map! {"groups" => groups}).unwrap();
         write(&path, plan.map()).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let found = read(&path).unwrap();
-        assert_eq!(found, plan);
-        assert_eq!(found.minions(), ["web"]);
+        let actual = read(&path).unwrap();
+        assert_eq!(actual, plan);
+        assert_eq!(actual.minions(), ["web"]);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("other users can change it"));
     }

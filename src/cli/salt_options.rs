@@ -142,11 +142,11 @@ pub fn unimplemented_option(matches: &ArgMatches, tool: &str) -> Option<Unimplem
     options_of(tool).find_map(|option| {
         let name = option.names.first()?;
         // An option of the command itself is not in the matches under this name.
-        let given = matches.try_contains_id(name).is_ok_and(|has| has)
+        let is_given = matches.try_contains_id(name).is_ok_and(|has| has)
             && matches.value_source(name) == Some(ValueSource::CommandLine);
         match option.effect {
-            Effect::Version if given => Some(UnimplementedOption::Version),
-            Effect::Refused(why) if given => Some(UnimplementedOption::Refused(name, why)),
+            Effect::Version if is_given => Some(UnimplementedOption::Version),
+            Effect::Refused(why) if is_given => Some(UnimplementedOption::Refused(name, why)),
             _ => None,
         }
     })

@@ -102,8 +102,8 @@ fn is_trusted(path: &Path) -> bool {
 
 /// Returns the argument of the command line with this name in a Saltfile.
 fn argument<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
-    let known = NAMES.iter().find(|(of_file, _)| *of_file == name).map(|(_, long)| (*long).to_owned());
-    let long = known.unwrap_or_else(|| name.replace('_', "-"));
+    let long = NAMES.iter().find(|(of_file, _)| *of_file == name).map(|(_, long)| (*long).to_owned());
+    let long = long.unwrap_or_else(|| name.replace('_', "-"));
     let short = long.strip_prefix("ssh-");
     command.get_arguments().find(|arg| {
         arg.get_long().is_some_and(|own| own == long || Some(own) == short)

@@ -142,10 +142,10 @@ impl Ui {
 const BAR_WIDTH: usize = 30;
 
 /// Returns a progress bar with the percentage.
-pub fn bar(done: u64, all: u64) -> String {
+pub fn bar(count: u64, all: u64) -> String {
     // Without anything to do, all is done.
     let of = |width: usize| {
-        (u128::from(done.min(all)) * width as u128).checked_div(all.into()).map_or(width, |part| part as usize)
+        (u128::from(count.min(all)) * width as u128).checked_div(all.into()).map_or(width, |part| part as usize)
     };
     format!("[{:-<BAR_WIDTH$}] {:>3}%", "#".repeat(of(BAR_WIDTH)), of(100))
 }

@@ -121,14 +121,14 @@ pub fn section(message: &str) -> Option<&'static str> {
 
 /// Returns the page or section about a finding of a configuration.
 pub fn of_configuration(message: &str) -> Option<String> {
-    let found = of(OPTIONS, message).or_else(|| section(message));
-    found.map(str::to_owned).or_else(|| option(message))
+    let section = of(OPTIONS, message).or_else(|| section(message));
+    section.map(str::to_owned).or_else(|| option(message))
 }
 
 /// Returns the page or section about a finding of `brine doctor` of a kind.
 pub fn of_finding(kind: &str, message: &str) -> Option<String> {
-    let found = FINDINGS.iter().find(|(name, _)| *name == kind).map(|(_, section)| (*section).to_owned());
-    found.or_else(|| of_configuration(message))
+    let section = FINDINGS.iter().find(|(name, _)| *name == kind).map(|(_, section)| (*section).to_owned());
+    section.or_else(|| of_configuration(message))
 }
 
 fn of(table: &[(&str, &'static str)], message: &str) -> Option<&'static str> {
@@ -138,8 +138,8 @@ fn of(table: &[(&str, &'static str)], message: &str) -> Option<&'static str> {
 /// Returns the reference of the option that a message is about.
 fn option(message: &str) -> Option<String> {
     let name = message.split_once("option '")?.1.split_once('\'')?.0;
-    let mut known = MasterConfig::docs().iter().chain(MinionConfig::docs());
-    known.any(|option| option.name == name).then(|| format!("option {name}"))
+    let mut options = MasterConfig::docs().iter().chain(MinionConfig::docs());
+    options.any(|option| option.name == name).then(|| format!("option {name}"))
 }
 
 /// Notes that the documentation explains a message, if it does and was not named before: [`take`] returns where.
@@ -150,8 +150,8 @@ pub fn note(message: &str) {
 /// Returns the page or section about a message of a tool.
 fn of_message(message: &str) -> Option<String> {
     // An error about an option ends the start of every tool.
-    let found = section(message).map(str::to_owned);
-    found.or_else(|| message.contains(": option '").then(|| of_configuration(message)).flatten())
+    let section = section(message).map(str::to_owned);
+    section.or_else(|| message.contains(": option '").then(|| of_configuration(message)).flatten())
 }
 
 /// Notes that a page or section explains something, if it was not named before.

@@ -75,7 +75,7 @@ fn progress_is_removed_before_output() {
 
 #[test]
 fn a_bar_is_full_at_the_end() {
-    for (done, all, expected) in [
+    for (count, all, expected) in [
         (0, 3, "[------------------------------]   0%"),
         (1, 3, "[##########--------------------]  33%"),
         (999, 1000, "[#############################-]  99%"),
@@ -83,7 +83,7 @@ fn a_bar_is_full_at_the_end() {
         (5, 3, "[##############################] 100%"),
         (0, 0, "[##############################] 100%"),
     ] {
-        assert_eq!(bar(done, all), expected, "{done} of {all}");
+        assert_eq!(bar(count, all), expected, "{count} of {all}");
     }
 }
 

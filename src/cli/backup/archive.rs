@@ -127,7 +127,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a file under a path that may be another one than its own.
-    pub fn add_file(&mut self, path: &Path, shown: &Path) -> anyhow::Result<()> {
+    pub fn add_file(&mut self, path: &Path, archive_path: &Path) -> anyhow::Result<()> {
         let failed = || format!("reading {} failed", path.display());
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = File::options().read(true).custom_flags(flags).open(path).with_context(failed)?;
@@ -139,7 +139,7 @@ impl<W: Write> Writer<W> {
         header.set_size(metadata.len());
         // Neither more than the header says, nor less, if it changes meanwhile.
         let content = file.take(metadata.len()).chain(io::repeat(0)).take(metadata.len());
-        self.tar.append_data(&mut header, inside(shown), content).context("writing the backup failed")?;
+        self.tar.append_data(&mut header, inside(archive_path), content).context("writing the backup failed")?;
         self.files += 1;
         Ok(())
     }

@@ -279,7 +279,7 @@ impl Plan {
     fn clean_up(&self) {
         for unit in &self.units {
             let removed = match unit.draft.symlink_metadata() {
-                Ok(found) if found.is_dir() => user_files::remove_dir_all(&unit.draft),
+                Ok(status) if status.is_dir() => user_files::remove_dir_all(&unit.draft),
                 Ok(_) => user_files::remove_file(&unit.draft),
                 Err(_) => continue,
             };
@@ -294,7 +294,7 @@ impl Plan {
 fn has_files(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Err(_) => false,
-        Ok(found) if found.is_dir() => {
+        Ok(status) if status.is_dir() => {
             fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| has_files(&entry.path())))
         }
         Ok(_) => true,

@@ -209,7 +209,8 @@ fn fix(tree: &Tree, findings: &[Finding]) -> anyhow::Result<usize> {
 /// Waits until a file of the tree changes.
 fn wait(tree: &Tree) {
     let times = |tree: &Tree| -> Vec<Option<SystemTime>> {
-        let modified = |path: &String| std::fs::metadata(tree.root.join(path)).and_then(|found| found.modified()).ok();
+        let modified =
+            |path: &String| std::fs::metadata(tree.root.join(path)).and_then(|status| status.modified()).ok();
         tree.paths().iter().map(modified).collect()
     };
     let before = times(tree);

@@ -49,8 +49,8 @@ pub struct Names {
 impl Names {
     /// Creates the names for a directory of configuration, by default that of the tools.
     pub fn new(directory: Option<PathBuf>) -> Self {
-        let given = directory.or_else(|| std::env::var_os("SALT_CONFIG_DIR").map(PathBuf::from));
-        Names { directory: given.unwrap_or_else(|| DEFAULT_DIRECTORY.into()) }
+        let directory = directory.or_else(|| std::env::var_os("SALT_CONFIG_DIR").map(PathBuf::from));
+        Names { directory: directory.unwrap_or_else(|| DEFAULT_DIRECTORY.into()) }
     }
 
     /// Returns the configuration of the master; its defaults if there is none or it is invalid.
@@ -179,10 +179,10 @@ pub fn positional(line: &Line<'_>, names: &Names, last: &str) -> Answer {
             let pages = crate::cli::docs::page_names().into_iter();
             let pages = pages.map(|(name, title)| Candidate::new(name, &title));
             let all = [execution(), states(), runners()].into_iter().flatten().collect();
-            let mut found: Vec<Candidate> = pages.chain(functions(last, all)).collect();
+            let mut candidates: Vec<Candidate> = pages.chain(functions(last, all)).collect();
             // A function and a state may have one name.
-            found.dedup_by(|a, b| a.value == b.value);
-            found
+            candidates.dedup_by(|a, b| a.value == b.value);
+            candidates
         }
         ("brine link" | "brine man", []) => return Answer::Directories,
         ("brine completion", []) => ["bash", "zsh", "fish"].map(|shell| Candidate::new(shell, "")).into(),
@@ -249,20 +249,20 @@ fn functions(last: &str, all: Vec<Described>) -> Vec<Candidate> {
 }
 
 /// Completes an argument of a function.
-fn arguments(line: &Line<'_>, names: &Names, function: &str, given: &[&str], last: &str) -> Vec<Candidate> {
-    let is_first = !given.iter().any(|word| !word.contains('='));
+fn arguments(line: &Line<'_>, names: &Names, function: &str, words: &[&str], last: &str) -> Vec<Candidate> {
+    let is_first = !words.iter().any(|word| !word.contains('='));
     if let (true, "state.single") = (is_first, function) {
         return functions(last, states());
     }
     if is_first && OF_FUNCTIONS.contains(&function) {
         return functions(last, execution());
     }
-    let (all, of) = match given {
+    let (all, of) = match words {
         [state, ..] if function == "state.single" => (states(), *state),
         _ if line.tool == "salt-run" => (runners(), function),
         _ => (execution(), function),
     };
-    let params = all.iter().find(|known| known.name == of).map_or(&[][..], |known| known.params.list());
+    let params = all.iter().find(|function| function.name == of).map_or(&[][..], |function| function.params.list());
     if let Some((name, _)) = last.split_once('=') {
         let is_switch =
             params.iter().any(|param| param.name == name && matches!(param.default(), Some(Value::Bool(_))));
@@ -278,14 +278,14 @@ fn arguments(line: &Line<'_>, names: &Names, function: &str, given: &[&str], las
         candidates = names.jobs();
     }
     if is_first && OF_SLS.contains(&function) {
-        let saltenv = given.iter().find_map(|word| word.strip_prefix("saltenv=")).unwrap_or("base");
+        let saltenv = words.iter().find_map(|word| word.strip_prefix("saltenv=")).unwrap_or("base");
         candidates = names.sls(saltenv);
     }
     let is_free =
-        |param: &&Param| !given.iter().any(|word| word.split_once('=').is_some_and(|(name, _)| name == param.name));
+        |param: &&Param| !words.iter().any(|word| word.split_once('=').is_some_and(|(name, _)| name == param.name));
     let named = params.iter().filter(|param| param.is_named()).filter(is_free);
     candidates.extend(named.map(|param| Candidate::new(format!("{}=", param.name), param.doc)));
-    if function.starts_with("state.") && !candidates.iter().any(|known| known.value == "test=") && is_run(function) {
+    if function.starts_with("state.") && !candidates.iter().any(|other| other.value == "test=") && is_run(function) {
         candidates.push(Candidate::new("test=", "only show what would change"));
     }
     candidates

@@ -50,12 +50,12 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// Whether an option is given.
     pub fn has(&self, id: &str) -> bool {
-        self.options.iter().any(|(known, _)| known == id)
+        self.options.iter().any(|(other, _)| other == id)
     }
 
     /// Returns the last value of an option.
     pub fn value(&self, id: &str) -> Option<&str> {
-        self.options.iter().rev().find(|(known, _)| known == id).map(|(_, value)| value.as_str())
+        self.options.iter().rev().find(|(other, _)| other == id).map(|(_, value)| value.as_str())
     }
 }
 
@@ -143,9 +143,9 @@ fn by_long<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
         let aliases = arg.get_all_aliases().unwrap_or_default();
         arg.get_long().into_iter().chain(aliases).map(str::to_owned).collect()
     };
-    let exact = command.get_arguments().find(|arg| names(arg).iter().any(|known| known == name));
+    let exact = command.get_arguments().find(|arg| names(arg).iter().any(|other| other == name));
     exact.or_else(|| {
-        let mut near = command.get_arguments().filter(|arg| names(arg).iter().any(|known| known.starts_with(name)));
+        let mut near = command.get_arguments().filter(|arg| names(arg).iter().any(|other| other.starts_with(name)));
         near.next().filter(|_| near.next().is_none())
     })
 }
@@ -173,8 +173,8 @@ fn last_word(line: &Line<'_>, names: &Names, last: &str) -> Answer {
 }
 
 fn options(command: &Command) -> Vec<Candidate> {
-    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    shown
+    let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    visible
         .filter_map(|arg| {
             let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
             Some(Candidate::new(format!("--{}", arg.get_long()?), &about))

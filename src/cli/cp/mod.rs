@@ -122,7 +122,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let client = MasterClient::new(&config)?;
         let delimiter = arguments.delimiter.clone();
         let mut copy = FileCopy { client, times, tgt, tgt_type: kind.name(), delimiter, printer, results: Map::new() };
-        let done = if arguments.chunked {
+        let result = if arguments.chunked {
             let how = ChunkOptions {
                 // The master publishes no larger job, and a chunk grows by a third as text.
                 size: config.salt_cp_chunk_size.clamp(1, (config.max_event_size / 2).max(1)),
@@ -133,7 +133,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         } else {
             copy.send_in_one_job(sources, dest).await
         };
-        let status = done.and_then(|()| copy.show())?;
+        let status = result.and_then(|()| copy.show())?;
         // The exit status of Salt's tool is 0, whatever the minions report.
         anyhow::Ok(if config.salt_exit_status { ExitCode::SUCCESS } else { status })
     });
@@ -196,15 +196,15 @@ impl FileCopy {
     /// Sends files and directories in chunks, a job each. A minion that has refused a chunk of a file receives no
     /// further chunks of it.
     async fn send_in_chunks(&mut self, how: &ChunkOptions, sources: &[String], dest: &str) -> anyhow::Result<()> {
-        let found = SourceFiles::below(sources)?;
-        let into_directory = found.files.len() > 1 || !found.empty.is_empty() || dest.ends_with('/');
+        let source_files = SourceFiles::below(sources)?;
+        let into_directory = source_files.files.len() > 1 || !source_files.empty.is_empty() || dest.ends_with('/');
         let remote = |one: &Entry| match (&one.below, into_directory) {
             (None, false) => dest.to_owned(),
             (None, true) => format!("{}/{}", dest.trim_end_matches('/'), one.name),
             (Some(below), _) => format!("{}/{}/{below}", dest.trim_end_matches('/'), one.name),
         };
         let target = (self.tgt.clone(), self.tgt_type);
-        for entry in &found.files {
+        for entry in &source_files.files {
             let path = remote(entry);
             if how.resume {
                 for part in self.parts(&entry.path, &path).await? {
@@ -215,7 +215,7 @@ impl FileCopy {
             }
             (self.tgt, self.tgt_type) = target.clone();
         }
-        for entry in &found.empty {
+        for entry in &source_files.empty {
             let path = remote(entry);
             let returned = self.call("cp.recv_chunked", list![path.as_str(), Value::Nil]).await?;
             self.record(&path, returned);

@@ -47,10 +47,10 @@ impl FileCopy {
             let expected = digests(source, partial.keys()).map_err(unreadable)?;
             let ids: Vec<Value> = partial.values().flatten().cloned().collect();
             (self.tgt, self.tgt_type) = (ids.into(), TargetKind::List.name());
-            let found = self.call("file.get_hash", list![remote, "sha256"]).await?;
+            let hashes = self.call("file.get_hash", list![remote, "sha256"]).await?;
             for (size, ids) in partial {
                 for id in ids {
-                    let is_same = found.get(&id).and_then(Value::as_str) == expected.get(&size).map(String::as_str);
+                    let is_same = hashes.get(&id).and_then(Value::as_str) == expected.get(&size).map(String::as_str);
                     starts.entry(if is_same { size } else { 0 }).or_default().push(id);
                 }
             }

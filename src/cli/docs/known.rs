@@ -39,11 +39,11 @@ pub fn all() -> Vec<Known> {
 }
 
 fn of_kind<C>(kind: &'static Kind, modules: &[&'static Functions<C>]) -> Vec<Known> {
-    let known = |function: &'static Function<C>| Known {
+    let describe = |function: &'static Function<C>| Known {
         kind,
         module: function.module,
         name: function.full_name(),
         text: Box::new(move |is_whole| if is_whole { section(kind, function) } else { summary(function) }),
     };
-    Registry::new(modules).iter().map(known).collect()
+    Registry::new(modules).iter().map(describe).collect()
 }

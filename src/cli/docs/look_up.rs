@@ -67,8 +67,8 @@ pub fn look_up(pages: &Pages, name: &str) -> Result<Answer, Vec<String>> {
             return Ok(answer);
         }
     }
-    let mut found = STAGES.iter().enumerate().filter_map(|(at, (find, _))| Some((at, find(pages, "", name)?)));
-    let Some((at, mut answer)) = found.next() else { return Err(similar(pages, name)) };
+    let mut answers = STAGES.iter().enumerate().filter_map(|(at, (find, _))| Some((at, find(pages, "", name)?)));
+    let Some((at, mut answer)) = answers.next() else { return Err(similar(pages, name)) };
     // Headings and phrases are no names.
     let others = STAGES[at + 1..].iter().take(4_usize.saturating_sub(at));
     let is_other = |(find, _): &&(Find, &[&str])| find(pages, "", name).is_some();
@@ -79,14 +79,15 @@ pub fn look_up(pages: &Pages, name: &str) -> Result<Answer, Vec<String>> {
 fn functions(_: &Pages, kind: &str, name: &str) -> Option<Answer> {
     let is_kind = |of: &Kind| kind.is_empty() || word_of(of) == kind;
     let all = known::all();
-    let found: Vec<&Known> = all.iter().filter(|known| known.name == name && is_kind(known.kind)).collect();
-    let first = found.first()?;
-    let titled = |known: &&Known| match known.section().split_once('\n') {
-        Some((_, text)) => format!("# {} ({})\n{text}", known.name, what(known.kind)),
+    let functions: Vec<&Known> =
+        all.iter().filter(|function| function.name == name && is_kind(function.kind)).collect();
+    let first = functions.first()?;
+    let titled = |function: &&Known| match function.section().split_once('\n') {
+        Some((_, text)) => format!("# {} ({})\n{text}", function.name, what(function.kind)),
         None => String::new(),
     };
     Some(Answer {
-        text: found.iter().map(titled).collect::<Vec<_>>().join("\n"),
+        text: functions.iter().map(titled).collect::<Vec<_>>().join("\n"),
         page: format!("reference/{}/{}", first.kind.directory, first.module),
         anchor: anchor(name),
         also: Vec::new(),
@@ -117,11 +118,11 @@ fn rows(pages: &Pages, kind: &str, name: &str) -> Option<Answer> {
     let searched = searched.filter(|(_, is_named_alone, _)| *is_named_alone || !kind.is_empty());
     let mut answer: Option<Answer> = None;
     for page in searched.filter_map(|(.., page)| pages.get(page)) {
-        let found = rows_of(page, name);
-        if found.is_empty() {
+        let rows = rows_of(page, name);
+        if rows.is_empty() {
             continue;
         }
-        let text = format!("# {name} ({})\n\n{}", page.title, found.join("\n"));
+        let text = format!("# {name} ({})\n\n{}", page.title, rows.join("\n"));
         match &mut answer {
             Some(answer) => answer.text.push_str(&format!("\n{text}")),
             None => answer = Some(Answer { text, page: page.name.clone(), anchor: String::new(), also: Vec::new() }),
@@ -132,7 +133,7 @@ fn rows(pages: &Pages, kind: &str, name: &str) -> Option<Answer> {
 
 /// Returns the rows of a page whose first cell has a name, each as a table.
 fn rows_of(page: &Page, name: &str) -> Vec<String> {
-    let (mut head, mut found) = (Vec::new(), Vec::new());
+    let (mut head, mut rows) = (Vec::new(), Vec::new());
     for line in page.text.lines() {
         let Some(cells) = cells(line) else {
             head.clear();
@@ -146,10 +147,10 @@ fn rows_of(page: &Page, name: &str) -> Vec<String> {
         if is_named && !is_rule(&cells) {
             let head: Vec<&str> = head.iter().map(String::as_str).collect();
             let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-            found.push(table(&head, [row(&cells)]));
+            rows.push(table(&head, [row(&cells)]));
         }
     }
-    found
+    rows
 }
 
 /// Whether a name is this one, or an event tag in which `<...>` stands for any part.
@@ -171,20 +172,20 @@ fn page(pages: &Pages, _: &str, name: &str) -> Option<Answer> {
     let path = path.strip_suffix(".md").or_else(|| path.strip_suffix(".html")).unwrap_or(path);
     let base = |page: &&Page| page.name.rsplit('/').next() == Some(path);
     let titled = |page: &&Page| page.title.eq_ignore_ascii_case(path);
-    let found = pages.get(path);
-    let found = found.or_else(|| pages.list.iter().find(base)).or_else(|| pages.list.iter().find(titled))?;
-    let text = if at.is_empty() { found.text.as_str() } else { found.section(at)?.text };
-    Some(Answer { text: text.to_owned(), page: found.name.clone(), anchor: at.to_owned(), also: Vec::new() })
+    let page = pages.get(path);
+    let page = page.or_else(|| pages.list.iter().find(base)).or_else(|| pages.list.iter().find(titled))?;
+    let text = if at.is_empty() { page.text.as_str() } else { page.section(at)?.text };
+    Some(Answer { text: text.to_owned(), page: page.name.clone(), anchor: at.to_owned(), also: Vec::new() })
 }
 
 fn module(_: &Pages, _: &str, name: &str) -> Option<Answer> {
     let all = known::all();
-    let found: Vec<&Known> = all.iter().filter(|known| known.module == name).collect();
-    let first = found.first()?;
+    let functions: Vec<&Known> = all.iter().filter(|function| function.module == name).collect();
+    let first = functions.first()?;
     let mut text = format!("# {name}\n\n");
-    for group in found.chunk_by(|a, b| std::ptr::eq(a.kind, b.kind)) {
-        let rows = group.iter().map(|known| row(&[&format!("`{}`", known.name), &known.summary()]));
-        let title = group.first().map_or("", |known| known.kind.title);
+    for group in functions.chunk_by(|a, b| std::ptr::eq(a.kind, b.kind)) {
+        let rows = group.iter().map(|function| row(&[&format!("`{}`", function.name), &function.summary()]));
+        let title = group.first().map_or("", |function| function.kind.title);
         text.push_str(&format!("## {title}\n\n{}\n", table(&["function", "description"], rows)));
     }
     let page = format!("reference/{}/{name}", first.kind.directory);
@@ -204,25 +205,25 @@ fn tool(_: &Pages, _: &str, name: &str) -> Option<Answer> {
 }
 
 fn heading(pages: &Pages, _: &str, name: &str) -> Option<Answer> {
-    let mut found: Option<Answer> = None;
+    let mut answer: Option<Answer> = None;
     for page in &pages.list {
         let is_named = |section: &Section<'_>| {
             section.heading.eq_ignore_ascii_case(name) || slug(section.heading) == name.to_lowercase()
         };
         for section in page.sections().into_iter().filter(is_named) {
             let (page, anchor) = (page.name.clone(), slug(section.heading));
-            match &mut found {
+            match &mut answer {
                 Some(first) => first.also.push(format!("{page}#{anchor}")),
-                None => found = Some(Answer { text: section.text.to_owned(), page, anchor, also: Vec::new() }),
+                None => answer = Some(Answer { text: section.text.to_owned(), page, anchor, also: Vec::new() }),
             }
         }
     }
-    found
+    answer
 }
 
 fn phrase(pages: &Pages, _: &str, name: &str) -> Option<Answer> {
-    let wanted = normal(name);
-    if wanted.is_empty() {
+    let phrase = normal(name);
+    if phrase.is_empty() {
         return None;
     }
     let mut places = Vec::new();
@@ -232,20 +233,25 @@ fn phrase(pages: &Pages, _: &str, name: &str) -> Option<Answer> {
             // The sections below have a text of their own.
             let inner = sections.get(at + 1).and_then(|next| offset(section.text, next.text));
             let own = &section.text[..inner.unwrap_or(section.text.len())];
-            if normal(own).contains(&wanted) {
+            if normal(own).contains(&phrase) {
                 places.push((page, *section));
             }
         }
     }
-    let functions: Vec<Known> =
-        known::all().into_iter().filter(|known| normal(&known.summary()).contains(&wanted)).take(PLACES).collect();
+    let functions: Vec<Known> = known::all()
+        .into_iter()
+        .filter(|function| normal(&function.summary()).contains(&phrase))
+        .take(PLACES)
+        .collect();
     if let ([(page, section)], []) = (places.as_slice(), functions.as_slice()) {
         let text = section.text.to_owned();
         return Some(Answer { text, page: page.name.clone(), anchor: slug(section.heading), also: Vec::new() });
     }
     let (first_page, anchor) = match (places.first(), functions.first()) {
         (Some((page, section)), _) => (page.name.clone(), slug(section.heading)),
-        (None, Some(known)) => (format!("reference/{}/{}", known.kind.directory, known.module), anchor(&known.name)),
+        (None, Some(function)) => {
+            (format!("reference/{}/{}", function.kind.directory, function.module), anchor(&function.name))
+        }
         (None, None) => return None,
     };
     let rows = places.iter().take(PLACES).map(|(page, section)| {
@@ -263,7 +269,7 @@ fn phrase(pages: &Pages, _: &str, name: &str) -> Option<Answer> {
     if !functions.is_empty() {
         let rows = functions
             .iter()
-            .map(|known| row(&[&format!("`{} {}`", word_of(known.kind), known.name), &known.summary()]));
+            .map(|function| row(&[&format!("`{} {}`", word_of(function.kind), function.name), &function.summary()]));
         text.push_str(&format!("\n{}", table(&["function", "description"], rows)));
     }
     Some(Answer { text, page: first_page, anchor, also: Vec::new() })
@@ -283,20 +289,20 @@ fn normal(text: &str) -> String {
 /// Returns the names most similar to one that means nothing.
 fn similar(pages: &Pages, name: &str) -> Vec<String> {
     let mut names = names(pages);
-    let mut found = Vec::new();
-    while let Some(near) = nearest(name, names.iter().cloned()).filter(|_| found.len() < SUGGESTIONS) {
-        names.retain(|known| *known != near);
-        found.push(near);
+    let mut suggestions = Vec::new();
+    while let Some(near) = nearest(name, names.iter().cloned()).filter(|_| suggestions.len() < SUGGESTIONS) {
+        names.retain(|other| *other != near);
+        suggestions.push(near);
     }
-    found
+    suggestions
 }
 
 /// Returns all names that mean something, apart from headings.
 pub fn names(pages: &Pages) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for known in known::all() {
-        names.push(known.name);
-        names.push(known.module.to_owned());
+    for function in known::all() {
+        names.push(function.name);
+        names.push(function.module.to_owned());
     }
     names.extend(pages.list.iter().map(|page| page.name.clone()));
     names.extend(TOOLS.iter().chain(COMMANDS).map(|tool| tool.command.to_owned()));

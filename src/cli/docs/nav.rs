@@ -52,8 +52,8 @@ pub fn files(root: &Path) -> Result<Vec<(String, String)>, (String, io::Error)> 
     };
     let navigation = read(NAVIGATION, "")?;
     let mut paths: Vec<String> = entries(&navigation).iter().map(|entry| entry.path.to_owned()).collect();
-    let found = std::fs::read_dir(root.join("docs").join(DRAWINGS)).into_iter().flatten().flatten();
-    let mut names: Vec<String> = found.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let entries = std::fs::read_dir(root.join("docs").join(DRAWINGS)).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     paths.extend(
         names

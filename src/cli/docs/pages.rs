@@ -97,9 +97,9 @@ impl Page {
 
 /// Returns the anchor of a heading, as the site makes it.
 pub fn slug(heading: &str) -> String {
-    let kept = heading.trim().to_lowercase();
-    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    let text = heading.trim().to_lowercase();
+    let characters = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    characters.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// Returns the path of a link on a page, from the root of the documentation.
@@ -118,15 +118,15 @@ pub fn resolve(page: &str, link: &str) -> String {
 
 /// Returns a text without its comments, which are for tests and translators of the pages.
 fn without_comments(text: &str) -> String {
-    let (mut kept, mut is_comment) = (String::new(), false);
+    let (mut output, mut is_comment) = (String::new(), false);
     for line in text.split_inclusive('\n') {
         is_comment |= line.starts_with("<!--");
         if !is_comment {
-            kept.push_str(line);
+            output.push_str(line);
         }
         is_comment &= !line.contains("-->");
     }
-    kept
+    output
 }
 
 /// Returns the files of the documentation that pages are made of, by their paths.

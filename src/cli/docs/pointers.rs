@@ -109,14 +109,14 @@ mod tests {
             assert_eq!(symptoms::section(&format!("salt: {message}")), Some(*name), "{message}");
         }
         for (kind, name) in symptoms::FINDINGS {
-            assert!(brine_doctor::kinds::KINDS.iter().any(|known| known.name == *kind), "{kind} {name}");
+            assert!(brine_doctor::kinds::KINDS.iter().any(|other| other.name == *kind), "{kind} {name}");
         }
     }
 
     #[test]
     fn documentation_of_functions_names_their_page() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        for (by, given, expected) in [
+        for (by, functions, expected) in [
             ("sys.doc", names(&["test.ping"]), Some("More: brine docs execution test.ping")),
             ("sys.state_doc", names(&["file.managed"]), Some("More: brine docs state file.managed")),
             ("doc.runner", names(&["jobs.active"]), Some("More: brine docs runner jobs.active")),
@@ -124,7 +124,7 @@ mod tests {
             ("sys.doc", names(&["test.ping", "test.echo"]), Some("More: brine docs reference/modules")),
             ("sys.doc", Vec::new(), None),
         ] {
-            assert_eq!(line(by, &given).as_deref(), expected, "{by} {given:?}");
+            assert_eq!(line(by, &functions).as_deref(), expected, "{by} {functions:?}");
         }
     }
 }

@@ -76,13 +76,13 @@ fn the_list_has_every_page_and_every_page_can_be_shown() {
         assert!(list.text.contains(&format!("`{}`", page.name)), "{}", page.name);
         let answer = look_up(&pages, &format!("page {}", page.name)).unwrap();
         let drawing = |image: &str| pages.drawing(&answer.page, image).map(str::to_owned);
-        let shown = show(&pages, &answer, Style { colours: Colours::OFF, width: 100, drawing: &drawing });
-        assert!(!shown.contains(".md)"), "{}: {shown}", page.name);
+        let text = show(&pages, &answer, Style { colours: Colours::OFF, width: 100, drawing: &drawing });
+        assert!(!text.contains(".md)"), "{}: {text}", page.name);
     }
     let drawing = |image: &str| pages.drawing("explanation/overview", image).map(str::to_owned);
     let overview = look_up(&pages, "explanation/overview").unwrap();
-    let shown = show(&pages, &overview, Style { colours: Colours::OFF, width: 100, drawing: &drawing });
-    assert!(shown.contains("| minion |") && shown.contains("`brine docs explanation/delivery`"), "{shown}");
+    let text = show(&pages, &overview, Style { colours: Colours::OFF, width: 100, drawing: &drawing });
+    assert!(text.contains("| minion |") && text.contains("`brine docs explanation/delivery`"), "{text}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn scrub_text(text: &str, mask: &Mask) -> String {
 /// Masks the values of secret names in a text: `name=value`, `--name=value`, `name: value`, `"name": "value"`.
 fn without_assignments(text: &str, mask: &Mask) -> String {
     let is_part = |c: char| c.is_alphanumeric() || "_.-".contains(c);
-    let mut shown = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['=', ':']) {
         let (before, after) = rest.split_at(at);
@@ -121,10 +121,10 @@ fn without_assignments(text: &str, mask: &Mask) -> String {
         let start =
             name.rfind(|c| !is_part(c)).map_or(0, |at| at + name[at..].chars().next().map_or(1, char::len_utf8));
         let name = name.get(start..).unwrap_or_default().trim_start_matches('-');
-        shown.push_str(before);
+        output.push_str(before);
         let value = after.get(1..).unwrap_or_default().trim_start_matches(' ');
         let gap = &after[..after.len() - value.len()];
-        shown.push_str(gap);
+        output.push_str(gap);
         rest = value;
         if name.is_empty() || value.is_empty() || value.starts_with("//") || !is_secret(mask, name) {
             continue;
@@ -137,40 +137,40 @@ fn without_assignments(text: &str, mask: &Mask) -> String {
             }
             None => value.find(|c: char| c.is_whitespace() || ",;&)}]".contains(c)).unwrap_or(value.len()),
         };
-        shown.push_str(MASK);
+        output.push_str(MASK);
         rest = &value[end..];
     }
-    shown.push_str(rest);
-    shown
+    output.push_str(rest);
+    output
 }
 
 /// Masks `user:password@` in the addresses of a text.
 fn without_logins(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
-        shown.push_str(before);
+        output.push_str(before);
         let end = after.find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c)).unwrap_or(after.len());
         let (authority, behind) = after.split_at(end);
         match authority.rsplit_once('@') {
-            Some((_, host)) => shown.push_str(&format!("{MASK}@{host}")),
-            None => shown.push_str(authority),
+            Some((_, host)) => output.push_str(&format!("{MASK}@{host}")),
+            None => output.push_str(authority),
         }
         rest = behind;
     }
-    shown.push_str(rest);
-    shown
+    output.push_str(rest);
+    output
 }
 
 /// Masks a log line by line, and leaves out what is between the lines of a PEM.
 fn scrub_log(text: &str, mask: &Mask) -> String {
     let mut is_pem = false;
-    let mut shown = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     for line in text.lines() {
         if line.contains("-----BEGIN ") {
             is_pem = !line.contains("-----END ");
-            shown.push_str("(a PEM is left out)\n");
+            output.push_str("(a PEM is left out)\n");
             continue;
         }
         if is_pem {
@@ -178,10 +178,10 @@ fn scrub_log(text: &str, mask: &Mask) -> String {
             is_pem = !line.contains("-----END ") && line.len() <= 80 && !line.contains('[');
             continue;
         }
-        shown.push_str(&scrub_text(line, mask));
-        shown.push('\n');
+        output.push_str(&scrub_text(line, mask));
+        output.push('\n');
     }
-    shown
+    output
 }
 
 fn versions() -> String {
@@ -255,17 +255,17 @@ mod tests {
             "ext_pillar" => list![map! {"cmd_json" => "get --x '{\"password\": \"hidden8\"}'"}],
             "schedule" => map! {"a" => map! {"function" => "x", "kwargs" => map! {"secret" => "hidden9"}}},
         };
-        let shown = scrub(&options.into(), &Mask::default(), 0).to_string();
-        assert!(!shown.contains("hidden"), "{shown}");
-        assert!(shown.contains("0.0.0.0") && shown.contains("git.example.com/a.git"), "{shown}");
+        let output = scrub(&options.into(), &Mask::default(), 0).to_string();
+        assert!(!output.contains("hidden"), "{output}");
+        assert!(output.contains("0.0.0.0") && output.contains("git.example.com/a.git"), "{output}");
     }
 
     #[test]
     fn logs_lose_secrets_and_keys() {
         let log = "a postgres://u:hidden@h/db b\n-----BEGIN RSA PRIVATE KEY-----\nhidden\n-----END RSA PRIVATE KEY-----\n\
                    [INFO] password=hidden\nx {\"api_key\": \"hidden z\", 'b': 1} token: hidden, --db-password=hidden y\n-----BEGIN X-----\nhidden\n[INFO    ] rest\n";
-        let shown = scrub_log(log, &Mask::default());
-        assert!(!shown.contains("hidden"), "{shown}");
-        assert!(shown.contains("@h/db b") && shown.contains("'b': 1}") && shown.contains(" y"), "{shown}");
+        let output = scrub_log(log, &Mask::default());
+        assert!(!output.contains("hidden"), "{output}");
+        assert!(output.contains("@h/db b") && output.contains("'b': 1}") && output.contains(" y"), "{output}");
     }
 }

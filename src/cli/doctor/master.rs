@@ -56,13 +56,13 @@ pub(super) async fn examine(
         Ok(Err(error)) => return (vec![not_asked(&error)], None),
         Ok(Ok(fleet)) => fleet,
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let metrics = metrics.ok().and_then(Result::ok).and_then(|metrics| metrics.as_map().cloned());
-    found.extend(metrics.as_ref().map(|metrics| of_metrics(metrics, installation, daemon)).unwrap_or_default());
+    findings.extend(metrics.as_ref().map(|metrics| of_metrics(metrics, installation, daemon)).unwrap_or_default());
     let letters = overview.ok().and_then(Result::ok).and_then(|overview| overview.get("dead_letters")?.as_i64());
     if let Some(letters) = letters.filter(|letters| *letters > 0) {
         let options = installation.options();
-        found.push(
+        findings.push(
             Finding::new(&kinds::DEAD_LETTERS, Role::Master, format!("{letters} reactions have failed for good"))
                 .at("reactor")
                 .because("their retries have failed, too; their events are kept")
@@ -72,9 +72,9 @@ pub(super) async fn examine(
     let minions = Minions::read(&fleet);
     let asked: Vec<&str> = minions.connected.iter().take(ASKED).map(String::as_str).collect();
     let answers = answers(&client, &asked).await;
-    found.extend(minions.silent(installation, answers.as_ref()));
-    found.extend(minions.versions());
-    (found, metrics)
+    findings.extend(minions.silent(installation, answers.as_ref()));
+    findings.extend(minions.versions());
+    (findings, metrics)
 }
 
 fn not_asked(error: &ClientError) -> Finding {
@@ -118,11 +118,11 @@ fn now() -> f64 {
 }
 
 fn of_metrics(metrics: &Map, installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let number = |name: &str| metrics.get(name).and_then(Value::as_i64).unwrap_or(0);
     if number("brine_store_failed") > 0 {
         let store = installation.store.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-        found.push(
+        findings.push(
             Finding::new(&kinds::STORE_FAILED, Role::Master, "the store refuses writes: no job and no event is kept")
                 .at(store)
                 .because("the disk is full, read-only or broken: see the master's log")
@@ -138,7 +138,7 @@ fn of_metrics(metrics: &Map, installation: &Installation, daemon: &Daemon) -> Ve
         let Some(subscriber) = name.strip_prefix("brine_subscriber_lag_events{subscriber=\"") else { continue };
         let (subscriber, lag) = (subscriber.trim_end_matches("\"}"), value.as_i64().unwrap_or(0));
         if lag >= BEHIND {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::REACTOR_BEHIND, Role::Master, format!("{subscriber} has {lag} events to handle"))
                     .at(subscriber)
                     .because(
@@ -152,7 +152,7 @@ fn of_metrics(metrics: &Map, installation: &Installation, daemon: &Daemon) -> Ve
             );
         }
     }
-    found
+    findings
 }
 
 /// What the master knows about its accepted minions.
@@ -202,12 +202,12 @@ impl Minions {
 
     /// Returns the minions that do not answer, with the most probable cause, and those with another time.
     fn silent(&self, installation: &Installation, answers: Option<&Answers>) -> Vec<Finding> {
-        let mut found = Vec::new();
+        let mut findings = Vec::new();
         let options = installation.options();
         let ids =
             |ids: &[String]| quoted(std::path::Path::new(&ids.iter().take(10).cloned().collect::<Vec<_>>().join(",")));
         if !self.never.is_empty() {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::MINION_NEVER, Role::Master, format!("{} were never seen", named(&self.never)))
                     .at("accepted keys")
                     .because(
@@ -226,7 +226,7 @@ impl Minions {
                 })
                 .collect();
             let away: Vec<String> = self.away.iter().map(|(id, _)| id.clone()).collect();
-            found.push(
+            findings.push(
                 Finding::new(&kinds::MINION_AWAY, Role::Master, format!("{} are not connected", named(&away)))
                     .at("accepted keys")
                     .because(format!("the host or its minion is down, or the network: {}", named(&names)))
@@ -236,11 +236,11 @@ impl Minions {
                     )),
             );
         }
-        let Some(answers) = answers else { return found };
+        let Some(answers) = answers else { return findings };
         let silent: Vec<String> =
             self.connected.iter().take(ASKED).filter(|id| !answers.contains_key(*id)).cloned().collect();
         if !silent.is_empty() {
-            found.push(
+            findings.push(
                 Finding::new(&kinds::MINION_SILENT, Role::Master, format!("{} do not answer", named(&silent)))
                     .at("connected minions")
                     .because(format!("they are connected, and have not answered within {ANSWER} s: the daemon is stopped or overloaded"))
@@ -253,7 +253,7 @@ impl Minions {
             .map(|(id, ahead)| format!("{id} ({ahead:+.0} s)"))
             .collect();
         if !wrong.is_empty() {
-            found.push(
+            findings.push(
                 Finding::new(
                     &kinds::CLOCK_DIFFERS,
                     Role::Master,
@@ -264,11 +264,11 @@ impl Minions {
                 .mended_by("timedatectl set-ntp true; timedatectl   # here and on the minions"),
             );
         }
-        found
+        findings
     }
 
     fn versions(&self) -> Vec<Finding> {
-        let mut found = Vec::new();
+        let mut findings = Vec::new();
         let newer: Vec<String> = self
             .versions
             .iter()
@@ -276,7 +276,7 @@ impl Minions {
             .flat_map(|(version, ids)| ids.iter().map(move |id| format!("{id} ({version})")))
             .collect();
         if !newer.is_empty() {
-            found.push(
+            findings.push(
                 Finding::new(
                     &kinds::VERSION_NEWER,
                     Role::Master,
@@ -290,14 +290,14 @@ impl Minions {
         if self.versions.len() > 1 {
             let counts: Vec<String> =
                 self.versions.iter().map(|(version, ids)| format!("{version}: {}", ids.len())).collect();
-            found.push(
+            findings.push(
                 Finding::new(&kinds::VERSIONS_MIXED, Role::Master, "minions have different versions")
                     .at("accepted minions")
                     .because(named(&counts))
                     .mended_by("salt-run manage.versions"),
             );
         }
-        found
+        findings
     }
 }
 
@@ -337,12 +337,12 @@ mod tests {
         let minions = Minions::read(&fleet());
         let installation = Installation::master(&MasterConfig::default());
         let answers = Answers::from([("a".to_owned(), Some(-300.0))]);
-        let found = minions.silent(&installation, Some(&answers));
-        let names: Vec<&str> = found.iter().map(|one| one.kind.name).collect();
+        let findings = minions.silent(&installation, Some(&answers));
+        let names: Vec<&str> = findings.iter().map(|one| one.kind.name).collect();
         assert_eq!(names, ["minion-never-connected", "minion-away", "minion-silent", "clock-differs"]);
-        assert!(found[1].why.ends_with(": d (seen 2 h ago)"), "{}", found[1].why);
-        assert!(found[2].what.starts_with("b "), "{}", found[2].what);
-        assert!(found[3].what.contains("a (-300 s)"), "{}", found[3].what);
+        assert!(findings[1].why.ends_with(": d (seen 2 h ago)"), "{}", findings[1].why);
+        assert!(findings[2].what.starts_with("b "), "{}", findings[2].what);
+        assert!(findings[3].what.contains("a (-300 s)"), "{}", findings[3].what);
         let names: Vec<&str> = minions.versions().iter().map(|one| one.kind.name).collect();
         assert_eq!(names, ["version-newer", "versions-mixed"]);
     }
@@ -356,8 +356,8 @@ mod tests {
             "brine_subscriber_lag_events{subscriber=\"reactor\"}" => 5000,
             "brine_subscriber_lag_events{subscriber=\"job_cache\"}" => 1,
         };
-        let found = of_metrics(&metrics, &installation, &daemon);
-        let names: Vec<&str> = found.iter().map(|one| one.kind.name).collect();
+        let findings = of_metrics(&metrics, &installation, &daemon);
+        let names: Vec<&str> = findings.iter().map(|one| one.kind.name).collect();
         assert_eq!(names, ["store-failed", "reactor-behind"]);
     }
 

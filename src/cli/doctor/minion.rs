@@ -10,14 +10,14 @@ use brine_doctor::{Daemon, Finding, Installation, Role, kinds, minion, network};
 pub(super) async fn examine(config: &MinionConfig, installation: &Installation, daemon: &Daemon) -> Vec<Finding> {
     let tries = brine_agent::try_masters(config).await;
     let id = minion_id(config).map_or_else(|_| "ID".to_owned(), |id| id.to_string());
-    let mut found: Vec<Finding> = tries.iter().filter_map(|one| of_try(one, installation, &id)).collect();
+    let mut findings: Vec<Finding> = tries.iter().filter_map(|one| of_try(one, installation, &id)).collect();
     let ports: Vec<u16> =
         tries.iter().filter_map(|one| if let Answer::Accepted(port) = one.answer { port } else { None }).collect();
     // A daemon with another connection works.
     if !ports.is_empty() && ports.len() == tries.len() {
-        found.extend(minion::connection(daemon, installation, &ports));
+        findings.extend(minion::connection(daemon, installation, &ports));
     }
-    found
+    findings
 }
 
 fn of_try(tried: &Try, installation: &Installation, id: &str) -> Option<Finding> {

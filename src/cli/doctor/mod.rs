@@ -96,19 +96,19 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let directory = named.unwrap_or_else(|| DEFAULT_DIRECTORY.into());
     let directory = std::path::absolute(&directory).unwrap_or(directory);
-    let mut wanted = Vec::new();
-    wanted.extend(arguments.master.then_some(Role::Master));
-    wanted.extend(arguments.minion.then_some(Role::Minion));
-    wanted.extend(arguments.api.then_some(Role::Api));
-    wanted.extend(arguments.syndic.then_some(Role::Syndic));
-    let mut examined = examine(&directory, &wanted);
+    let mut roles = Vec::new();
+    roles.extend(arguments.master.then_some(Role::Master));
+    roles.extend(arguments.minion.then_some(Role::Minion));
+    roles.extend(arguments.api.then_some(Role::Api));
+    roles.extend(arguments.syndic.then_some(Role::Syndic));
+    let mut examined = examine(&directory, &roles);
     let mut made = Vec::new();
     let choice = if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto };
     let mut ui = Ui::new(choice);
     if arguments.fix {
         made = mend(&examined, &directory, |line| if arguments.json { Ok(()) } else { ui.print(line) })?;
         if made.iter().any(|one| one.error.is_none()) {
-            examined = examine(&directory, &wanted);
+            examined = examine(&directory, &roles);
         }
     }
     let written = match &arguments.bundle {
@@ -129,9 +129,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 }
 
 /// Examines the roles of this host. Whatever hangs, it returns within two deadlines.
-fn examine(directory: &Path, wanted: &[Role]) -> Examined {
+fn examine(directory: &Path, roles: &[Role]) -> Examined {
     let start = Instant::now();
-    let (place, roles) = (directory.to_owned(), wanted.to_vec());
+    let (place, roles) = (directory.to_owned(), roles.to_vec());
     let host = brine_doctor::within(DEADLINE, move || Host::find(&place, &roles)).unwrap_or_else(|| Host {
         findings: vec![not_ended(Role::Minion, "the configuration", DEADLINE)],
         ..Host::default()
@@ -146,8 +146,8 @@ fn examine(directory: &Path, wanted: &[Role]) -> Examined {
             let (configured, sender) = (Arc::clone(configured), sender.clone());
             let role = configured.role();
             let examine = move || {
-                let found = examine_part(&configured, part);
-                _ = sender.send((role, part, found));
+                let result = examine_part(&configured, part);
+                _ = sender.send((role, part, result));
             };
             if std::thread::Builder::new().name(format!("doctor-{}", role.name())).spawn(examine).is_ok() {
                 waiting.push((role, part));
@@ -158,9 +158,9 @@ fn examine(directory: &Path, wanted: &[Role]) -> Examined {
     let end = Instant::now() + DEADLINE;
     while !waiting.is_empty() {
         let wait = end.saturating_duration_since(Instant::now());
-        let Ok((role, part, (found, of_master))) = receiver.recv_timeout(wait) else { break };
+        let Ok((role, part, (part_findings, of_master))) = receiver.recv_timeout(wait) else { break };
         waiting.retain(|one| *one != (role, part));
-        findings.extend(found);
+        findings.extend(part_findings);
         metrics = of_master.or(metrics);
     }
     findings.extend(waiting.into_iter().map(|(role, part)| not_ended(role, part.name(), DEADLINE)));
@@ -198,7 +198,7 @@ fn examine_part(configured: &Arc<Configured>, part: Part) -> (Vec<Finding>, Opti
         return (brine_doctor::run(role, examinations), None);
     }
     let Ok(runtime) = runtime::current_thread() else { return (vec![not_ended(role, part.name(), DEADLINE)], None) };
-    let found = runtime::block_on(&runtime, async {
+    let findings = runtime::block_on(&runtime, async {
         match &**configured {
             Configured::Master(config) => Box::pin(master::examine(config, &installation, &daemon)).await,
             Configured::Minion(config) => (minion::examine(config, &installation, &daemon).await, None),
@@ -207,7 +207,7 @@ fn examine_part(configured: &Arc<Configured>, part: Part) -> (Vec<Finding>, Opti
     });
     // The lookup of a name may go on for longer than its answer is awaited.
     runtime.shutdown_background();
-    found
+    findings
 }
 
 /// Makes the mends of all findings, after `print` has listed them.

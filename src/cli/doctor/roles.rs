@@ -34,17 +34,17 @@ pub(super) struct Host {
 
 impl Host {
     /// Finds the roles, or takes those that are wanted, and reads their configurations.
-    pub fn find(directory: &Path, wanted: &[Role]) -> Self {
+    pub fn find(directory: &Path, requested: &[Role]) -> Self {
         let mut host = Host::default();
         let master = MasterConfig::load(directory, &Map::new());
         let of_master = master.as_ref().ok().map(|loaded| &loaded.config);
-        let roles: Vec<Role> = match wanted {
+        let roles: Vec<Role> = match requested {
             // At the same time: each asks the service manager.
             [] => std::thread::scope(|scope| {
                 let asked = Role::ALL.map(|role| (role, scope.spawn(move || is_here(directory, role, of_master))));
                 asked.into_iter().filter_map(|(role, asked)| asked.join().unwrap_or(false).then_some(role)).collect()
             }),
-            wanted => wanted.to_vec(),
+            requested => requested.to_vec(),
         };
         if roles.is_empty() {
             let what = format!("there is neither a master nor a minion with the configuration {}", directory.display());
@@ -204,7 +204,7 @@ impl Configured {
 
     /// Returns what is wrong with the options, as `--check` says it.
     pub fn check_options(&self, file: PathBuf) -> Vec<Finding> {
-        let found = match self {
+        let findings = match self {
             Configured::Master(config) => brine_master::check_options(config, brine_master_runners::MODULES),
             Configured::Minion(config) => brine_agent::check_options(config),
             Configured::Api(config) => brine_api::check(config),
@@ -214,6 +214,6 @@ impl Configured {
                 settings.err().map(ConfigFinding::refused).into_iter().collect()
             }
         };
-        brine_doctor::of_options(self.role(), file, found)
+        brine_doctor::of_options(self.role(), file, findings)
     }
 }

@@ -23,21 +23,21 @@ const MAX_NAMED_MINIONS: usize = 3;
 /// spaces between the parts.
 pub(super) fn line(tag: &str, data: &Map, width: Option<usize>, zone: &TimeZone, colours: Colours) -> String {
     let seq = data.get(SEQ).map(ToString::to_string).unwrap_or_default();
-    let paint = |shown: String| match colour(tag, data) {
-        Some(colour) => colours.paint(colour, &shown),
-        None => shown,
+    let paint = |text: String| match colour(tag, data) {
+        Some(colour) => colours.paint(colour, &text),
+        None => text,
     };
     let Some(width) = width else {
         let (tag, summary) = (paint(escape_line(tag).into_owned()), cut(&summary(tag, data), MAX_SUMMARY));
         return format!("{}  {seq}  {tag}  {summary}", time(data, zone)).trim_end().to_owned();
     };
     let front = format!("{} {seq:>7} ", time(data, zone));
-    let (shown, column) =
+    let (label, column) =
         if width < NARROW_TERMINAL { (short(tag), SHORT_TAG_WIDTH) } else { (tag.to_owned(), TAG_WIDTH) };
-    let shown = cut(&shown, width.saturating_sub(front.len()));
-    let used = front.chars().count() + shown.chars().count().max(column) + 1;
+    let label = cut(&label, width.saturating_sub(front.len()));
+    let used = front.chars().count() + label.chars().count().max(column) + 1;
     let rest = cut(&summary(tag, data), width.saturating_sub(used));
-    let padding = " ".repeat(column.saturating_sub(shown.chars().count()) + 1);
+    let padding = " ".repeat(column.saturating_sub(label.chars().count()) + 1);
     format!("{front}{}{padding}{rest}", paint(shown)).trim_end().to_owned()
 }
 
@@ -137,8 +137,8 @@ fn cut(text: &str, width: usize) -> String {
     if one_line.chars().count() <= width {
         return one_line.into_owned();
     }
-    let kept: String = one_line.chars().take(width.saturating_sub(1)).collect();
-    if width == 0 { String::new() } else { format!("{kept}…") }
+    let prefix: String = one_line.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 { String::new() } else { format!("{prefix}…") }
 }
 
 #[cfg(test)]

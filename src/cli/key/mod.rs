@@ -102,8 +102,8 @@ fn make_pair(arguments: &Arguments, name: &str) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     let bits = usize::try_from(arguments.making.keysize)?;
     let pair = PrivateKey::load_or_generate(directory, name.as_str(), bits)?;
-    let shown = map! {"return" => pair.public().fingerprint()}.into();
-    arguments.output.printer(&Map::new())?.show(&shown, "nested")?;
+    let value = map! {"return" => pair.public().fingerprint()}.into();
+    arguments.output.printer(&Map::new())?.show(&value, "nested")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -155,7 +155,7 @@ impl<'run> Session<'run> {
             Task::Print(pattern) | Task::Finger(pattern) if pattern != ALL => Some(pattern.clone()),
             _ => None,
         };
-        let shown = match task {
+        let result = match task {
             Task::List(states) => {
                 let mut lists = Map::new();
                 for state in states {
@@ -170,14 +170,14 @@ impl<'run> Session<'run> {
                 return Ok(status(&self.config, is_done));
             }
         };
-        self.printer.show(&shown, "key")?;
-        if let Some(pattern) = asked.filter(|_| !shown.is_truthy()) {
+        self.printer.show(&result, "key")?;
+        if let Some(pattern) = asked.filter(|_| !result.is_truthy()) {
             no_keys(&pattern);
             return Ok(status(&self.config, false));
         }
         // Programs read other formats.
         if is_list && self.printer.is_nested() {
-            advise_on_denied(shown.get(KeyState::Denied.directory()));
+            advise_on_denied(result.get(KeyState::Denied.directory()));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -44,7 +44,7 @@ fn asked(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Re
         Task::Print(pattern) | Task::Finger(pattern) if pattern != ALL => Some(pattern.clone()),
         _ => None,
     };
-    let shown = match task {
+    let result = match task {
         Task::List(states) => remote.list(states)?,
         Task::Print(pattern) => remote.ask("key.print", map! {"match" => pattern})?,
         Task::Finger(pattern) => remote.ask("key.finger", map! {"match" => pattern})?,
@@ -53,13 +53,13 @@ fn asked(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Re
             return Ok(status(config, is_done));
         }
     };
-    remote.printer.show(&shown, "key")?;
-    if let Some(pattern) = named.filter(|_| !shown.is_truthy()) {
+    remote.printer.show(&result, "key")?;
+    if let Some(pattern) = named.filter(|_| !result.is_truthy()) {
         no_keys(&pattern);
         return Ok(status(config, false));
     }
     if remote.printer.is_nested() {
-        advise_on_denied(shown.get(KeyState::Denied.directory()));
+        advise_on_denied(result.get(KeyState::Denied.directory()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,28 +81,28 @@ impl Remote {
     /// Changes keys. Returns whether what was asked for is done, or declined.
     fn change(&mut self, arguments: &Arguments, act: Act, pattern: &str) -> anyhow::Result<bool> {
         let states = arguments.actions.states(act);
-        let found = self.ask("key.glob_match", map! {"match" => pattern})?;
+        let keys = self.ask("key.glob_match", map! {"match" => pattern})?;
         let is_meant = |directory: &Value| {
             let state = directory.as_str().and_then(KeyState::of_directory);
             state.is_some_and(|state| act == Act::Delete || states.contains(&state))
         };
-        let found: Map = found
+        let keys: Map = keys
             .as_map()
             .into_iter()
             .flatten()
             .filter(|(directory, _)| is_meant(directory))
             .map(|(directory, ids)| (directory.clone(), ids.clone()))
             .collect();
-        if found.is_empty() {
+        if keys.is_empty() {
             no_match(pattern, &states);
             return Ok(pattern == ALL);
         }
-        announce(&mut self.printer, act, found.clone())?;
+        announce(&mut self.printer, act, keys.clone())?;
         match is_confirmed(arguments.yes, act)? {
             Some(true) => {}
             answer => return Ok(answer.is_some()),
         }
-        let mut keyword = map! {"match" => found.clone()};
+        let mut keyword = map! {"match" => keys.clone()};
         let mut include = |name: &str, state| {
             if states.contains(&state) {
                 keyword.insert(name.into(), true.into());
@@ -124,7 +124,7 @@ impl Remote {
         let now = self.ask(fun, keyword)?;
         let ids = |directory: &str| now.get(directory).and_then(Value::as_list).unwrap_or_default();
         let mut all_done = true;
-        for id in found.values().filter_map(Value::as_list).flatten() {
+        for id in keys.values().filter_map(Value::as_list).flatten() {
             let is_done = match act.new_state() {
                 Some(state) => ids(state.directory()).contains(id),
                 None => KeyState::ALL.iter().all(|state| !ids(state.directory()).contains(id)),

@@ -49,7 +49,7 @@ impl LogFile {
 
     /// Returns the file at the path, reopened if it was replaced.
     fn current(&mut self) -> io::Result<&mut File> {
-        let at_path = fs::metadata(&self.path).ok().map(|found| identity(&found));
+        let at_path = fs::metadata(&self.path).ok().map(|status| identity(&status));
         if at_path.is_none() || self.open.as_ref().map(|(_, open)| *open) != at_path {
             self.open = None;
         }

@@ -103,12 +103,12 @@ mod tests {
             let long = "x".repeat(100_000);
             tracing::warn!(jid = "20261130000000000000", minion = %"web1", count = 2, tag = %"a\nPRIORITY=0", long, priority = 0, "it is odd");
         });
-        let found = seen.0.lock().unwrap().clone();
-        let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+        let fields = seen.0.lock().unwrap().clone();
+        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["jid", "minion", "count", "tag", "long"]);
-        let values: Vec<&str> = found[..4].iter().map(|(_, value)| value.as_str()).collect();
+        let values: Vec<&str> = fields[..4].iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["20261130000000000000", "web1", "2", "a\\nPRIORITY=0"]);
-        assert!(found[4].1.len() < 2 * MAX_FIELD, "{}", found[4].1.len());
+        assert!(fields[4].1.len() < 2 * MAX_FIELD, "{}", fields[4].1.len());
     }
 
     #[test]

@@ -50,8 +50,8 @@ const CUT: &str = "...";
 
 /// Parses one of Salt's levels, for clap's `value_parser`. The error is that of Python's option parser.
 pub fn level(word: &str) -> Result<LevelFilter, String> {
-    let known = LEVELS.iter().find(|(name, _)| *name == word.to_ascii_lowercase());
-    known.map(|(_, level)| *level).ok_or_else(|| {
+    let entry = LEVELS.iter().find(|(name, _)| *name == word.to_ascii_lowercase());
+    entry.map(|(_, level)| *level).ok_or_else(|| {
         let names: Vec<_> = LEVELS.iter().map(|(name, _)| format!("'{name}'")).collect();
         format!("invalid choice: '{word}' (choose from {})", names.join(", "))
     })

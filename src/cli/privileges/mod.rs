@@ -121,10 +121,10 @@ fn change_error(user: &str, error: impl Into<io::Error>) -> PrivilegeError {
 /// usable one.
 pub fn take_environment(name: Option<&str>) -> Result<(), PrivilegeError> {
     let Some(user) = target_user(name)?.filter(|_| geteuid().is_root()) else { return Ok(()) };
-    let wanted =
+    let variables =
         [("HOME", user.dir.as_os_str()), ("USER", OsStr::new(&user.name)), ("LOGNAME", OsStr::new(&user.name))];
     let differs = |(name, value): &(&str, &OsStr)| std::env::var_os(name).is_some_and(|have| have != *value);
-    let differing: Vec<_> = wanted.into_iter().filter(differs).collect();
+    let differing: Vec<_> = variables.into_iter().filter(differs).collect();
     if differing.is_empty() {
         return Ok(());
     }
@@ -183,9 +183,9 @@ fn make_pid_file(path: &Path, user: &User) -> io::Result<()> {
 /// Changes the owner of a directory, and with `recursive` of its contents.
 fn change_owner(path: &Path, user: &User, recursive: bool) -> Result<(), PrivilegeError> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(path);
-    let given =
+    let result =
         opened.and_then(|directory| change_owner_of_open(&directory, user, if recursive { MAX_DEPTH } else { 0 }));
-    given.map_err(|error| owner_error(path, user, error))
+    result.map_err(|error| owner_error(path, user, error))
 }
 
 /// Changes owners through file descriptors and never follows links, because the user may replace entries concurrently.
@@ -202,7 +202,7 @@ fn change_owner_of_open(directory: &File, user: &User, depth: u32) -> io::Result
         match change_owner_of_entry(directory, &name, user, depth - 1) {
             // The entry was removed or replaced.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            done => done?,
+            result => result?,
         }
     }
     Ok(())

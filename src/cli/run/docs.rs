@@ -20,11 +20,11 @@ use crate::ui::{print_plain, print_plain_error};
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.call.common.start_with_master(&Map::new())?;
     let runtime = runtime::current_thread()?;
-    let wanted = arguments.words.first();
+    let word = arguments.words.first();
     let asked = runtime::block_on(&runtime, async {
         let client = arguments.credentials.client(&config).await?;
-        let docs = client.ask_runner("doc.runner", Args::positional(wanted.map(Value::from))).await?;
-        let near = match wanted {
+        let docs = client.ask_runner("doc.runner", Args::positional(word.map(Value::from))).await?;
+        let near = match word {
             Some(name) if !docs.is_truthy() => nearest_name(&client, name).await,
             _ => None,
         };
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Err(error) => return failed(error, &config),
     };
     let Some(docs) = docs.as_map().filter(|docs| !docs.is_empty()) else {
-        let name = wanted.map_or("", String::as_str);
+        let name = word.map_or("", String::as_str);
         print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", nearest::hint(near.as_deref())));
         return Ok(FailureStatus::new(config.salt_exit_status).of(FAILURE));
     };
@@ -77,8 +77,8 @@ pub(super) async fn show_similar(
     if let Some(printer) = printer {
         match docs {
             Value::Map(docs) if !docs.is_empty() => {
-                let shown = docs.into_iter().map(|(fun, doc)| (fun, docstring(&doc.to_string()).into()));
-                printer.show(&Value::Map(shown.collect()), "nested")?;
+                let entries = docs.into_iter().map(|(fun, doc)| (fun, docstring(&doc.to_string()).into()));
+                printer.show(&Value::Map(entries.collect()), "nested")?;
             }
             _ => printer.show(&sentence.into(), "nested")?,
         }

@@ -151,7 +151,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(client) => client,
         Err(error) => return failed(error.into(), &config),
     };
-    let given = args.clone();
+    let original_args = args.clone();
     let answer = runtime::block_on(&runtime, async {
         if fun == "state.event" {
             let colours = arguments.call.output.colours(&config.opts);
@@ -237,7 +237,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if DRY_RUNS.contains(&fun.as_str()) && value.get("errors").is_some_and(Value::is_truthy) {
         return Ok(ExitCode::FAILURE);
     }
-    if let Some(message) = runtime::block_on(&runtime, lookups::unknown(&client, fun, &given, &value)) {
+    if let Some(message) = runtime::block_on(&runtime, lookups::unknown(&client, fun, &original_args, &value)) {
         print_plain_error(message);
         return Ok(statuses.of(FAILURE));
     }

@@ -80,8 +80,8 @@ impl Progress {
         match event.tag().strip_prefix(&self.prefix) {
             Some("ret") => return Ok(false),
             Some(suffix) if !NOT_SHOWN.contains(&suffix) => {
-                let (shown, hint) = shown(suffix, event.data().clone());
-                show(&shown, &hint)?;
+                let (value, hint) = shown(suffix, event.data().clone());
+                show(&value, &hint)?;
             }
             _ => {}
         }

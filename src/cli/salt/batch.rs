@@ -28,11 +28,11 @@ pub(super) async fn run(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
-    wanted: &str,
+    size: &str,
     mask: &Mask,
     mut output: Output,
 ) -> anyhow::Result<ExitCode> {
-    batch_size(wanted, 1)?;
+    batch_size(size, 1)?;
     let TargetResponses { minions, down, matched, .. } = job.ping_target(&request).await?;
     if minions.is_empty() {
         if !matched {
@@ -42,7 +42,7 @@ pub(super) async fn run(
         print_plain_error(NOTHING_RETURNED);
         return Ok(ExitCode::from(NO_MINION));
     }
-    let size = batch_size(wanted, minions.len())?;
+    let size = batch_size(size, minions.len())?;
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_WAIT);
     let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times, mask);
     let jid = state.jid().clone();

@@ -195,7 +195,7 @@ mod tests {
         state.returned(&one);
         state.missing("b");
         assert_eq!(of(&state, "active"), Some(Value::map()));
-        assert_eq!(of(&state, "done").and_then(|done| done.get("a")?.get("ret").cloned()), Some(true.into()));
+        assert_eq!(of(&state, "done").and_then(|result| result.get("a")?.get("ret").cloned()), Some(true.into()));
         assert_eq!(of(&state, "failed").unwrap().as_map().unwrap().len(), 1);
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let times =
             Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10), find_job: "saltutil.find_job" };
         let state = BatchState::new(&request, &["a".to_owned()], 1, 0.0, false, times, &Mask::default());
-        let shown = format!("{:?}", state.body());
-        assert!(!shown.contains("marker") && shown.contains("**********"), "{shown}");
+        let body = format!("{:?}", state.body());
+        assert!(!body.contains("marker") && body.contains("**********"), "{body}");
     }
 }

@@ -39,11 +39,11 @@ pub(super) async fn preview(
 
 /// Returns the job for this many random minions of its target that have its functions.
 pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize) -> anyhow::Result<PublishRequest> {
-    let found = job.minions_with_functions(&request).await?;
-    if found.interrupted {
+    let responses = job.minions_with_functions(&request).await?;
+    if responses.interrupted {
         anyhow::bail!("interrupted before the job was published");
     }
-    Ok(brine_client::job::subset(&request, found.minions, count))
+    Ok(brine_client::job::subset(&request, responses.minions, count))
 }
 
 /// Prints a similar target on stderr for a target without matches. Failures are ignored.

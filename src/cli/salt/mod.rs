@@ -284,7 +284,7 @@ async fn one_job(
         }
         Err(error) => return Err(error.into()),
     };
-    let mut shown = ReturnDisplay::new(arguments, &request, planning, printer);
+    let mut display = ReturnDisplay::new(arguments, &request, planning, printer);
     let Some(jid) = published.jid.clone() else {
         print_plain(NO_MATCH);
         if !is_followed {
@@ -292,7 +292,7 @@ async fn one_job(
             choice::hint(job, &request).await;
             return Ok(arguments.statuses.of(NO_MINION));
         }
-        shown.nothing()?;
+        display.nothing()?;
         print_plain_error(NOTHING_RETURNED);
         choice::hint(job, &request).await;
         return Ok(ExitCode::from(NO_MINION));
@@ -308,21 +308,21 @@ async fn one_job(
     } else if arguments.show_jid {
         print_plain(format_args!("jid: {jid}"));
     }
-    shown.expect(&jid, published.minions.len() + published.missing.len())?;
+    display.expect(&jid, published.minions.len() + published.missing.len())?;
     let mut run = Run::of_published(link, &jid, &user(), &published, job.times);
     while let Some(outcome) = run.next().await? {
         match outcome {
-            Outcome::Returned(one) => shown.returned(&one)?,
-            Outcome::Missing(id) => shown.missing(&id, &jid, &published)?,
+            Outcome::Returned(one) => display.returned(&one)?,
+            Outcome::Missing(id) => display.missing(&id, &jid, &published)?,
             Outcome::Interrupted => return Ok(interrupted(&jid)),
         }
     }
     for id in run.unknown(&published.missing) {
-        shown.missing(&id, &jid, &published)?;
+        display.missing(&id, &jid, &published)?;
     }
-    match shown.into_planning() {
+    match display.into_planning() {
         Ok((planning, printer)) => planning.finish(job, arguments, printer).await,
-        Err(shown) => shown.finish(),
+        Err(display) => display.finish(),
     }
 }
 

@@ -81,8 +81,9 @@ impl Planning {
         let changes = !plan.minions().is_empty();
         if arguments.plan_approval && changes {
             // The master makes the plan that is approved from the returns that it has received.
-            let kept = job.client.ask_runner("plan.create", Args::positional([self.jid.as_str().into()])).await?;
-            let id = kept.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let stored_plan =
+                job.client.ask_runner("plan.create", Args::positional([self.jid.as_str().into()])).await?;
+            let id = stored_plan.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             plan.insert("id", id);
         }
         printer.show(&plan.map().clone().into(), "plan")?;

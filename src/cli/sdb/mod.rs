@@ -23,7 +23,7 @@ const SCHEME: &str = "sdb://";
 /// The configuration is invalid, or a value cannot be read.
 pub fn master_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded<MasterConfig>> {
     let host = |config: &MasterConfig| MasterHost::new(config);
-    load(overrides, |given| MasterConfig::load(directory, given), |config| &config.opts, host)
+    load(overrides, |options| MasterConfig::load(directory, options), |config| &config.opts, host)
 }
 
 /// Reads the minion's configuration, and the values of its URIs.
@@ -31,7 +31,7 @@ pub fn master_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded
 /// # Errors
 /// The configuration is invalid, or a value cannot be read.
 pub fn minion_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded<MinionConfig>> {
-    load(overrides, |given| MinionConfig::load(directory, given), |config| &config.opts, MasterHost::of_minion)
+    load(overrides, |options| MinionConfig::load(directory, options), |config| &config.opts, MasterHost::of_minion)
 }
 
 fn load<C>(
@@ -48,14 +48,14 @@ fn load<C>(
         return Ok(loaded);
     }
     let functions = host(&loaded.config).functions(None);
-    let mut given = overrides.clone();
+    let mut options = overrides.clone();
     for (name, value) in with_uris {
         let get = |uri: &str| functions.call("sdb.get", Args::positional([uri.into()]));
         let value =
             resolved(value, &get).with_context(|| format!("reading the value of the option '{name}' failed"))?;
-        given.insert(name, value);
+        options.insert(name, value);
     }
-    Ok(read(&given)?)
+    Ok(read(&options)?)
 }
 
 fn has_uri(value: &Value) -> bool {

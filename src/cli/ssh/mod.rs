@@ -155,7 +155,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(if is_list { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if let Some(plan) = &applied {
-        for id in plan.minions().iter().filter(|id| !hosts.keys().any(|known| known.as_str() == id.as_str())) {
+        for id in plan.minions().iter().filter(|id| !hosts.keys().any(|host| host.as_str() == id.as_str())) {
             print_plain_error(format_args!(
                 "{id}: no host in {} has this id: nothing is applied there",
                 options.file.display()
@@ -278,7 +278,7 @@ fn master_mine(config: Arc<MasterConfig>) -> MasterMine {
                 client.ask_runner("mine.get", Args { positional: Vec::new(), keyword: query }).await
             };
             match asked.await {
-                Ok(found) => found.as_map().cloned().unwrap_or_default(),
+                Ok(mine) => mine.as_map().cloned().unwrap_or_default(),
                 Err(error) => {
                     tracing::error!(%error, "reading the mine of the master failed");
                     Map::new()

@@ -92,7 +92,7 @@ impl Shared {
 
     /// Decrypts a publish for a minion that has joined with these keys.
     fn open(&self, keys: u64, channel: &Channel, payload: &Bytes) -> Result<Arc<DecryptedPublish>, ChannelError> {
-        let is_known = |(number, known, _): &&(u64, Bytes, Arc<DecryptedPublish>)| *number == keys && known == payload;
+        let is_known = |(number, other, _): &&(u64, Bytes, Arc<DecryptedPublish>)| *number == keys && other == payload;
         let mut all = self.decrypted.lock();
         if let Some((_, _, decrypted)) = all.iter().rev().find(is_known) {
             return Ok(Arc::clone(decrypted));

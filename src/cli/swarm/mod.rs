@@ -87,19 +87,19 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
     let directory = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
     let runtime = runtime::multi_thread(None)?;
-    let done = runtime::block_on(&runtime, swarm(&arguments, directory.as_ref().unwrap_or(&own)));
+    let result = runtime::block_on(&runtime, swarm(&arguments, directory.as_ref().unwrap_or(&own)));
     if directory.is_none() {
         // It exists unless the start failed.
         _ = std::fs::remove_dir_all(&own);
     }
-    done
+    result
 }
 
 async fn swarm(arguments: &Arguments, directory: &PathBuf) -> anyhow::Result<ExitCode> {
-    let mut given =
+    let mut options =
         map! {"pki_dir" => directory.clone(), "master" => &arguments.master, "master_port" => arguments.port};
-    given.extend(arguments.cipher.as_ref().map(|cipher| ("ciphers".into(), vec![cipher.clone()].into())));
-    let config = Arc::new(MinionConfig::load(std::path::Path::new("/nonexistent"), &given)?.config);
+    options.extend(arguments.cipher.as_ref().map(|cipher| ("ciphers".into(), vec![cipher.clone()].into())));
+    let config = Arc::new(MinionConfig::load(std::path::Path::new("/nonexistent"), &options)?.config);
     brine_system::files::create_private_dir(directory)?;
     let key = Arc::new(PrivateKey::load_or_generate(directory, "minion", config.keysize)?);
     let endpoint = Endpoint::Tcp(arguments.master.clone(), arguments.port);

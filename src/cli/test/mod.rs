@@ -108,13 +108,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let report = session.run(&settings);
         show(&report, &arguments, &mut ui)?;
         // The run itself may have written snapshots.
-        let known = if report.written.is_empty() { before } else { session.changed(&settings) };
-        wait_for_change(&session, &settings, known);
+        let previous = if report.written.is_empty() { before } else { session.changed(&settings) };
+        wait_for_change(&session, &settings, previous);
     }
 }
 
-fn wait_for_change(session: &Session, settings: &Settings, known: Option<SystemTime>) {
-    while session.changed(settings) == known {
+fn wait_for_change(session: &Session, settings: &Settings, previous: Option<SystemTime>) {
+    while session.changed(settings) == previous {
         std::thread::sleep(LOOK);
     }
 }

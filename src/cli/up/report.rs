@@ -74,7 +74,7 @@ impl Report {
 
     /// Returns the minions that have not returned their highstate.
     pub fn missing(&self) -> String {
-        let missing = self.highstates.iter().filter(|(_, done)| done.is_none());
+        let missing = self.highstates.iter().filter(|(_, result)| result.is_none());
         missing.map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ")
     }
 
@@ -83,7 +83,7 @@ impl Report {
         let failed: Vec<&str> = self
             .highstates
             .iter()
-            .filter(|(_, done)| done.as_ref().is_some_and(|done| done.get("retcode") != Some(&Value::Int(0))))
+            .filter(|(_, result)| result.as_ref().is_some_and(|result| result.get("retcode") != Some(&Value::Int(0))))
             .map(|(id, _)| id.as_str())
             .collect();
         (!failed.is_empty()).then(|| format!("the highstate failed on {}", failed.join(", ")))
@@ -92,8 +92,8 @@ impl Report {
     /// Returns the changes of each minion, and commands to try next.
     pub fn summary(&self, system: &System) -> String {
         let mut out = String::from("\n");
-        for (id, done) in &self.highstates {
-            let states = done.as_ref().and_then(|done| done.get("return")).cloned().unwrap_or_default();
+        for (id, result) in &self.highstates {
+            let states = result.as_ref().and_then(|result| result.get("return")).cloned().unwrap_or_default();
             let Some(states) = states.as_map() else {
                 let states = states.to_string();
                 out.push_str(&format!("{}: {}\n", self.colours.paint(Colour::LightRed, id), escape_control(&states)));

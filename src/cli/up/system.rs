@@ -100,7 +100,7 @@ impl System {
     pub async fn start_web(&mut self) -> anyhow::Result<Option<String>> {
         let Some(Web { port, password }) = &self.web else { return Ok(None) };
         let address = format!("https://127.0.0.1:{port}/");
-        let shown = format!(
+        let message = format!(
             "REST API: {address}  console: {address}console\nlogin: user admin, password {password}, eauth sharedsecret (until the system stops)\n"
         );
         let pid_file = self.directory.join("run/api.pid");
@@ -110,7 +110,7 @@ impl System {
             self.check()?;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Ok(Some(shown))
+        Ok(Some(message))
     }
 
     /// Starts the minions.

@@ -162,8 +162,8 @@ fn describe(mistake: &Error, words: &[OsString], command: &Command) -> String {
             if meant.len() > 1 {
                 return format!("ambiguous option: {option} ({}?)", meant.join(", "));
             }
-            let known = long_options(command).filter(|_| option.starts_with("--"));
-            let hint = nearest(option, known).map(|nearest| format!(" (did you mean '{nearest}'?)"));
+            let options = long_options(command).filter(|_| option.starts_with("--"));
+            let hint = nearest(option, options).map(|nearest| format!(" (did you mean '{nearest}'?)"));
             format!("no such option: {option}{}", hint.unwrap_or_default())
         }
         ErrorKind::InvalidValue if context(ContextKind::InvalidValue).is_empty() => {
@@ -207,14 +207,14 @@ fn candidates(option: &str, command: &Command) -> Vec<String> {
 /// Returns an option as it was typed: clap reports `-t` as `--timeout <N>`, too.
 fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
     let long = option.split([' ', '=']).next().unwrap_or_default();
-    let known = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));
+    let argument = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));
     let is_typed = words.iter().any(|word| {
         // The typed option may be abbreviated.
         let word = word.to_string_lossy();
         let name = word.split('=').next().unwrap_or_default();
         name.len() > "--".len() && long.starts_with(name)
     });
-    match known.and_then(clap::Arg::get_short) {
+    match argument.and_then(clap::Arg::get_short) {
         Some(short) if !is_typed => format!("-{short}"),
         _ => long.to_owned(),
     }

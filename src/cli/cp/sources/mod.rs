@@ -42,15 +42,15 @@ pub(super) struct SourceFiles {
 
 impl SourceFiles {
     pub(super) fn below(sources: &[String]) -> Result<Self, SourceError> {
-        let mut found = SourceFiles::default();
+        let mut source_files = SourceFiles::default();
         for source in sources {
             let path = Path::new(source);
             // `.` and `..` have no name of their own.
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let name = name.or_else(|| Some(fs::canonicalize(path).ok()?.file_name()?.to_string_lossy().into_owned()));
-            found.add(path, path, &name.unwrap_or_default())?;
+            source_files.add(path, path, &name.unwrap_or_default())?;
         }
-        Ok(found)
+        Ok(source_files)
     }
 
     fn add(&mut self, path: &Path, source: &Path, name: &str) -> Result<(), SourceError> {

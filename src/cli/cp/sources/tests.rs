@@ -8,13 +8,13 @@ fn directories_are_walked_without_links_to_directories() {
     fs::write(root.join("a"), "").unwrap();
     fs::write(root.join("deep/b"), "").unwrap();
     std::os::unix::fs::symlink(&root, root.join("deep/loop")).unwrap();
-    let found = SourceFiles::below(&[root.display().to_string()]).unwrap();
+    let source_files = SourceFiles::below(&[root.display().to_string()]).unwrap();
     let names = |entries: &[Entry]| -> Vec<_> {
         entries.iter().map(|one| (one.name.clone(), one.below.clone().unwrap_or_default())).collect()
     };
     let pair = |below: &str| ("site".to_owned(), below.to_owned());
-    assert_eq!(names(&found.files), [pair("a"), pair("deep/b")]);
-    assert_eq!(names(&found.empty), [pair("deep/empty")]);
+    assert_eq!(names(&source_files.files), [pair("a"), pair("deep/b")]);
+    assert_eq!(names(&source_files.empty), [pair("deep/empty")]);
     let single = root.join("a").display().to_string();
     assert_eq!(SourceFiles::below(&[single]).unwrap().files[0].below, None);
     assert!(SourceFiles::below(&["/no/such/file".to_owned()]).unwrap_err().to_string().contains("does not exist"));

@@ -17,9 +17,9 @@ pub(super) struct Word {
 
 /// Returns the words of a text, and the drawings that it shows. The targets of its links are added to a list.
 pub(super) fn words(text: &str, links: &mut Vec<String>) -> (Vec<Word>, Vec<String>) {
-    let mut found = Found::default();
-    found.read(text, links);
-    (found.words, found.drawings)
+    let mut reader = Found::default();
+    reader.read(text, links);
+    (reader.words, reader.drawings)
 }
 
 /// What is found so far.
@@ -141,9 +141,9 @@ fn is_emphasis(after: &str) -> bool {
 
 /// Returns a text without marks.
 pub(super) fn plain(text: &str) -> String {
-    let (found, _) = words(text, &mut Vec::new());
+    let (words, _) = words(text, &mut Vec::new());
     let mut plain = String::new();
-    for word in found {
+    for word in words {
         if word.is_apart && !plain.is_empty() {
             plain.push(' ');
         }

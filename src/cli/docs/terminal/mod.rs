@@ -31,9 +31,9 @@ pub struct Style<'a> {
 /// Returns a text in Markdown as it is shown. The links that it has are added to a list.
 pub fn show(text: &str, style: Style<'_>, links: &mut Vec<String>) -> String {
     let all: Vec<&str> = text.lines().collect();
-    let mut shown = Shown { style, text: String::new(), links };
-    shown.blocks(&all, 0);
-    shown.text.trim_end().to_owned()
+    let mut renderer = Shown { style, text: String::new(), links };
+    renderer.blocks(&all, 0);
+    renderer.text.trim_end().to_owned()
 }
 
 /// What is shown so far.
@@ -130,9 +130,9 @@ impl Shown<'_> {
 
     /// Shows a paragraph; its first line begins with a marker.
     fn paragraph(&mut self, text: &str, indent: usize, marker: &str) {
-        let (found, drawings) = words(text, self.links);
+        let (words, drawings) = words(text, self.links);
         let margin = indent + marker.chars().count();
-        for (index, line) in lines(&found, self.style, margin).into_iter().enumerate() {
+        for (index, line) in lines(&words, self.style, margin).into_iter().enumerate() {
             let start = if index == 0 { format!("{}{marker}", " ".repeat(indent)) } else { " ".repeat(margin) };
             self.line(0, &format!("{start}{line}"));
         }
@@ -148,8 +148,8 @@ impl Shown<'_> {
         let first = rest[0].trim_start().get(marker.len()..).unwrap_or("").to_owned();
         let more = rest[1..].iter().take_while(|line| !begins_block(line)).count();
         let text: Vec<&str> = std::iter::once(first.as_str()).chain(rest[1..=more].iter().copied()).collect();
-        let shown = if marker.starts_with(['-', '*']) { "- " } else { marker };
-        self.paragraph(&text.join("\n"), indent + 2, shown);
+        let bullet = if marker.starts_with(['-', '*']) { "- " } else { marker };
+        self.paragraph(&text.join("\n"), indent + 2, bullet);
         let inner = own + marker.len();
         1 + more + self.item(&rest[1 + more..], inner, indent + 2 + marker.len())
     }

@@ -11,7 +11,7 @@ const GAP: usize = 2;
 pub(super) fn show(rows: &[&str], style: Style<'_>, indent: usize, links: &mut Vec<String>) -> String {
     let rows: Vec<Vec<String>> = rows.iter().filter_map(|row| cells(row)).filter(|row| !is_rule(row)).collect();
     let [head, rows @ ..] = rows.as_slice() else { return String::new() };
-    let shown = |cell: &String, links: &mut Vec<String>| {
+    let render_cell = |cell: &String, links: &mut Vec<String>| {
         lines(&words(cell, links).0, Style { width: usize::MAX, ..style }, 0).concat()
     };
     let plainly: Vec<Vec<usize>> =
@@ -39,7 +39,7 @@ pub(super) fn show(rows: &[&str], style: Style<'_>, indent: usize, links: &mut V
         }
         for row in rows {
             let lengths = row.iter().map(|cell| width(cell, style)).collect();
-            let cells = row.iter().map(|cell| shown(cell, links)).collect();
+            let cells = row.iter().map(|cell| render_cell(cell, links)).collect();
             text.push_str(&padded(cells, lengths));
         }
         return text;

@@ -1,6 +1,6 @@
 use super::*;
 
-fn shown(text: &str) -> String {
+fn render(text: &str) -> String {
     let drawing = |image: &str| (image == "a.svg").then(|| "+--+\n|  |".to_owned());
     let style = Style { colours: Colours::OFF, width: 40, drawing: &drawing };
     show(text, style, &mut Vec::new())
@@ -26,13 +26,13 @@ fn forms_of_markdown_are_shown_as_plain_text() {
             "`x` (b: 1)\n    A sentence that does not fit into\n    forty columns.",
         ),
     ] {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(render(text), expected, "{text}");
     }
 }
 
 #[test]
 fn long_lines_are_wrapped_and_code_is_coloured() {
-    assert_eq!(shown(&"word ".repeat(10)), format!("{}\n{}", ["word"; 8].join(" "), ["word"; 2].join(" ")));
+    assert_eq!(render(&"word ".repeat(10)), format!("{}\n{}", ["word"; 8].join(" "), ["word"; 2].join(" ")));
     let style = Style { colours: Colours::ON, width: 40, drawing: &|_| None };
     assert_eq!(show("a `b`", style, &mut Vec::new()), "a \u{1b}[0;36mb\u{1b}[0;0m");
 }

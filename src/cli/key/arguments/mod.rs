@@ -54,8 +54,8 @@ impl Arguments {
     /// Returns what is wrong with the actions: there must be one at most. Salt runs one and drops the others.
     pub fn contradiction(&self) -> Option<String> {
         let makes = self.making.gen_keys.as_deref().is_some_and(|name| !name.is_empty());
-        let given: Vec<&str> = self.actions.given().chain(makes.then_some("--gen-keys")).collect();
-        let [first, second, ..] = given[..] else { return None };
+        let actions: Vec<&str> = self.actions.given().chain(makes.then_some("--gen-keys")).collect();
+        let [first, second, ..] = actions[..] else { return None };
         Some(format!("{first} and {second} are different actions: run salt-key once for each"))
     }
 
@@ -197,22 +197,22 @@ impl Actions {
 
     /// Returns the task to run.
     pub fn task(&self) -> Result<Task, String> {
-        let given = |one: &Option<String>, all: bool| {
+        let pattern_of = |one: &Option<String>, all: bool| {
             one.clone().filter(|pattern| !pattern.is_empty()).or_else(|| all.then(|| "*".to_owned()))
         };
         if let Some(word) = self.list.as_deref().filter(|word| !word.is_empty()) {
             let states = KeyState::of_word(word);
             return states.map(Task::List).ok_or_else(|| format!("'{word}' is not a valid argument to '--list'"));
         }
-        let change = |act, one, all| given(one, all).map(|pattern| Task::Change(act, pattern));
+        let change = |act, one, all| pattern_of(one, all).map(|pattern| Task::Change(act, pattern));
         Ok((!self.list_all)
             .then(|| {
-                given(&self.print, self.print_all)
+                pattern_of(&self.print, self.print_all)
                     .map(Task::Print)
                     .or_else(|| change(Act::Accept, &self.accept, self.accept_all))
                     .or_else(|| change(Act::Reject, &self.reject, self.reject_all))
                     .or_else(|| change(Act::Delete, &self.delete, self.delete_all))
-                    .or_else(|| given(&self.finger, self.finger_all).map(Task::Finger))
+                    .or_else(|| pattern_of(&self.finger, self.finger_all).map(Task::Finger))
             })
             .flatten()
             .unwrap_or(Task::List(&KeyState::ALL)))
@@ -222,13 +222,13 @@ impl Actions {
     pub fn states(&self, act: Act) -> Vec<KeyState> {
         let accepted = act != Act::Accept && (self.include_accepted || (self.include_all && act == Act::Reject));
         let rejected = act != Act::Reject && (self.include_rejected || (self.include_all && act == Act::Accept));
-        let wanted = [
+        let choices = [
             (true, KeyState::Pending),
             (accepted, KeyState::Accepted),
             (rejected, KeyState::Rejected),
             (self.include_denied, KeyState::Denied),
         ];
-        wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, state)| state).collect()
+        choices.into_iter().filter(|(is_included, _)| *is_included).map(|(_, state)| state).collect()
     }
 }
 

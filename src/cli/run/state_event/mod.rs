@@ -35,12 +35,12 @@ struct Options {
 
 impl Options {
     fn read(args: &Args) -> anyhow::Result<Self> {
-        let given = |index: usize, name: &str| {
+        let argument = |index: usize, name: &str| {
             args.keyword.get(name).or(args.positional.get(index)).filter(|value| !value.is_nil())
         };
-        let number = |index, name| given(index, name).and_then(i64::from_value);
-        let flag = |index, name| given(index, name).is_some_and(Value::is_truthy);
-        let patterns = given(0, "tagmatch").map(ToString::to_string).unwrap_or_default();
+        let number = |index, name| argument(index, name).and_then(i64::from_value);
+        let flag = |index, name| argument(index, name).is_some_and(Value::is_truthy);
+        let patterns = argument(0, "tagmatch").map(ToString::to_string).unwrap_or_default();
         let patterns = patterns.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         let matching = patterns.map(Glob::new).collect::<Result<_, _>>()?;
         Ok(Options {
@@ -48,7 +48,7 @@ impl Options {
             count: number(1, "count").unwrap_or(-1),
             quiet: flag(2, "quiet"),
             pretty: flag(4, "pretty"),
-            timeout: given(6, "timeout").and_then(f64::from_value),
+            timeout: argument(6, "timeout").and_then(f64::from_value),
             since: args.keyword.get("since").map(|since| point(&since.to_string())).filter(|since| since != "now"),
         })
     }
@@ -275,13 +275,13 @@ async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, St
     };
     let answer = client.runner(call).await?;
     let data = answer.get("data").cloned().unwrap_or_default();
-    let found = data.get("return").cloned().unwrap_or_default();
+    let events = data.get("return").cloned().unwrap_or_default();
     if !data.get("success").is_some_and(Value::is_truthy) {
-        anyhow::bail!("{found}");
+        anyhow::bail!("{events}");
     }
     let one = |event: &Value| {
         let seq = event.get("seq").and_then(u64::from_value)?;
         Some((seq, event.get("tag")?.to_string(), event.get("data")?.as_map()?.clone()))
     };
-    Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
+    Ok(events.as_list().unwrap_or_default().iter().filter_map(one).collect())
 }

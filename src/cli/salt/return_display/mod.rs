@@ -192,8 +192,8 @@ impl<'a> ReturnDisplay<'a> {
             return Ok(ExitCode::from(NO_MINION));
         }
         if self.gathered.is_empty() {
-            let wanted = self.arguments.words.get(2..).unwrap_or_default().join(" ");
-            print_plain_error(format_args!("ERROR: no documentation found for '{wanted}'"));
+            let name = self.arguments.words.get(2..).unwrap_or_default().join(" ");
+            print_plain_error(format_args!("ERROR: no documentation found for '{name}'"));
             return Ok(self.arguments.statuses.of(FAILURE));
         }
         let is_missing = |(fun, doc): (&Value, &Value)| {

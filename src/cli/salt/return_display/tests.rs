@@ -1,6 +1,6 @@
 use super::*;
 
-fn shown<T>(words: &[&str], look: impl FnOnce(ReturnDisplay) -> T) -> T {
+fn with_display<T>(words: &[&str], look: impl FnOnce(ReturnDisplay) -> T) -> T {
     let words = std::iter::once("salt").chain(words.iter().copied()).chain(["*", "test.ping"]);
     let mut command = <Arguments as clap::CommandFactory>::command().disable_version_flag(true).version("0");
     let matches = command.try_get_matches_from_mut(words).unwrap();
@@ -12,10 +12,10 @@ fn shown<T>(words: &[&str], look: impl FnOnce(ReturnDisplay) -> T) -> T {
 
 fn of(returned: &[&str], silent: &[&str], failed: &[&str], words: &[&str]) -> (String, String) {
     let all = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
-    shown(words, |shown| {
-        let shown =
-            ReturnDisplay { targeted: 2, returned: all(returned), silent: all(silent), failed: all(failed), ..shown };
-        (shown.summary(), format!("{:?}", shown.status()))
+    with_display(words, |display| {
+        let display =
+            ReturnDisplay { targeted: 2, returned: all(returned), silent: all(silent), failed: all(failed), ..display };
+        (display.summary(), format!("{:?}", display.status()))
     })
 }
 
@@ -50,9 +50,9 @@ fn every_form_reports_failures_by_its_status() {
     for words in [&[][..], &["--static"], &["--progress"], &["--hide-timeout"]] {
         for (failed, silent) in [(&["a"][..], &[][..]), (&[], &["b"])] {
             let all = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
-            let status = shown(words, |shown| {
+            let status = with_display(words, |display| {
                 let gathered = map! {"a" => true};
-                ReturnDisplay { returned: all(&["a"]), failed: all(failed), silent: all(silent), gathered, ..shown }
+                ReturnDisplay { returned: all(&["a"]), failed: all(failed), silent: all(silent), gathered, ..display }
                     .finish()
                     .unwrap()
             });

@@ -205,18 +205,18 @@ impl Arguments {
         // As in Salt, a file that does not exist is not named; ssh itself would read no other.
         let known_hosts = config.known_hosts_file.as_deref().filter(|file| file.is_file() && !self.ssh.no_host_keys);
         let known_hosts = known_hosts.map(|file| format!("UserKnownHostsFile={}", file.display()));
-        let given = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        let unsigned = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
         let keepalive = if self.ssh.disable_keepalive || !config.ssh_keepalive {
             Some(0)
         } else {
-            given(self.ssh.keepalive_interval).or(config.ssh_keepalive_interval)
+            unsigned(self.ssh.keepalive_interval).or(config.ssh_keepalive_interval)
         };
         Options {
             ignore_host_keys: self.ssh.ignore_host_keys || config.ignore_host_keys,
             no_host_keys: self.ssh.no_host_keys,
             connect_timeout: self.timeout.unwrap_or_else(|| config.ssh_timeout.whole_seconds()),
             keepalive,
-            keepalive_count: given(self.ssh.keepalive_count_max).or(config.ssh_keepalive_count_max),
+            keepalive_count: unsigned(self.ssh.keepalive_count_max).or(config.ssh_keepalive_count_max),
             ssh_options: self
                 .ssh
                 .options

@@ -7,15 +7,15 @@ use super::*;
 
 #[test]
 fn the_configuration_applies_without_command_line_options() {
-    let given = map! {
+    let opts = map! {
         "roster" => "sshconfig", "ssh_config_file" => "/x/config", "ssh_priv" => "/x/key",
         "ssh_keepalive_interval" => 30, "ssh_keepalive_count_max" => 2, "nodegroups" => map! {"a" => "web*"},
         "ssh_list_nodegroups" => map! {"b" => list!["web1", "db1"], "c" => "web1,web2"},
     };
     let config = |more: Map| {
-        let mut given = given.clone();
-        given.extend(more);
-        MasterConfig::load(Path::new("/nonexistent"), &given).unwrap().config
+        let mut opts = opts.clone();
+        opts.extend(more);
+        MasterConfig::load(Path::new("/nonexistent"), &opts).unwrap().config
     };
     let parsed = |words: &[&str]| -> Arguments {
         let words = words.iter().map(Into::into).collect();
@@ -38,12 +38,14 @@ fn the_configuration_applies_without_command_line_options() {
         assert_eq!((options.keepalive, options.keepalive_count), expected, "{words:?}");
     }
     let directory = tempfile::tempdir().unwrap();
-    let (known, absent) = (directory.path().join("known"), directory.path().join("absent"));
-    std::fs::write(&known, "").unwrap();
-    let named = format!("UserKnownHostsFile={}", known.display());
-    for (file, words, expected) in
-        [(&known, &[][..], &["A=b", &named][..]), (&known, &["--no-host-keys"], &["A=b"]), (&absent, &[], &["A=b"])]
-    {
+    let (known_hosts, absent) = (directory.path().join("known"), directory.path().join("absent"));
+    std::fs::write(&known_hosts, "").unwrap();
+    let named = format!("UserKnownHostsFile={}", known_hosts.display());
+    for (file, words, expected) in [
+        (&known_hosts, &[][..], &["A=b", &named][..]),
+        (&known_hosts, &["--no-host-keys"], &["A=b"]),
+        (&absent, &[], &["A=b"]),
+    ] {
         let more = map! {"known_hosts_file" => file.display().to_string(), "ssh_options" => list!["A=b"]};
         assert_eq!(parsed(words).ssh_options(&config(more)).ssh_options, expected, "{file:?} {words:?}");
     }
