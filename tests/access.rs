@@ -261,10 +261,10 @@ async fn a_hanging_directory_delays_no_other_backend() {
         }
     }
     let outcomes = |outcome: &str| {
-        let shown = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
-        let shown = brine_value::json::from_json(&shown).unwrap_or_default();
+        let text = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
+        let metrics = brine_value::json::from_json(&text).unwrap_or_default();
         let name = format!("brine_logins_total{{system=\"ldap\",outcome=\"{outcome}\"}}");
-        shown.get(&name).and_then(Value::as_i64).unwrap_or_default()
+        metrics.get(&name).and_then(Value::as_i64).unwrap_or_default()
     };
     support::until("the queue is full", || outcomes("busy") > 500).await;
     let begun = std::time::Instant::now();

@@ -52,15 +52,15 @@ async fn send(address: &str, path: &str, headers: &str, body: &str) -> Option<(u
 
 /// Returns the tags of all webhooks in the journal.
 fn stored(api: &Api) -> Vec<String> {
-    let (mut since, mut found) = (1, Vec::new());
+    let (mut since, mut hooks) = (1, Vec::new());
     loop {
         let page = api.system.tool("salt-run", &["event_bus.since", &since.to_string(), "limit=2000", "--out=json"]);
         let page = json::from_json(&stdout(&page)).unwrap();
         let events = page.as_list().unwrap();
-        let Some(last) = events.last() else { return found };
+        let Some(last) = events.last() else { return hooks };
         since = last.get("seq").and_then(Value::as_i64).unwrap() + 1;
         let tags = events.iter().map(|event| event.get("tag").unwrap().to_string());
-        found.extend(tags.filter(|tag| tag.starts_with("salt/netapi/hook/")));
+        hooks.extend(tags.filter(|tag| tag.starts_with("salt/netapi/hook/")));
     }
 }
 
@@ -159,8 +159,8 @@ async fn signatures_are_for_one_path_and_one_time() {
         ("open/b", of_body("fourth"), 200, false),
         ("open/a", of_body("fourth"), 200, false),
     ] {
-        let (found, answer) = send(&address, path, &headers, body).await.unwrap();
-        assert_eq!((found, answer.contains("duplicate")), (status, is_repeated), "{path} {headers} {answer}");
+        let (actual, answer) = send(&address, path, &headers, body).await.unwrap();
+        assert_eq!((actual, answer.contains("duplicate")), (status, is_repeated), "{path} {headers} {answer}");
     }
     let tags = ["github/a", "github/b", "ci/a", "ci/a", "open/a", "open/b", "open/a"];
     assert_eq!(stored(&api), tags.map(|path| format!("salt/netapi/hook/{path}")));
@@ -177,8 +177,8 @@ async fn webhooks_that_nest_too_deep_are_refused_for_good() {
         (128, 400, "Invalid JSON document"),
     ] {
         let body = json::to_json(&brine_value::levels::nested(levels));
-        let (found, answer) = send(&address, "deep", "", &body).await.unwrap();
-        assert!(found == status && answer.contains(expected), "{levels}: {answer}");
+        let (actual, answer) = send(&address, "deep", "", &body).await.unwrap();
+        assert!(actual == status && answer.contains(expected), "{levels}: {answer}");
     }
     assert_eq!(stored(&api), ["salt/netapi/hook/deep"]);
 }

@@ -112,10 +112,10 @@ async fn damaged_and_foreign_archives_restore_nothing() {
     let into = root.path().display().to_string();
     let damaged = system.path("damaged.tar.gz");
     let damaged = damaged.to_str().unwrap();
-    for kept in [0, 1, 100, whole.len() / 2, whole.len() - 9] {
-        std::fs::write(damaged, &whole[..kept]).unwrap();
+    for size in [0, 1, 100, whole.len() / 2, whole.len() - 9] {
+        std::fs::write(damaged, &whole[..size]).unwrap();
         let tried = restore(&["--root", &into, damaged]);
-        assert!(!tried.status.success(), "{kept} of {} bytes", whole.len());
+        assert!(!tried.status.success(), "{size} of {} bytes", whole.len());
     }
     // Members that the manifest does not name, or that are neither files nor directories.
     for (name, kind, expected) in [

@@ -22,8 +22,8 @@ async fn start_batch(system: &System, more: &[&str]) -> String {
 }
 
 async fn status(system: &System, jid: &str) -> Value {
-    let shown = stdout(&system.tool_async("salt-run", &["--out=json", "batch.status", jid]).await);
-    brine_value::json::from_json(&shown).unwrap()
+    let text = stdout(&system.tool_async("salt-run", &["--out=json", "batch.status", jid]).await);
+    brine_value::json::from_json(&text).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,9 +68,9 @@ async fn a_batch_is_stopped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_parts_of_a_batch_have_one_job_id() {
     let system = system().await;
-    let shown = stdout(&system.tool_async("salt", &["web*", "test.echo", "hi", "-b", "2", "--out=json"]).await);
-    let jids: std::collections::BTreeSet<&str> = shown.lines().filter(|line| line.contains("\"jid\"")).collect();
-    assert_eq!((shown.matches("\"jid\"").count(), jids.len()), (3, 1), "{shown}");
+    let text = stdout(&system.tool_async("salt", &["web*", "test.echo", "hi", "-b", "2", "--out=json"]).await);
+    let jids: std::collections::BTreeSet<&str> = text.lines().filter(|line| line.contains("\"jid\"")).collect();
+    assert_eq!((text.matches("\"jid\"").count(), jids.len()), (3, 1), "{text}");
     let jid = jids.first().unwrap().split('"').nth(3).unwrap().to_owned();
     let job = stdout(&system.tool_async("salt-run", &["--out=json", "jobs.list_job", &jid]).await);
     let job = brine_value::json::from_json(&job).unwrap();

@@ -193,9 +193,9 @@ async fn states_with_beacon_true_configure_beacons() {
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         }
     };
-    let wanted = format!("salt/beacon/web1/{name}/*");
+    let pattern = format!("salt/beacon/web1/{name}/*");
     let (tag, data) = tokio::select! {
-        found = events.until(&wanted) => found,
+        event = events.until(&pattern) => event,
         () = changes => unreachable!("changes do not end"),
     };
     assert_eq!((text(&data, "path"), text(&data, "change")), (path, "IN_MODIFY".into()), "{tag}");

@@ -10,9 +10,9 @@ use crate::support::BRINE;
 
 /// Runs `brine check` in a directory, and returns its status and output.
 fn brine_check(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
-    let done = Command::new(BRINE).arg("check").args(words).current_dir(directory).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    (done.status.code(), text)
+    let output = Command::new(BRINE).arg("check").args(words).current_dir(directory).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text)
 }
 
 /// A tree with an error, a warning and a matter of style.
@@ -37,8 +37,8 @@ fn formats_have_the_findings_and_the_status_tells_errors() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let found = json::from_json(&check(&["--format", "json"]).1).unwrap();
-    let codes = found.as_list().unwrap().iter().map(|found| found.get("code").unwrap().to_string());
+    let findings = json::from_json(&check(&["--format", "json"]).1).unwrap();
+    let codes = findings.as_list().unwrap().iter().map(|finding| finding.get("code").unwrap().to_string());
     assert_eq!(codes.collect::<Vec<_>>(), ["B201", "B601", "B501"]);
     let sarif = json::from_json(&check(&["--format", "sarif"]).1).unwrap();
     let runs = sarif.get("runs").and_then(Value::as_list).unwrap();
@@ -118,7 +118,7 @@ fn the_hooks_name_commands_that_exist() {
         let entry = hook.get("entry").unwrap().to_string();
         let words: Vec<&str> = entry.split(' ').collect();
         assert_eq!(words[0], "brine");
-        let done = Command::new(BRINE).args(&words[1..]).arg("--help").output().unwrap();
-        assert!(done.status.success(), "{entry}");
+        let output = Command::new(BRINE).args(&words[1..]).arg("--help").output().unwrap();
+        assert!(output.status.success(), "{entry}");
     }
 }

@@ -58,7 +58,7 @@ fn send(system: &System, number: u32) {
 
 /// Returns the recorded numbers in a member's journal, each with the member that recorded it.
 fn recorded(system: &System) -> Vec<(String, String)> {
-    let (mut found, mut next) = (Vec::new(), 1);
+    let (mut records, mut next) = (Vec::new(), 1);
     loop {
         let page = run_json(system, &["event_bus.since", &next.to_string(), "limit=1000"]);
         let page = page.as_list().unwrap();
@@ -66,13 +66,13 @@ fn recorded(system: &System) -> Vec<(String, String)> {
             let data = event.get("data").unwrap();
             if let Some(number) = event.get("tag").unwrap().to_string().strip_prefix("recorded/") {
                 let by = data.get("data").unwrap_or(data).get("by").unwrap().to_string();
-                found.push((number.to_owned(), by));
+                records.push((number.to_owned(), by));
             }
             next = event.get("seq").unwrap().as_i64().unwrap() + 1;
         }
         if page.is_empty() {
-            found.sort();
-            return found;
+            records.sort();
+            return records;
         }
     }
 }

@@ -53,8 +53,8 @@ impl Cluster {
             );
             let file = minions.configure_minion(id, "").join("minion");
             let text = std::fs::read_to_string(&file).unwrap();
-            let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with("master")).collect();
-            std::fs::write(&file, format!("{}\n{extra}", kept.join("\n"))).unwrap();
+            let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("master")).collect();
+            std::fs::write(&file, format!("{}\n{extra}", lines.join("\n"))).unwrap();
             minions.spawn_minion(id);
         }
         let cluster = Cluster { members, proxies, minions, _servers: servers };
@@ -94,7 +94,7 @@ impl Cluster {
                 let stamp = seconds(&data);
                 match parts[..] {
                     ["salt", "job", jid, "new"] => _ = published.insert(jid.to_owned(), stamp),
-                    ["salt", "job", jid, "ret", _] if jids.iter().any(|known| known == jid) => {
+                    ["salt", "job", jid, "ret", _] if jids.iter().any(|other| other == jid) => {
                         *returns.entry(tag.clone()).or_default() += 1;
                         late += usize::from(published.get(jid).is_some_and(|began| stamp - began > LATE));
                     }
@@ -149,16 +149,16 @@ fn missing(member: &System, jids: &[String]) -> usize {
 }
 
 fn journal(system: &System) -> Vec<(String, Value)> {
-    let (mut found, mut next) = (Vec::new(), 1);
+    let (mut events, mut next) = (Vec::new(), 1);
     loop {
         let page = run(system, &["event_bus.since", &next.to_string(), "limit=1000"]);
         let page = page.as_list().unwrap();
         for event in page {
-            found.push((event.get("tag").unwrap().to_string(), event.get("data").unwrap().clone()));
+            events.push((event.get("tag").unwrap().to_string(), event.get("data").unwrap().clone()));
             next = event.get("seq").unwrap().as_i64().unwrap() + 1;
         }
         if page.is_empty() {
-            return found;
+            return events;
         }
     }
 }

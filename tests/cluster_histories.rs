@@ -366,9 +366,9 @@ async fn keys_and_tokens_are_as_last_written_and_deleted_ones_stay_deleted() {
         for (at, etc) in etc.iter().enumerate() {
             for value in shared(at) {
                 // The value that the writer finds belongs to its history.
-                let found = value.read(etc).await.unwrap();
+                let initial = value.read(etc).await.unwrap();
                 let task = tokio::spawn(writer(etc.clone(), value.clone(), Arc::clone(&clock), ends));
-                writers.push((value, found, task));
+                writers.push((value, initial, task));
             }
         }
         // A key with two writers ends in one of its lists on all members.
@@ -384,8 +384,8 @@ async fn keys_and_tokens_are_as_last_written_and_deleted_ones_stay_deleted() {
         for (at, watcher) in watchers.into_iter().enumerate() {
             watched[at].extend(watcher.await.unwrap());
         }
-        for (value, found, writer) in writers {
-            let mut history = vec![Operation { call: RegisterCall::Write(found), began: 0, ended: Some(0) }];
+        for (value, initial, writer) in writers {
+            let mut history = vec![Operation { call: RegisterCall::Write(initial), began: 0, ended: Some(0) }];
             history.extend(writer.await.unwrap());
             let answered = history.iter().filter(|one| one.ended.is_some()).count();
             println!("{fault:?}: {} calls, {answered} answered", history.len());

@@ -33,7 +33,7 @@ fn run(system: &System, words: &[&str]) -> Value {
 /// Returns how many events with this tag are in a member's journal.
 fn events(system: &System, tag: &str) -> usize {
     let page = run(system, &["event_bus.since", "1", "limit=1000"]);
-    let has_tag = |event: &&Value| event.get("tag").is_some_and(|found| found.to_string() == tag);
+    let has_tag = |event: &&Value| event.get("tag").is_some_and(|other| other.to_string() == tag);
     page.as_list().unwrap().iter().filter(has_tag).count()
 }
 
@@ -80,15 +80,15 @@ async fn events_of_a_former_store_are_refused() {
     let context = jetstream(&nats).await;
     let mut stream = context.get_stream("brine_brine_events").await.unwrap();
     let last = stream.info().await.unwrap().state.last_sequence;
-    let mut kept = Vec::new();
+    let mut messages = Vec::new();
     for number in 1..=last {
         if let Ok(message) = stream.get_raw_message(number).await
             && message.subject.as_str().ends_with(".bTE")
         {
-            kept.push((message.subject, message.payload));
+            messages.push((message.subject, message.payload));
         }
     }
-    assert!(!kept.is_empty());
+    assert!(!messages.is_empty());
     // ... the member loses its store ...
     first.kill_master();
     std::fs::remove_dir_all(first.path("cache")).unwrap();
@@ -96,8 +96,8 @@ async fn events_of_a_former_store_are_refused() {
     send(&first, "test/new");
     until("the new event is on the other member", || events(&second, "test/new") == 1).await;
     // ... and the messages are stored again.
-    let count = kept.len() as i64;
-    for (subject, payload) in kept {
+    let count = messages.len() as i64;
+    for (subject, payload) in messages {
         context.publish(subject, payload).await.unwrap().await.unwrap();
     }
     until("they are refused", || second.counter(REFUSED) == count).await;
@@ -119,7 +119,7 @@ async fn an_old_value_is_refused_and_replaced() {
     until("the key is on the other member", || keys(&second, "acc") == ["gone"]).await;
     let values = values(&nats).await;
     let key = value_key(&values, "gone").await;
-    let kept = values.get(&key).await.unwrap().unwrap();
+    let old_value = values.get(&key).await.unwrap().unwrap();
     let publish_keys = values.get("shared.publish_keys").await.unwrap().unwrap();
     // The deletion also rotates the publish keys.
     assert!(second.tool("salt-key", &["-y", "-d", "gone"]).status.success());
@@ -133,7 +133,7 @@ async fn an_old_value_is_refused_and_replaced() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     let rotated = current(&values).await != publish_keys;
-    let revision = values.put(&key, kept).await.unwrap();
+    let revision = values.put(&key, old_value).await.unwrap();
     until("it is refused", || [&first, &second].iter().all(|member| member.counter(REFUSED) > 0)).await;
     until("it is replaced", || tokio_revision(&values, &key) > revision).await;
     if rotated {

@@ -46,18 +46,18 @@ fn leads(system: &System) -> bool {
 
 /// Waits for a leader and returns its index.
 async fn leader(members: &[System]) -> usize {
-    let mut found = None;
+    let mut position = None;
     until("a member leads", || {
-        found = members.iter().position(leads);
-        found.is_some()
+        position = members.iter().position(leads);
+        position.is_some()
     })
     .await;
-    found.unwrap()
+    position.unwrap()
 }
 
 /// Returns the tags and data of the events in a member's journal whose tag matches a glob.
 fn journal(system: &System, pattern: &str) -> Vec<(String, Value)> {
-    let (mut found, mut next) = (Vec::new(), 1);
+    let (mut events, mut next) = (Vec::new(), 1);
     loop {
         let page = run(system, &["event_bus.since", &next.to_string(), "limit=1000"]);
         let page = page.as_list().unwrap();
@@ -65,11 +65,11 @@ fn journal(system: &System, pattern: &str) -> Vec<(String, Value)> {
             let tag = event.get("tag").unwrap().to_string();
             next = event.get("seq").unwrap().as_i64().unwrap() + 1;
             if brine_text::glob::fnmatch(pattern, &tag) {
-                found.push((tag, event.get("data").unwrap().clone()));
+                events.push((tag, event.get("data").unwrap().clone()));
             }
         }
         if page.is_empty() {
-            return found;
+            return events;
         }
     }
 }
@@ -93,8 +93,8 @@ async fn leader_takes_over_the_batch_of_a_killed_member() {
     let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
     until("the batch is under way", || lines() >= 2).await;
     // Every member sees it.
-    let shown = run(&members[2], &["batch.status", &jid]);
-    assert_eq!(shown.get("total"), Some(&6.into()), "{shown:?}");
+    let status = run(&members[2], &["batch.status", &jid]);
+    assert_eq!(status.get("total"), Some(&6.into()), "{status:?}");
     assert_eq!(run(&members[1], &["batch.list_active"]).as_list().unwrap().len(), 1);
     members[0].kill_master();
     until("all minions have returned", || {

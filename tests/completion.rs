@@ -72,8 +72,8 @@ async fn jobs_are_offered_where_a_function_takes_one() {
         &["salt-run", "jobs.list_job", &jid[..8]],
         &["salt", "web1", "saltutil.find_job", ""],
     ] {
-        let shown = offered(line);
-        assert!(shown.lines().any(|job| job == format!("{jid}\ttest.ping web1")), "{line:?}: {shown}");
+        let text = offered(line);
+        assert!(text.lines().any(|job| job == format!("{jid}\ttest.ping web1")), "{line:?}: {text}");
     }
     assert!(!offered(&["salt-run", "jobs.list_jobs", ""]).contains(&jid));
     system.stop_master();

@@ -301,8 +301,8 @@ async fn hostile_data_is_harmless_and_bounded() {
         .await;
         show_view(&browser, &format!("jobs/{jid}"));
         browser.until("document.querySelector('.details pre')");
-        let shown = browser.run("return document.querySelector('.details pre').innerText.length;");
-        assert!(shown.as_u64().unwrap() <= 20_000, "{shown}");
+        let length = browser.run("return document.querySelector('.details pre').innerText.length;");
+        assert!(length.as_u64().unwrap() <= 20_000, "{length}");
     }
     assert_eq!(
         browser.run("return [window.hacked, document.querySelectorAll('img, main script').length];"),

@@ -82,9 +82,9 @@ async fn a_thousand_minions_and_a_hundred_thousand_events_are_shown() {
         push.send(event.frame()).await.unwrap();
     }
     wait_for_text(&browser, "load/99999");
-    let shown = browser.run("return document.querySelector('.view.bus').innerText.match(/([\\d,]+) events/)[1];");
-    let shown: usize = shown.as_str().unwrap().replace(',', "").parse().unwrap();
-    assert!(shown > 0 && shown <= EVENTS, "{shown} events");
+    let count = browser.run("return document.querySelector('.view.bus').innerText.match(/([\\d,]+) events/)[1];");
+    let count: usize = count.as_str().unwrap().replace(',', "").parse().unwrap();
+    assert!(count > 0 && count <= EVENTS, "{count} events");
     is_small(&browser);
     browser.screenshot("bus-100000");
     enter(&browser, "Tag", "load/4242?");

@@ -185,9 +185,9 @@ async fn salt_cp_copies_small_files_large_ones_and_directories() {
         (&["*"], 64, "a target, a file and a destination"),
     ] {
         let output = system.tool("salt-cp", words);
-        let shown = stdout(&output) + &support::stderr(&output);
-        assert_eq!(output.status.code(), Some(status), "{words:?} {shown}");
-        assert!(shown.contains(expected), "{words:?} {shown}");
+        let text = stdout(&output) + &support::stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{words:?} {text}");
+        assert!(text.contains(expected), "{words:?} {text}");
     }
 }
 

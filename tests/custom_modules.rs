@@ -123,17 +123,18 @@ impl Minion {
     }
 
     fn call(&self, arguments: &[&str]) -> serde_json::Value {
-        let done = self.run(arguments);
-        let text = String::from_utf8_lossy(&done.stdout);
-        let value: serde_json::Value = serde_json::from_str(&text)
-            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}{}", String::from_utf8_lossy(&done.stderr)));
+        let output = self.run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("{arguments:?}: {error}: {text}{}", String::from_utf8_lossy(&output.stderr))
+        });
         value["local"].clone()
     }
 
     fn error(&self, arguments: &[&str]) -> String {
-        let done = self.run(arguments);
-        assert!(!done.status.success(), "{arguments:?}");
-        String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
     fn cache(&self) -> std::path::PathBuf {
@@ -242,13 +243,13 @@ fn custom_states_run_and_their_results_are_checked() {
         "web:\n  own.present:\n    - size: 3\n    - require_in:\n      - test: after\nafter:\n  test.nop: []\nwatcher:\n  own.quiet:\n    \
          - watch:\n      - test: changed\nchanged:\n  test.succeed_with_changes: []\ncalled:\n  module.run:\n    - own.hello:\n      - name: y\n",
     );
-    let done = minion.call(&["state.apply", "s"]);
-    let web = &done["own_|-web_|-web_|-present"];
-    assert_eq!(web["changes"], serde_json::json!({"new": "Hello web of m1", "size": 3}), "{done:#}");
+    let results = minion.call(&["state.apply", "s"]);
+    let web = &results["own_|-web_|-web_|-present"];
+    assert_eq!(web["changes"], serde_json::json!({"new": "Hello web of m1", "size": 3}), "{results:#}");
     assert_eq!(web["comment"], "created\nbase web");
-    let watcher = &done["own_|-watcher_|-watcher_|-quiet"];
-    assert_eq!(watcher["changes"], serde_json::json!({"watched": "quiet"}), "{done:#}");
-    assert_eq!(done["module_|-called_|-called_|-run"]["changes"]["own.hello"], "Hello y of m1", "{done:#}");
+    let watcher = &results["own_|-watcher_|-watcher_|-quiet"];
+    assert_eq!(watcher["changes"], serde_json::json!({"watched": "quiet"}), "{results:#}");
+    assert_eq!(results["module_|-called_|-called_|-run"]["changes"]["own.hello"], "Hello y of m1", "{results:#}");
     let dry = minion.call(&["state.apply", "s", "test=True"]);
     let web = &dry["own_|-web_|-web_|-present"];
     assert_eq!((&web["result"], web["comment"].as_str()), (&serde_json::Value::Null, Some("would create")));
@@ -263,8 +264,8 @@ fn highstate_syncs_modules_first_and_removes_deleted_ones() {
     let minion = Minion::new(&[("top.sls", "base:\n  '*': [s]\n"), ("s.sls", "a:\n  own.present: []\n")]);
     minion.write("_states/own.py", STATE);
     minion.write("_modules/own.py", MODULE);
-    let done = minion.call(&["state.highstate"]);
-    assert_eq!(done["own_|-a_|-a_|-present"]["result"], true, "{done:#}");
+    let results = minion.call(&["state.highstate"]);
+    assert_eq!(results["own_|-a_|-a_|-present"]["result"], true, "{results:#}");
     let copies = minion.cache().join("extmods");
     assert!(copies.join("modules/own.py").exists());
     std::fs::remove_file(minion.0.path().join("tree/_modules/own.py")).unwrap();
@@ -303,8 +304,8 @@ async fn a_minion_syncs_from_its_master_and_serves_calls_at_once() {
     assert!(call(&["own.crashes"]).to_string().contains("the Python process ended during the call"));
     std::thread::scope(|scope| {
         let calls: Vec<_> = (0..20).map(|_| scope.spawn(|| call(&["own.list"]))).collect();
-        for done in calls {
-            assert_eq!(done.join().unwrap(), "built in".into());
+        for thread in calls {
+            assert_eq!(thread.join().unwrap(), "built in".into());
         }
     });
     // A file replaced on the master takes effect at the next sync.

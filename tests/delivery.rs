@@ -138,18 +138,18 @@ async fn runas_has_the_groups_of_the_user_and_the_environment() {
         stdout(&output) + &support::stderr(&output)
     };
     let own = nix::unistd::User::from_name("nobody").unwrap().unwrap();
-    let shown = call(&[
+    let text = call(&[
         "grep Groups /proc/self/status; id -un; echo $LD_LIBRARY_PATH; exit 7",
         "env={LD_LIBRARY_PATH: /nowhere}",
     ]);
     for expected in [format!("Groups:\\t{}", own.gid), "nobody".into(), "/nowhere".into(), "'retcode': 7".into()] {
-        assert!(shown.contains(&expected), "{expected}: {shown}");
+        assert!(text.contains(&expected), "{expected}: {text}");
     }
-    assert!(!shown.contains("BRINE_RUNAS"), "{shown}");
-    let shown = call(&["env", "python_shell=False", "clean_env=True", "env={ONLY: this}"]);
-    assert!(shown.contains("ONLY=this") && !shown.contains("PATH="), "{shown}");
-    let shown = call(&["/no/such/program", "python_shell=False"]);
-    assert!(shown.contains("[Errno 2] No such file or directory: '/no/such/program'"), "{shown}");
+    assert!(!text.contains("BRINE_RUNAS"), "{text}");
+    let text = call(&["env", "python_shell=False", "clean_env=True", "env={ONLY: this}"]);
+    assert!(text.contains("ONLY=this") && !text.contains("PATH="), "{text}");
+    let text = call(&["/no/such/program", "python_shell=False"]);
+    assert!(text.contains("[Errno 2] No such file or directory: '/no/such/program'"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -260,15 +260,15 @@ async fn causes_come_first_while_a_master_runs() {
     system.start_minion("m1").await;
     let etc = system.path("etc");
     let healthy = |name: &str| {
-        let found = kinds(&etc);
-        assert!(found.is_empty(), "{name}: {found:?}: {}", stdout(&run(&etc, &[])));
+        let actual = kinds(&etc);
+        assert!(actual.is_empty(), "{name}: {actual:?}: {}", stdout(&run(&etc, &[])));
     };
     healthy("a new master");
     for one in OF_MASTER.iter().filter(|one| is_root() || !one.is_for_root) {
         (one.harm)(&system);
-        let (found, status) = report(&etc, &[]);
-        let found = field(&found, "kind");
-        assert_eq!(found.first().map(String::as_str), Some(one.expected), "{}: {found:?}", one.name);
+        let (findings, status) = report(&etc, &[]);
+        let actual = field(&findings, "kind");
+        assert_eq!(actual.first().map(String::as_str), Some(one.expected), "{}: {actual:?}", one.name);
         let is_error = brine_doctor::KINDS
             .iter()
             .any(|kind| kind.name == one.expected && kind.severity == brine_doctor::Severity::Error);
@@ -301,8 +301,8 @@ async fn causes_come_first_while_a_master_is_down() {
     // Another program has a port.
     let held = std::net::TcpListener::bind(("127.0.0.1", system.ret_port)).unwrap();
     assert_eq!(first(), "port-taken");
-    let (found, _) = report(&etc, &[]);
-    let why = &field(&found, "why")[0];
+    let (findings, _) = report(&etc, &[]);
+    let why = &field(&findings, "why")[0];
     assert!(why.contains(&format!("process {} of ", std::process::id())), "{why}");
     drop(held);
     system.write("cache", "x");
@@ -313,8 +313,8 @@ async fn causes_come_first_while_a_master_is_down() {
     system.start_minion("m1").await;
     system.stop_minion("m1");
     system.kill_master();
-    let found = kinds(&etc);
-    assert_eq!(found[..3], ["daemon-down", "pid-stale", "socket-stale"], "{found:?}");
+    let actual = kinds(&etc);
+    assert_eq!(actual[..3], ["daemon-down", "pid-stale", "socket-stale"], "{actual:?}");
     let (fixed, _) = report(&etc, &["--fix"]);
     assert_eq!(field(&fixed, "kind"), ["daemon-down"], "{fixed}");
     assert!(!system.path("master.pid").exists());
@@ -365,9 +365,9 @@ async fn causes_come_first_on_a_minion() {
     assert_eq!(kinds(&etc), Vec::<String>::new());
     let add = |text: &str| {
         system.write("m1/etc/minion.d/broken.conf", text);
-        let found = first();
+        let kind = first();
         remove(&system, "m1/etc/minion.d/broken.conf");
-        found
+        kind
     };
     let closed = support::free_port();
     assert_eq!(add("master: no-such-host.invalid\n"), "name-unresolved");
@@ -404,9 +404,9 @@ async fn causes_come_first_on_a_minion() {
     // All minions answer about themselves.
     chmod(&system.path("m1/pki"), 0o755);
     let answers = system.salt_json(&["*", "brine.doctor"]);
-    let found = answers.get("m1").and_then(Value::as_list).unwrap();
-    assert_eq!(found.len(), 1, "{answers}");
-    assert_eq!(found[0].get("kind"), Some(&"directory-mode".into()));
+    let findings = answers.get("m1").and_then(Value::as_list).unwrap();
+    assert_eq!(findings.len(), 1, "{answers}");
+    assert_eq!(findings[0].get("kind"), Some(&"directory-mode".into()));
     chmod(&system.path("m1/pki"), 0o700);
     system.stop_minion("m1");
     assert_eq!(kinds(&etc), ["daemon-down"]);
@@ -441,8 +441,8 @@ async fn units_and_reactions_are_examined() {
         let report = brine_value::json::from_json(&stdout(&output)).unwrap();
         (field(&report, "kind"), field(&report, "mend"))
     };
-    let (found, mends) = show("failed", "enabled", 0);
-    assert_eq!(found, ["unit-failed"]);
+    let (actual, mends) = show("failed", "enabled", 0);
+    assert_eq!(actual, ["unit-failed"]);
     assert!(mends[0].contains("systemctl restart brine-master"), "{mends:?}");
     assert_eq!(show("inactive", "disabled", 0).0, ["daemon-down", "unit-disabled"]);
     assert_eq!(show("inactive", "enabled", 0).1, ["systemctl start brine-master"]);

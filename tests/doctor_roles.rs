@@ -18,9 +18,9 @@ async fn the_api_and_the_syndic_are_examined() {
     system.start_master().await;
     let etc = system.path("etc");
     let of = |role: &str| {
-        let (found, _) = report(&etc, &[&format!("--{role}")]);
-        let kinds = field(&found, "kind");
-        assert!(field(&found, "role").iter().all(|one| one == role), "{found}");
+        let (findings, _) = report(&etc, &[&format!("--{role}")]);
+        let kinds = field(&findings, "kind");
+        assert!(field(&findings, "role").iter().all(|one| one == role), "{findings}");
         kinds.first().cloned().unwrap_or_default()
     };
     // Both are configured and do not run.
@@ -32,9 +32,9 @@ async fn the_api_and_the_syndic_are_examined() {
     support::until("the API and the syndic are healthy", || of("api").is_empty() && of("syndic").is_empty()).await;
     let changed = |text: &str, role: &str| {
         add(&system, text);
-        let found = of(role);
+        let kinds = of(role);
         restore(&system);
-        found
+        kinds
     };
     // The API: its port, its options, its PID file, its process.
     let closed = support::free_port();
@@ -50,8 +50,8 @@ async fn the_api_and_the_syndic_are_examined() {
     api.kill().unwrap();
     api.wait().unwrap();
     assert_eq!(of("api"), "daemon-down");
-    let (found, _) = report(&etc, &["--api", "--fix"]);
-    assert!(!field(&found, "kind").contains(&"pid-stale".to_owned()), "{found}");
+    let (findings, _) = report(&etc, &["--api", "--fix"]);
+    assert!(!field(&findings, "kind").contains(&"pid-stale".to_owned()), "{findings}");
     let held = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     assert_eq!(of("api"), "port-taken");
     drop(held);
@@ -93,6 +93,6 @@ fn nothing_that_is_silent_holds_up_the_doctor() {
     let text = stdout(&output);
     let report = brine_value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)));
     assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}: {report}", begun.elapsed());
-    let found = field(&report, "kind");
-    assert!(found.contains(&"name-unresolved".to_owned()) && found.contains(&"port-taken".to_owned()), "{found:?}");
+    let kinds = field(&report, "kind");
+    assert!(kinds.contains(&"name-unresolved".to_owned()) && kinds.contains(&"port-taken".to_owned()), "{kinds:?}");
 }

@@ -24,9 +24,9 @@ async fn others_gain_nothing_from_the_doctor_of_root() {
     chmod(&system.path("pki/master.pub"), 0o666);
     let output = command.output().unwrap();
     let seen = brine_value::json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    let found = field(&seen, "kind");
-    assert!(found.iter().all(|kind| kind == "not-seen"), "{seen}");
-    assert!(found.len() > 2, "{seen}");
+    let kinds = field(&seen, "kind");
+    assert!(kinds.iter().all(|kind| kind == "not-seen"), "{seen}");
+    assert!(kinds.len() > 2, "{seen}");
     chmod(&system.path("pki/master.pub"), 0o644);
 
     // A process of another user that looks like the daemon does not make that user the owner of the files.
@@ -114,7 +114,7 @@ async fn bundles_have_no_secrets_and_replace_nothing() {
     // The last error of a daemon that is down is shown, without its control characters.
     system.stop_master();
     fs::write(&log, "[ERROR   ] \x1b]0;title\x07 \u{202e}x\n").unwrap();
-    let shown = stdout(&run(&etc, &[]));
-    assert!(shown.contains("its last error: [ERROR   ] "), "{shown}");
-    assert!(!shown.contains(['\x1b', '\u{202e}', '\x07']), "{shown:?}");
+    let text = stdout(&run(&etc, &[]));
+    assert!(text.contains("its last error: [ERROR   ] "), "{text}");
+    assert!(!text.contains(['\x1b', '\u{202e}', '\x07']), "{text:?}");
 }

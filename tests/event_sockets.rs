@@ -42,8 +42,8 @@ async fn five_lines_of_python_publish_and_subscribe() {
     let mut following = std::pin::pin!(following);
     let printed = loop {
         system.tool_async("salt-run", &["event.send", "my/other", "{n: 1}"]).await;
-        if let Ok(done) = tokio::time::timeout(std::time::Duration::from_millis(50), &mut following).await {
-            break done.unwrap();
+        if let Ok(result) = tokio::time::timeout(std::time::Duration::from_millis(50), &mut following).await {
+            break result.unwrap();
         }
     };
     assert!(printed.starts_with("b'my/other\\n\\n"), "{printed}");
@@ -55,9 +55,9 @@ async fn state_event_shows_past_and_new_events() {
     for n in 1..=3 {
         assert_eq!(stdout(&system.tool("salt-run", &["event.send", "my/tag", &format!("{{n: {n}}}")])), "True\n");
     }
-    let shown = stdout(&system.tool("salt-run", &["state.event", "my/*", "count=3", "since=1"]));
-    let lines: Vec<&str> = shown.lines().collect();
-    assert_eq!(lines.len(), 3, "{shown}");
+    let text = stdout(&system.tool("salt-run", &["state.event", "my/*", "count=3", "since=1"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
     for (n, line) in lines.iter().enumerate() {
         assert!(line.starts_with(&format!("my/tag\t{{\"n\": {}, \"_seq\": ", n + 1)), "{line}");
     }
@@ -120,10 +120,10 @@ async fn metrics_are_served_and_shown() {
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    let wanted = "brine_reactor_reactions_total{entry=\"go\",outcome=\"failed\"} 1\n";
+    let metric = "brine_reactor_reactions_total{entry=\"go\",outcome=\"failed\"} 1\n";
     support::until("the reactions are counted", || {
         let answer = ask("/metrics");
-        answer.contains(wanted) && answer.contains("brine_reactor_queue_depth 0\n")
+        answer.contains(metric) && answer.contains("brine_reactor_queue_depth 0\n")
     })
     .await;
     let answer = ask("/metrics");
@@ -136,8 +136,8 @@ async fn metrics_are_served_and_shown() {
         assert!(answer.contains(line), "{line}{answer}");
     }
     assert!(ask("/other").starts_with("HTTP/1.1 404 Not Found\r\n"));
-    let shown = stdout(&system.tool("salt-run", &["metrics.show"]));
-    assert!(shown.contains("brine_reactor_reactions_total{entry=\"go\",outcome=\"done\"}:\n    1"), "{shown}");
+    let text = stdout(&system.tool("salt-run", &["metrics.show"]));
+    assert!(text.contains("brine_reactor_reactions_total{entry=\"go\",outcome=\"done\"}:\n    1"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,8 +152,8 @@ async fn past_events_are_shown_beyond_the_size_of_a_message() {
         events.next().await;
     }
     let words = ["state.event", "large/*", &format!("count={count}"), "since=1"];
-    let shown = stdout(&system.tool_async("salt-run", &words).await);
-    let numbers: Vec<&str> = shown.lines().map(|line| line.split(',').next().unwrap()).collect();
+    let text = stdout(&system.tool_async("salt-run", &words).await);
+    let numbers: Vec<&str> = text.lines().map(|line| line.split(',').next().unwrap()).collect();
     let expected: Vec<String> = (0..count).map(|n| format!("large/tag\t{{\"n\": {n}")).collect();
     assert_eq!(numbers, expected);
 }
@@ -172,13 +172,13 @@ async fn events_that_nest_too_deep_are_refused_and_break_no_reader() {
     let sent = system.tool("salt-run", &["event.send", "deep/sent", &to_json(&nested(98))]);
     assert_eq!(stdout(&sent), "True\n");
     let refused = system.tool("salt-run", &["event.send", "deep/refused", &to_json(&nested(99))]);
-    let shown = stdout(&refused);
-    assert!(!refused.status.success() && shown.contains("it nests deeper than 100 levels"), "{shown}");
+    let text = stdout(&refused);
+    assert!(!refused.status.success() && text.contains("it nests deeper than 100 levels"), "{text}");
     assert_eq!(stdout(&system.tool("salt-run", &["event.send", "ok/1", "{n: 1}"])), "True\n");
-    let shown = stdout(&system.tool("salt-run", &["state.event", "ok/*", "count=1", "since=1"]));
-    assert!(shown.starts_with("ok/1\t"), "{shown}");
-    let shown = stdout(&system.tool("salt-run", &["event_bus.since", "1", "--out=json"]));
+    let text = stdout(&system.tool("salt-run", &["state.event", "ok/*", "count=1", "since=1"]));
+    assert!(text.starts_with("ok/1\t"), "{text}");
+    let text = stdout(&system.tool("salt-run", &["event_bus.since", "1", "--out=json"]));
     for (tag, is_there) in [("deep/most", true), ("deep/sent", true), ("deep/refused", false), ("deep/old", false)] {
-        assert_eq!(shown.contains(&format!("\"tag\": \"{tag}\"")), is_there, "{tag}: {shown}");
+        assert_eq!(text.contains(&format!("\"tag\": \"{tag}\"")), is_there, "{tag}: {text}");
     }
 }

@@ -172,10 +172,10 @@ fn plain(tag: &str) -> String {
 }
 
 /// Returns the type errors of a value compared with the recorded one.
-fn type_errors(at: &str, expected: &Value, found: &Value) -> Vec<String> {
-    let is = match (expected, found) {
-        (Value::Map(expected), Value::Map(found)) => return differences(at, expected, found),
-        (Value::Str(word), found) => match (word.as_str(), found) {
+fn type_errors(at: &str, expected: &Value, actual: &Value) -> Vec<String> {
+    let is = match (expected, actual) {
+        (Value::Map(expected), Value::Map(actual)) => return differences(at, expected, actual),
+        (Value::Str(word), actual) => match (word.as_str(), actual) {
             ("any", _)
             | ("str", Value::Str(_))
             | ("int", Value::Int(_))
@@ -185,27 +185,27 @@ fn type_errors(at: &str, expected: &Value, found: &Value) -> Vec<String> {
             | ("list", Value::List(_))
             | ("map", Value::Map(_))
             | ("bytes", Value::Bytes(_)) => true,
-            (word, Value::Str(found)) => word.strip_prefix('=') == Some(found),
+            (word, Value::Str(text)) => word.strip_prefix('=') == Some(text),
             _ => false,
         },
         _ => false,
     };
-    if is { Vec::new() } else { vec![format!("{at}: expected {expected}, got {found}")] }
+    if is { Vec::new() } else { vec![format!("{at}: expected {expected}, got {actual}")] }
 }
 
 /// Returns the differences of fields. Brine's own fields begin with `_`; the master's name is that of the host.
-fn differences(at: &str, expected: &Map, found: &Map) -> Vec<String> {
+fn differences(at: &str, expected: &Map, actual: &Map) -> Vec<String> {
     let plain = |name: &Value| if name.to_string().ends_with("_master") { "<master>".into() } else { name.clone() };
-    let found: Map = found.iter().map(|(name, value)| (plain(name), value.clone())).collect();
+    let actual: Map = actual.iter().map(|(name, value)| (plain(name), value.clone())).collect();
     let mut all = Vec::new();
     for (name, kind) in expected {
         let place = format!("{at}.{name}");
-        match found.get(name) {
+        match actual.get(name) {
             Some(value) => all.extend(type_errors(&place, kind, value)),
             None => all.push(format!("{place} is missing")),
         }
     }
-    let more = found.keys().filter(|name| !expected.contains_key(*name));
+    let more = actual.keys().filter(|name| !expected.contains_key(*name));
     all.extend(more.filter(|name| !name.to_string().starts_with('_')).map(|name| format!("{at}.{name} is unexpected")));
     all
 }

@@ -30,8 +30,8 @@ async fn follow_prints_one_readable_line_for_each_event() {
     let seq = seq.to_string();
     for point in [&["--since", &seq][..], &["--follow", &seq], &[&format!("since={seq}")], &["--since", "1h"]] {
         let words = [&["state.event", "my/go", "count=1"], point].concat();
-        let shown = stdout(&system.tool("salt-run", &words));
-        assert!(shown.starts_with("my/go\t{") && shown.contains(&format!("\"_seq\": {seq}")), "{point:?}: {shown}");
+        let text = stdout(&system.tool("salt-run", &words));
+        assert!(text.starts_with("my/go\t{") && text.contains(&format!("\"_seq\": {seq}")), "{point:?}: {text}");
     }
     let pretty = stdout(&system.tool("salt-run", &["state.event", "my/go", "count=1", "--since", "1", "pretty=True"]));
     assert!(pretty.starts_with("my/go\t{\n    \"_"), "{pretty}");

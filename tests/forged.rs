@@ -162,8 +162,11 @@ async fn ids_that_are_paths_are_refused() {
         })
         .await;
     }
-    let kept = |directory: &str| std::fs::read_dir(system.path(directory)).map_or(0, Iterator::count);
-    assert_eq!(["pki/minions", "pki/minions_pre", "pki/minions_denied", "pki/minions_rejected"].map(kept), [0; 4]);
+    let count_keys = |directory: &str| std::fs::read_dir(system.path(directory)).map_or(0, Iterator::count);
+    assert_eq!(
+        ["pki/minions", "pki/minions_pre", "pki/minions_denied", "pki/minions_rejected"].map(count_keys),
+        [0; 4]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,9 +13,9 @@ fn brine_fmt(directory: &Path, words: &[&str], input: &str) -> (Option<i32>, Str
     command.arg("fmt").args(words).current_dir(directory);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let done = child.wait_with_output().unwrap();
+    let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (done.status.code(), text(&done.stdout), text(&done.stderr))
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 const UNTIDY: &str = "a:   \n\n\n  test.nop:   []\n";

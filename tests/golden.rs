@@ -62,11 +62,11 @@ fn every_recorded_case() {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = differences(case);
+                    let differences = differences(case);
                     let name = name_of(case);
                     let listed = only.is_none() && not_yet.contains_key(&name);
-                    let report = match (found.is_empty(), listed) {
-                        (false, false) => found.join("\n"),
+                    let report = match (differences.is_empty(), listed) {
+                        (false, false) => differences.join("\n"),
                         (true, true) => "passes: take it out of tests/golden/not_yet".to_owned(),
                         _ => continue,
                     };
@@ -110,9 +110,9 @@ fn name_of(path: &Path) -> String {
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let Ok(read) = fs::read_dir(directory) else { return Vec::new() };
-    let mut found: Vec<PathBuf> = read.map(|entry| entry.unwrap().path()).collect();
-    found.sort();
-    found
+    let mut paths: Vec<PathBuf> = read.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
 }
 
 /// Runs a case and returns its differences from the recording.
@@ -125,7 +125,7 @@ fn differences(case: &Path) -> Vec<String> {
     let root = temporary.path().canonicalize().unwrap();
     lay_out(case, &root);
     let mut recorded = recording["runs"].as_array().unwrap().iter();
-    let mut found = Vec::new();
+    let mut differences = Vec::new();
     for line in fs::read_to_string(case.join("run")).unwrap().lines() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
@@ -141,10 +141,10 @@ fn differences(case: &Path) -> Vec<String> {
         let Some(expected) = recorded.next().filter(|run| run["run"] == line) else {
             return vec![format!("`{line}` is not recorded: run tests/golden/record")];
         };
-        compare(line, expected, &salt_call(line, &root), &mut found);
+        compare(line, expected, &salt_call(line, &root), &mut differences);
     }
-    compare("box", &recording["box"], &files(&root), &mut found);
-    found
+    compare("box", &recording["box"], &files(&root), &mut differences);
+    differences
 }
 
 /// Copies a case's files into its temporary directory.
@@ -185,7 +185,7 @@ fn path(root: &Path) -> String {
 fn salt_call(line: &str, root: &Path) -> Value {
     let command = line.replace("ROOT", &root.display().to_string());
     let mut shell = Command::new("unshare");
-    let done = shell
+    let output = shell
         .args(["--mount", "sh", "-c"])
         .arg(format!("{}umask 022; exec \"$0\" \"$@\"", mounts(root)))
         .args([BRINE, "salt-call", "--local", "--out=json", "-c"])
@@ -197,13 +197,13 @@ fn salt_call(line: &str, root: &Path) -> Value {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let out = String::from_utf8_lossy(&done.stdout).into_owned();
-    let mut run = json!({"run": line, "exit": done.status.code()});
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut run = json!({"run": line, "exit": output.status.code()});
     match serde_json::from_str::<Value>(&out) {
         Ok(value) => run["return"] = plain(value, "", root),
         Err(_) => run["text"] = plain(out.clone().into(), "", root),
     }
-    let report = String::from_utf8_lossy(&done.stderr).into_owned();
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
     if out.contains("salt-call sys.doc ") && report.contains("Passed invalid arguments") {
         // Salt prints the documentation of the function.
         run["text"] = "<usage>".into();
@@ -350,15 +350,15 @@ fn without_jids(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("20") {
-        let (before, found) = rest.split_at(at);
+        let (before, tail) = rest.split_at(at);
         out.push_str(before);
-        let digits = found.chars().take_while(char::is_ascii_digit).count();
-        if digits == 20 && !is_word(out.chars().last()) && !is_word(found[20..].chars().next()) {
+        let digits = tail.chars().take_while(char::is_ascii_digit).count();
+        if digits == 20 && !is_word(out.chars().last()) && !is_word(tail[20..].chars().next()) {
             out.push_str("<jid>");
-            rest = &found[20..];
+            rest = &tail[20..];
         } else {
             out.push_str("20");
-            rest = &found[2..];
+            rest = &tail[2..];
         }
     }
     out + rest
@@ -366,12 +366,12 @@ fn without_jids(text: &str) -> String {
 
 /// Returns the resulting files: mode and text of files, target of links, mode of directories.
 fn files(root: &Path) -> Value {
-    let mut found = Map::new();
-    walk(&root.join("box"), "", root, &mut found);
-    found.into()
+    let mut files = Map::new();
+    walk(&root.join("box"), "", root, &mut files);
+    files.into()
 }
 
-fn walk(directory: &Path, prefix: &str, root: &Path, found: &mut Map<String, Value>) {
+fn walk(directory: &Path, prefix: &str, root: &Path, files: &mut Map<String, Value>) {
     for path in entries(directory) {
         let name = format!("{prefix}{}", name_of(&path));
         let info = path.symlink_metadata().unwrap();
@@ -379,12 +379,12 @@ fn walk(directory: &Path, prefix: &str, root: &Path, found: &mut Map<String, Val
         let entry = if info.is_symlink() {
             json!({"link": plain_text(&fs::read_link(&path).unwrap().to_string_lossy(), root)})
         } else if info.is_dir() {
-            walk(&path, &format!("{name}/"), root, found);
+            walk(&path, &format!("{name}/"), root, files);
             json!({"mode": mode})
         } else {
             json!({"mode": mode, "text": plain_text(&String::from_utf8_lossy(&fs::read(&path).unwrap()), root)})
         };
-        found.insert(name, entry);
+        files.insert(name, entry);
     }
 }
 
@@ -396,20 +396,20 @@ fn without_template_line(text: &str) -> Option<&str> {
 }
 
 /// Adds a line for each field that differs between two values.
-fn compare(at: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
-    match (expected, found) {
-        (Value::Object(expected), Value::Object(found)) => {
+fn compare(at: &str, expected: &Value, actual: &Value, differences: &mut Vec<String>) {
+    match (expected, actual) {
+        (Value::Object(expected), Value::Object(actual)) => {
             for (name, inner) in expected {
-                match found.get(name) {
+                match actual.get(name) {
                     Some(other) => compare(&format!("{at} > {name}"), inner, other, differences),
                     None => differences.push(format!("{at} > {name}: is missing; Salt has {inner}")),
                 }
             }
-            let more = found.iter().filter(|(name, _)| !expected.contains_key(*name));
+            let more = actual.iter().filter(|(name, _)| !expected.contains_key(*name));
             differences.extend(more.map(|(name, inner)| format!("{at} > {name}: Salt has none; Brine has {inner}")));
         }
-        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
-            for (number, (inner, other)) in expected.iter().zip(found).enumerate() {
+        (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
+            for (number, (inner, other)) in expected.iter().zip(actual).enumerate() {
                 compare(&format!("{at} > {number}"), inner, other, differences);
             }
         }
@@ -435,7 +435,7 @@ fn compare(at: &str, expected: &Value, found: &Value, differences: &mut Vec<Stri
             }
             differences.push(lines);
         }
-        (expected, found) if expected == found => {}
-        _ => differences.push(format!("{at}:\n    Salt  {expected}\n    Brine {found}")),
+        (expected, actual) if expected == actual => {}
+        _ => differences.push(format!("{at}:\n    Salt  {expected}\n    Brine {actual}")),
     }
 }

@@ -175,14 +175,14 @@ async fn a_master_is_trusted_only_with_a_valid_key_signature() {
     let plain = System::start("").await;
     let another = PrivateKey::generate(2048).unwrap().public().to_pem();
     let voucher = std::fs::read_to_string(signs.path("pki/master_sign.pub")).unwrap();
-    let known = std::fs::read_to_string(signs.path("pki/master.pub")).unwrap();
+    let master_key = std::fs::read_to_string(signs.path("pki/master.pub")).unwrap();
     // The minion's configuration: the signing key, the master's key, whether it verifies signatures, and always; and
     // its error.
     let cases = [
         (&signs, Some(&voucher), None, true, false, ""),
         (&signs, Some(&voucher), Some(&another), true, false, ""),
-        (&signs, Some(&another), Some(&known), true, false, ""),
-        (&signs, Some(&another), Some(&known), true, true, "the signature is not of that key and this one"),
+        (&signs, Some(&another), Some(&master_key), true, false, ""),
+        (&signs, Some(&another), Some(&master_key), true, true, "the signature is not of that key and this one"),
         (&signs, Some(&another), None, true, false, "the signature is not of that key and this one"),
         (&signs, None, None, true, false, "copy this file from the master"),
         (&signs, Some(&voucher), None, false, false, "to this minion and set verify_master_pubkey_sign"),

@@ -52,8 +52,8 @@ async fn no_request_for_files_leaves_the_file_roots() {
                 let Ok(answer) = channel.request(load).await else { continue };
                 let text = answer.to_string();
                 assert!(!text.contains(SECRET) && !text.contains("hsum"), "{command} {path} {saltenv}: {text}");
-                let found = answer.get("path").map(ToString::to_string).unwrap_or_default();
-                assert!(command != "_file_find" || found.is_empty(), "{path} {saltenv}: {found}");
+                let file = answer.get("path").map(ToString::to_string).unwrap_or_default();
+                assert!(command != "_file_find" || file.is_empty(), "{path} {saltenv}: {file}");
             }
         }
         for command in ["_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list"] {
@@ -107,14 +107,14 @@ async fn files_pushed_by_minions_stay_in_their_directory() {
 }
 
 fn walk(directory: &std::path::Path) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        found.push(entry.path().display().to_string());
+        paths.push(entry.path().display().to_string());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(walk(&entry.path()));
+            paths.extend(walk(&entry.path()));
         }
     }
-    found
+    paths
 }
 
 #[tokio::test(flavor = "multi_thread")]

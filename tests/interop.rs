@@ -162,12 +162,12 @@ async fn mine_peers_events_and_files() {
     fleet.salt(&[&python[1], "mine.send", "test.echo", "mine", &format!("allow_tgt={}", python[1])]).await;
     let answers = fleet.salt(&["salt*", "mine.get", &python[1], "test.echo"]).await;
     for id in &python {
-        let known = if *id == python[1] {
+        let expected = if *id == python[1] {
             map! {id => "mine"}
         } else {
             map! {}
         };
-        assert_eq!(answers.get(id.as_str()), Some(&known.into()), "{id}");
+        assert_eq!(answers.get(id.as_str()), Some(&expected.into()), "{id}");
     }
     fleet.salt(&[&python[2], "mine.flush"]).await;
     fleet.assert_python_returns(&["mine.get", &python[2], "test.ping"], map! {}).await;
@@ -242,8 +242,8 @@ async fn mine_peers_events_and_files() {
     let path = fleet.system.write("large", &large).display().to_string();
     fleet.assert_python_returns(&["cp.push", &path], true).await;
     for id in &python {
-        let kept = fleet.system.path(&format!("cache/minions/{id}/files{path}"));
-        assert!(std::fs::read_to_string(kept).unwrap() == large, "{id}");
+        let copy = fleet.system.path(&format!("cache/minions/{id}/files{path}"));
+        assert!(std::fs::read_to_string(copy).unwrap() == large, "{id}");
     }
 
     // Every request, over Salt's own channel.
@@ -251,7 +251,7 @@ async fn mine_peers_events_and_files() {
     let listed =
         list!["_grains/owng.py", "_modules/own.py", "_states/owns.py", "own.sls", "some/empty", "some/file.txt"];
     let digest = "a23e5fdcd7b276bdd81aa1a0b7b963101863dd3f61ff57935f8c5ba462681ea6";
-    for (words, wanted) in [
+    for (words, expected) in [
         ("_file_list saltenv=base", listed),
         ("_file_list saltenv=base prefix=some", list!["some/empty", "some/file.txt"]),
         ("_file_list saltenv=other", list![]),
@@ -277,7 +277,7 @@ async fn mine_peers_events_and_files() {
     ] {
         let words = fields(&words.split_whitespace().collect::<Vec<_>>());
         let words: Vec<&str> = ["own.ask"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        fleet.assert_python_returns(&words, wanted).await;
+        fleet.assert_python_returns(&words, expected).await;
     }
     for opts in fleet.python(&["own.ask", "_master_opts"]).await {
         assert_eq!(opts.get("file_roots"), Some(&map! {"base" => list![]}.into()), "{opts}");
@@ -287,10 +287,10 @@ async fn mine_peers_events_and_files() {
     for opts in fleet.python(&["own.ask", "_master_opts", "env_only=True"]).await {
         assert_eq!(opts.as_map().map(Map::len), Some(4), "{opts}");
     }
-    for found in fleet.python(&["own.ask", "_file_hash_and_stat", "saltenv=base", "path=some/file.txt"]).await {
-        let parts = found.as_list().unwrap();
+    for answer in fleet.python(&["own.ask", "_file_hash_and_stat", "saltenv=base", "path=some/file.txt"]).await {
+        let parts = answer.as_list().unwrap();
         assert_eq!(parts[0].get("hsum"), Some(&digest.into()));
-        assert_eq!(parts[1].as_list().map(<[Value]>::len), Some(10), "{found}");
+        assert_eq!(parts[1].as_list().map(<[Value]>::len), Some(10), "{answer}");
     }
     fleet.all_answer().await;
 }
@@ -382,15 +382,16 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
     // A job is found and killed.
     let sleeping = stdout(&fleet.system.tool_async("salt", &["salt*", "--async", "test.sleep", "300"]).await);
     let jid = sleeping.trim().rsplit(' ').next().unwrap().to_owned();
-    let found = |answers: &[Value]| answers.iter().filter(|job| job.get("jid") == Some(&jid.as_str().into())).count();
+    let count_jobs =
+        |answers: &[Value]| answers.iter().filter(|job| job.get("jid") == Some(&jid.as_str().into())).count();
     let begun = Instant::now();
-    while found(&fleet.python(&["saltutil.find_job", &jid]).await) < 3 {
+    while count_jobs(&fleet.python(&["saltutil.find_job", &jid]).await) < 3 {
         assert!(begun.elapsed() < FLEET_TIMEOUT, "the job is not found");
     }
     for answer in fleet.python(&["saltutil.kill_job", &jid]).await {
         assert!(answer.to_string().starts_with("Signal 9 sent to job"), "{answer}");
     }
-    while found(&fleet.python(&["saltutil.find_job", &jid]).await) > 0 {
+    while count_jobs(&fleet.python(&["saltutil.find_job", &jid]).await) > 0 {
         assert!(begun.elapsed() < FLEET_TIMEOUT, "the job does not end");
     }
 
@@ -418,8 +419,8 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
         assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for {missing:?}");
-        let kept = stdout(&fleet.system.tool_async("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await);
-        missing.retain(|id| !kept.contains(&format!("\"{id}\": \"done\"")));
+        let returns = stdout(&fleet.system.tool_async("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await);
+        missing.retain(|id| !returns.contains(&format!("\"{id}\": \"done\"")));
         // Salt's minions may drop a return themselves; it cannot arrive.
         let dropped = |id: &str| fleet.python.iter().any(|minion| minion.id == id && minion.dropped_a_return());
         missing.retain(|id| !dropped(id));

@@ -83,8 +83,8 @@ async fn past_jobs_are_listed_and_looked_up() {
     let mut events = system.events("salt/job/").await;
     system.tool_async("salt", &["web1", "test.ping"]).await;
     events.until("salt/job/*/ret/web1").await;
-    let found = stdout(&system.tool("salt-run", &["jobs.lookup_jid", &jid]));
-    assert_eq!(found, "db1:\n    hello\nweb1:\n    hello\n");
+    let text = stdout(&system.tool("salt-run", &["jobs.lookup_jid", &jid]));
+    assert_eq!(text, "db1:\n    hello\nweb1:\n    hello\n");
     let listed = stdout(&system.tool("salt-run", &["jobs.list_job", &jid, "--out=json"]));
     let listed = brine_value::json::from_json(&listed).unwrap();
     assert_eq!(listed.get("Function"), Some(&"test.echo".into()));
@@ -120,9 +120,9 @@ async fn a_running_job_is_listed_and_killed() {
     assert!(system.path(&format!("web1/cache/proc/{jid}")).exists());
     let active = stdout(&system.tool("salt-run", &["jobs.active", "--out=json"]));
     assert!(active.contains(&jid), "{active}");
-    let found = system.salt_json(&["*", "saltutil.find_job", &jid]);
-    assert_eq!(found.get("db1"), Some(&map! {}.into()));
-    assert_eq!(found.get("web1").and_then(|job| job.get("jid")), Some(&jid.as_str().into()));
+    let jobs = system.salt_json(&["*", "saltutil.find_job", &jid]);
+    assert_eq!(jobs.get("db1"), Some(&map! {}.into()));
+    assert_eq!(jobs.get("web1").and_then(|job| job.get("jid")), Some(&jid.as_str().into()));
     system.tool("salt", &["web1", "saltutil.kill_job", &jid]);
     let (_, data) = events.until(&format!("salt/job/{jid}/ret/web1")).await;
     assert_ne!(text(&data, "retcode"), "0");
@@ -145,9 +145,9 @@ async fn returns_also_go_to_a_returner() {
         None,
     );
     let returner = brine_returners::open("sqlite3", &options).unwrap();
-    let kept =
+    let is_stored =
         || returner.get_fun("test.echo").unwrap().get("web1").and_then(|one| one.get("return")) == Some(&"kept".into());
-    support::until("the returner has the return", kept).await;
+    support::until("the returner has the return", is_stored).await;
     let events = || std::fs::read_to_string(system.path("events.json")).unwrap_or_default();
     support::until("the event returner has the return", || events().contains("/ret/web1")).await;
 }
@@ -185,8 +185,8 @@ async fn pillar_and_salt_call_work_with_the_master() {
 /// Returns the JSON output of a runner function.
 fn runner(system: &System, words: &[&str]) -> brine_value::Value {
     let output = system.tool("salt-run", &[&["--out=json"], words].concat());
-    let shown = stdout(&output);
-    brine_value::json::from_json(&shown).unwrap_or_else(|_| panic!("{words:?}: {shown}{}", stderr(&output)))
+    let text = stdout(&output);
+    brine_value::json::from_json(&text).unwrap_or_else(|_| panic!("{words:?}: {text}{}", stderr(&output)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,8 +215,8 @@ async fn a_return_beyond_max_event_size_is_stored_whole_and_its_event_trimmed() 
     assert_eq!((state.get("comment"), state.get("result")), (Some(&"VALUE_TRIMMED".into()), Some(&true.into())));
     // A minion may use a quarter of 2 MiB: the next return is stored trimmed, and counted.
     let output = system.tool_async("salt", &["web1", "cmd.run", &large(300_000), "--show-jid"]).await;
-    let shown = stdout(&output);
-    let jid = shown.lines().next().unwrap().strip_prefix("jid: ").unwrap();
+    let text = stdout(&output);
+    let jid = text.lines().next().unwrap().strip_prefix("jid: ").unwrap();
     assert_eq!(length(jid), "VALUE_TRIMMED".len(), "{}", system.master_log());
     assert_eq!(
         (system.counter("brine_returns_trimmed_total") >= 3, system.counter("brine_returns_lost_total")),
@@ -255,8 +255,8 @@ async fn calls_of_runner_functions_are_jobs() {
     assert_eq!(outputter, Some("highstate".into()), "{returned}");
     assert_eq!(runner(&system, &["jobs.exit_success", &jid]), map! {"host_master" => false}.into());
     for fun in ["jobs.list_job", "jobs.print_job"] {
-        let shown = stdout(&system.tool("salt-run", &[fun, &jid]));
-        assert!(shown.contains("runner.state.orchestrate") && !shown.contains("Minions:"), "{fun}: {shown}");
+        let text = stdout(&system.tool("salt-run", &[fun, &jid]));
+        assert!(text.contains("runner.state.orchestrate") && !text.contains("Minions:"), "{fun}: {text}");
     }
     let last = runner(&system, &["jobs.last_run", "function=runner.jobs.print_job"]);
     assert_eq!(last.as_map().map(indexmap::IndexMap::len), Some(1));
@@ -282,21 +282,21 @@ async fn returners_get_their_options() {
     let mut events = system.events("salt/").await;
     system.spawn_minion("web1");
     events.until("salt/minion/web1/start").await;
-    let given = format!("{{database: {}}}", system.path("given.db").display());
+    let options = format!("{{database: {}}}", system.path("given.db").display());
     for (file, text, options) in [
         ("own.db", "one", &["--return", "sqlite3"][..]),
         ("other.db", "two", &["--return", "sqlite3", "--return_config", "other"]),
-        ("given.db", "three", &["--return", "rawfile_json,sqlite3", "--return_kwargs", &given]),
+        ("given.db", "three", &["--return", "rawfile_json,sqlite3", "--return_kwargs", &options]),
     ] {
         system.salt_json(&[&["web1", "test.echo", text], options].concat());
         let database = system.path(file).display().to_string();
         let options = brine_returners::Options::new(&map! {"sqlite3.database" => database}, None);
         let returner = brine_returners::open("sqlite3", &options).unwrap();
-        let kept = || {
+        let is_stored = || {
             let newest = returner.get_fun("test.echo").ok();
             newest.and_then(|newest| newest.get("web1")?.get("return").cloned()) == Some(text.into())
         };
-        support::until(&format!("{file} has the return"), kept).await;
+        support::until(&format!("{file} has the return"), is_stored).await;
     }
 }
 

@@ -116,18 +116,18 @@ fn core_uses_only_groups_below_and_nothing_outside() {
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let found = entries.flat_map(|entry| match entry {
+    let paths = entries.flat_map(|entry| match entry {
         entry if entry.is_dir() && !entry.ends_with("tests") => sources(&entry),
         entry if entry.extension().is_some_and(|ending| ending == "rs") && !entry.ends_with("tests.rs") => vec![entry],
         _ => Vec::new(),
     });
-    found.collect()
+    paths.collect()
 }
 
 #[test]
 fn options_are_read_by_their_functions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for directory in ["api", "core", "master", "minion", "reactor", "returners", "src"] {
         for file in sources(&root.join(directory)) {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -136,13 +136,13 @@ fn options_are_read_by_their_functions() {
             let by_name = ["opts.get(\"", "opts().get(\""].iter().any(|form| code.contains(form));
             let file = file.strip_prefix(root).unwrap().display().to_string();
             if by_name && !file.starts_with("core/salt/config/") {
-                found.push(file);
+                files.push(file);
             }
         }
     }
     assert!(
-        found.is_empty(),
-        "options are read by the functions in `brine_config::opts`, typed and with their default: {found:?}"
+        files.is_empty(),
+        "options are read by the functions in `brine_config::opts`, typed and with their default: {files:?}"
     );
 }
 
@@ -186,7 +186,7 @@ fn refused_writes_of_the_store_are_not_silenced() {
         ".durable()",
         ".durable_blocking()",
     ];
-    let mut found = Vec::new();
+    let mut statements = Vec::new();
     for directory in ["api", "cluster", "core", "master", "minion", "reactor", "returners", "src", "syndic"] {
         for file in sources(&root.join(directory)) {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -195,12 +195,12 @@ fn refused_writes_of_the_store_are_not_silenced() {
                 let statement: String = statement.split_whitespace().collect();
                 let is_silenced = ["drop(", "_=", "let_="].iter().any(|form| statement.starts_with(form));
                 if is_silenced && writes.iter().any(|write| statement.contains(write)) {
-                    found.push(format!("{}: {statement}", file.strip_prefix(root).unwrap().display()));
+                    statements.push(format!("{}: {statement}", file.strip_prefix(root).unwrap().display()));
                 }
             }
         }
     }
-    assert!(found.is_empty(), "handle the error, or use `write_unchecked`: {found:#?}");
+    assert!(statements.is_empty(), "handle the error, or use `write_unchecked`: {statements:#?}");
 }
 
 /// The blocking threads of tokio are shared and hardly bounded, and a call that blocks in place takes a thread of the
@@ -216,17 +216,17 @@ fn blocking_work_runs_on_executors() {
         ["ssh/src/multiplexing.rs", "ssh/src/program/mod.rs", "ssh/src/session.rs"].map(|file| (file, "tokio::fs::"));
     let expected: BTreeSet<_> =
         client.into_iter().chain([nested]).map(|(file, form)| format!("{file}: {form}")).collect();
-    let mut found = BTreeSet::new();
+    let mut actual = BTreeSet::new();
     for directory in ["api", "cluster", "core", "master", "minion", "reactor", "returners", "src", "ssh", "syndic"] {
         for file in sources(&root.join(directory)) {
             let text = std::fs::read_to_string(&file).unwrap();
             let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
             let file = file.strip_prefix(root).unwrap().display();
-            found.extend(forms.iter().filter(|form| code.contains(**form)).map(|form| format!("{file}: {form}")));
+            actual.extend(forms.iter().filter(|form| code.contains(**form)).map(|form| format!("{file}: {form}")));
         }
     }
     assert_eq!(
-        found, expected,
+        actual, expected,
         "use brine_runtime::executors, or for work as long as the daemon brine_runtime::threads"
     );
 }

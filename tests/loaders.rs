@@ -187,8 +187,9 @@ async fn third_party_modules_behave_the_same_with_both_loaders() {
         let mut differ = BTreeMap::new();
         for name in ours.keys().chain(theirs.keys()) {
             if ours.get(name) != theirs.get(name) {
-                let shown = |of: &Map| of.get(name).map_or_else(|| "nothing".to_owned(), ToString::to_string);
-                differ.insert(name.to_string(), format!("\n  Brine: {}\n  Salt:  {}", shown(&ours), shown(&theirs)));
+                let text_of = |of: &Map| of.get(name).map_or_else(|| "nothing".to_owned(), ToString::to_string);
+                differ
+                    .insert(name.to_string(), format!("\n  Brine: {}\n  Salt:  {}", text_of(&ours), text_of(&theirs)));
             }
         }
         assert!(differ.is_empty(), "{kind}: {} of {} differ: {differ:#?}", differ.len(), theirs.len());

@@ -115,8 +115,8 @@ impl Client {
             };
             if let Some(at) = self.told.iter().position(is_it) {
                 let message = self.told.remove(at);
-                let found = message["params"]["diagnostics"].as_array().unwrap();
-                return found.iter().map(|one| one["code"].as_str().unwrap().to_owned()).collect();
+                let diagnostics = message["params"]["diagnostics"].as_array().unwrap();
+                return diagnostics.iter().map(|one| one["code"].as_str().unwrap().to_owned()).collect();
             }
             let message = self.receive();
             self.told.push(message);
@@ -202,8 +202,9 @@ fn an_editor_is_served_over_a_tree() {
     }
     // Completion.
     client.open("salt/new.sls", "a:\n  file.man\n");
-    let found = client.at("completion", "salt/new.sls", (1, 10), &none);
-    let item = found["items"].as_array().unwrap().iter().find(|item| item["label"] == "file.managed").unwrap().clone();
+    let completions = client.at("completion", "salt/new.sls", (1, 10), &none);
+    let item =
+        completions["items"].as_array().unwrap().iter().find(|item| item["label"] == "file.managed").unwrap().clone();
     assert_eq!(item["textEdit"]["newText"], "file.managed:");
     let item = client.ask("completionItem/resolve", item);
     assert!(item["documentation"]["value"].as_str().unwrap().contains("file.managed("), "{item}");
@@ -253,9 +254,9 @@ fn the_server_ends_with_its_pipe() {
         .spawn()
         .unwrap();
     server.stdin.take().unwrap().write_all(b"Content-Length: 99999999999\r\n\r\n").unwrap();
-    let done = server.wait_with_output().unwrap();
-    let error = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.code() == Some(1) && error.contains("expected 16777216 bytes at most"), "{error}");
+    let output = server.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && error.contains("expected 16777216 bytes at most"), "{error}");
 }
 
 /// Writes a tree of this number of SLS files, each with includes, requisites, a template, pillar and a source.

@@ -354,9 +354,9 @@ async fn a_minion_without_a_master_runs_its_schedule_with_its_own_files_and_pill
     let roots = "file_roots: {base: [ROOT/own/salt]}\npillar_roots: {base: [ROOT/own/pillar]}\n";
     system.configure_minion("m1", &format!("master_type: disable\n{roots}"));
     system.spawn_minion("m1");
-    let done = system.path("done");
+    let marker = system.path("done");
     support::until("the scheduled states have run", || {
-        std::fs::read_to_string(&done).is_ok_and(|text| text == "own\n")
+        std::fs::read_to_string(&marker).is_ok_and(|text| text == "own\n")
     })
     .await;
     let log = system.minion_log("m1");
@@ -375,8 +375,8 @@ async fn a_minion_connects_from_its_source_address() {
     system.spawn_minion("m1");
     events.until(START).await;
     assert!(answers(&system));
-    let shown = system.tool("salt-run", &["manage.alived", "show_ip=True", "--out=json"]);
-    assert!(stdout(&shown).contains("127.0.0.9"), "{}", stdout(&shown));
+    let output = system.tool("salt-run", &["manage.alived", "show_ip=True", "--out=json"]);
+    assert!(stdout(&output).contains("127.0.0.9"), "{}", stdout(&output));
     let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let hex = format!("0900007F:{source:04X}");
     assert!(connections.contains(&hex), "no connection from {hex}: {connections}");

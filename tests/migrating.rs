@@ -420,8 +420,8 @@ async fn encrypted_and_signed_master_keys_survive_the_migration() {
     let pki = fleet.master.path("etc/salt/pki/master");
     let read =
         || ["master", "master_sign"].map(|name| std::fs::read_to_string(pki.join(format!("{name}.pem"))).unwrap());
-    let known = read();
-    assert!(known.iter().all(|key| key.contains("ENCRYPTED")));
+    let keys = read();
+    assert!(keys.iter().all(|key| key.contains("ENCRYPTED")));
     fleet.master.follow("## The binary").await;
     fleet.master.follow("### Prepare").await;
     fleet.master.follow("### Switch to Brine").await;
@@ -435,7 +435,7 @@ async fn encrypted_and_signed_master_keys_survive_the_migration() {
     assert!(fleet.web1.path("etc/salt/pki/minion/minion_master.pub").exists());
     fleet.master.follow("### Switch back to Salt").await;
     fleet.works().await;
-    assert_eq!(read(), known);
+    assert_eq!(read(), keys);
 }
 
 // One after the other: a fleet of Salt keeps two processors busy while its daemons start.

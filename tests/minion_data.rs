@@ -35,7 +35,7 @@ async fn the_mine_is_updated_on_schedule() {
     system.start_minion("web2").await;
     let get = |fun: &str| {
         let report = system.salt_json(&["web2", "mine.get", "*", fun]);
-        report.get("web2").and_then(|found| found.get("web1")).cloned()
+        report.get("web2").and_then(|mine| mine.get("web1")).cloned()
     };
     for (fun, expected) in [
         ("of_pillar", Some("pillar".into())),
@@ -71,7 +71,7 @@ async fn the_mine_is_updated_on_schedule() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mine_is_removed_with_the_key_unless_it_is_preserved() {
     let (none, hello) = (map! {}, map! {"web1" => "hello"});
-    for (options, asks, found) in [
+    for (options, asks, expected) in [
         ("", None, &none),
         ("preserve_minion_cache: True\n", None, &hello),
         ("", Some("preserve_minion_cache=False"), &none),
@@ -91,7 +91,7 @@ async fn a_mine_is_removed_with_the_key_unless_it_is_preserved() {
         }
         system.start_minion("web1").await;
         let output = system.tool("salt-run", &["mine.get", "web1", "test.echo", "--out=json"]);
-        assert_eq!(from_json(&stdout(&output)).unwrap(), found.clone().into(), "{options} {asks:?}");
+        assert_eq!(from_json(&stdout(&output)).unwrap(), expected.clone().into(), "{options} {asks:?}");
     }
 }
 
@@ -104,21 +104,21 @@ async fn files_are_pushed_to_a_master_with_file_recv() {
             let report = system.salt_json(&[&["web1"], words].concat());
             report.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {report}"))
         };
-        let kept = |name: &str| system.path(&format!("cache/minions/web1/files/{name}"));
+        let stored_path = |name: &str| system.path(&format!("cache/minions/web1/files/{name}"));
         let path = system.write("box/deep/a.conf", &"0123456789abcdef".repeat(40_000)).display().to_string();
         let large = system.write("box/large", &"0123456789abcdef".repeat(70_000)).display().to_string();
         let directory = system.path("box").display().to_string();
         let own = path.trim_start_matches('/');
         assert_eq!(call(&["cp.push", &path]), is_taken.into());
-        assert_eq!(kept(own).exists(), is_taken);
+        assert_eq!(stored_path(own).exists(), is_taken);
         if is_taken {
-            assert_eq!(std::fs::read(kept(own)).unwrap(), std::fs::read(&path).unwrap());
+            assert_eq!(std::fs::read(stored_path(own)).unwrap(), std::fs::read(&path).unwrap());
         }
         assert_eq!(call(&["cp.push", &large]), false.into());
         assert_eq!(call(&["cp.push_dir", &directory, "glob=*.conf", "upload_path=/up"]), is_taken.into());
-        assert_eq!(kept("up/deep/a.conf").exists(), is_taken);
+        assert_eq!(stored_path("up/deep/a.conf").exists(), is_taken);
         assert_eq!(call(&["cp.push", &path, "upload_path=moved", "remove_source=True"]), is_taken.into());
-        assert_eq!((kept("moved").exists(), std::fs::exists(&path).unwrap()), (is_taken, !is_taken));
+        assert_eq!((stored_path("moved").exists(), std::fs::exists(&path).unwrap()), (is_taken, !is_taken));
     }
 }
 

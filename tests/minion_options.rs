@@ -12,8 +12,8 @@ use crate::support::stderr;
 fn global_state_conditions_skip_states() {
     let options = "global_state_conditions: {test.nop: 'not G@id:db', test.succeed_with_changes: ['x', 'G@id:db']}\n";
     let results = Minion::new(options).apply("a: test.nop\nb: test.succeed_with_changes\n", false);
-    let shown: Vec<&Value> = results.iter().map(|result| &result[0]).collect();
-    assert_eq!(shown, [&Value::Null, &json!(true)], "{results:?}");
+    let actual: Vec<&Value> = results.iter().map(|result| &result[0]).collect();
+    assert_eq!(actual, [&Value::Null, &json!(true)], "{results:?}");
     assert_eq!(results[0][2], json!({}));
 }
 

@@ -322,8 +322,8 @@ async fn mistakes_on_the_command_line_are_answered_with_what_to_do() {
     system.write("own/shop.py", "def open():\n    return True\n");
     let master = std::fs::read_to_string(system.path("etc/master")).unwrap();
     system.write("etc/master", &format!("{master}runner_dirs: [ROOT/own]\n"));
-    let kept = ["web1", "schedule.add", "kept", "function=test.ping", "seconds=3600"];
-    assert!(system.tool_async("salt", &kept).await.status.success());
+    let add_job = ["web1", "schedule.add", "kept", "function=test.ping", "seconds=3600"];
+    assert!(system.tool_async("salt", &add_job).await.status.success());
     let mut wrong = Vec::new();
     for mistake in COMMANDS {
         let root = system.path("").display().to_string();

@@ -140,7 +140,7 @@ async fn responses_match_salt() {
             continue;
         }
         let salts_body = expected.get("body").cloned().unwrap_or_default();
-        let (found, wanted) = match text(expected, "type").unwrap() {
+        let (ours, theirs) = match text(expected, "type").unwrap() {
             "application/json" => {
                 let mut data = response.data();
                 if let Some(only) = case.get("only") {
@@ -152,13 +152,13 @@ async fn responses_match_salt() {
             "application/x-tar" => (Value::Nil, Value::Nil),
             _ => (masks.text(&response.body).into(), salts_body),
         };
-        if found != wanted {
-            differences.push(format!("{name}:\n  brine {found}\n  salt  {wanted}"));
+        if ours != theirs {
+            differences.push(format!("{name}:\n  brine {ours}\n  salt  {theirs}"));
         }
         for (header, value) in expected.get("headers").and_then(Value::as_map).into_iter().flatten() {
-            let found = response.header(&header.to_string());
-            if found != value.as_str() {
-                differences.push(format!("{name}: {header} is {found:?} instead of {value}"));
+            let actual = response.header(&header.to_string());
+            if actual != value.as_str() {
+                differences.push(format!("{name}: {header} is {actual:?} instead of {value}"));
             }
         }
     }

@@ -75,8 +75,8 @@ async fn system(extra: &str) -> System {
 fn orchestrate(system: &System, words: &[&str]) -> (Map, i32) {
     let all: Vec<&str> = [&["--out=json", "state.orchestrate"], words].concat();
     let output = system.tool("salt-run", &all);
-    let shown = from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{output:?}"));
-    let results = shown.get("data").unwrap().as_map().unwrap().values().next().unwrap().as_map().unwrap().clone();
+    let document = from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{output:?}"));
+    let results = document.get("data").unwrap().as_map().unwrap().values().next().unwrap().as_map().unwrap().clone();
     let id = |tag: &Value| tag.to_string().split("_|-").nth(1).unwrap().into();
     (results.into_iter().map(|(tag, result)| (id(&tag), result)).collect(), output.status.code().unwrap())
 }
@@ -102,8 +102,8 @@ async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
         assert_eq!(report(&results, id), (true.into(), comment.into()), "{id}");
     }
     let last = results.get("last").unwrap();
-    let shown = last.get("changes").and_then(|changes| changes.get("ret")?.get("web2")?.get("args")).unwrap();
-    assert_eq!(shown.to_string(), "[3, 2]", "pillar and the runner in the template");
+    let args = last.get("changes").and_then(|changes| changes.get("ret")?.get("web2")?.get("args")).unwrap();
+    assert_eq!(args.to_string(), "[3, 2]", "pillar and the runner in the template");
     assert!(last.get("__jid__").is_some());
     let number = |id: &str| results.get(id).unwrap().get("__run_num__").and_then(Value::as_i64).unwrap();
     assert!(number("last") > number("states"), "its requisite comes first");
@@ -131,8 +131,8 @@ async fn failures_are_reported_and_set_the_exit_status() {
     }
     // An argument that nobody has given has no warning.
     let single = ["--out=json", "state.orchestrate_single", "fun=salt.function", "name=test.ping", "tgt=web1"];
-    let shown = stdout(&system.tool("salt-run", &single));
-    assert!(shown.contains("Function test.ping ran on web1.") && !shown.contains("warnings"), "{shown}");
+    let text = stdout(&system.tool("salt-run", &single));
+    assert!(text.contains("Function test.ping ran on web1.") && !text.contains("warnings"), "{text}");
     let output = system.tool("salt-run", &["state.orch", "nope"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("No matching sls found for 'nope' in env 'base'"), "{output:?}");

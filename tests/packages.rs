@@ -124,8 +124,8 @@ async fn debian_packages_install_upgrade_and_go() {
     assert!(!machine.path("etc/salt/minion").exists(), "an unchanged configuration goes with its package");
     machine.sh("apt-get purge -y -q 'brine*'");
     assert!(!machine.path("etc/logrotate.d/brine").exists());
-    for kept in ["etc/salt/pki/master/master.pem", "etc/salt/pki/minion/minion.pem", "etc/salt/minion.d/site.conf"] {
-        assert!(machine.path(kept).exists(), "{kept} is gone");
+    for path in ["etc/salt/pki/master/master.pem", "etc/salt/pki/minion/minion.pem", "etc/salt/minion.d/site.conf"] {
+        assert!(machine.path(path).exists(), "{path} is gone");
     }
 }
 

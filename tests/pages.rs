@@ -8,9 +8,9 @@ use crate::support::BRINE;
 
 fn run(words: &[&str]) -> (bool, String) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let done = Command::new("python3").arg(root.join("tests/pages/run")).args(words).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    (done.status.success(), text)
+    let output = Command::new("python3").arg(root.join("tests/pages/run")).args(words).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), text)
 }
 
 /// Runs every fourth page.

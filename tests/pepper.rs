@@ -103,8 +103,8 @@ async fn every_mode_of_the_command_line_works() {
             assert!(stderr(&output).contains(part), "{case} {output:?}");
         }
         if let Some(at) = case["at"].as_str() {
-            let found = printed(&output);
-            assert_eq!(found.pointer(at), Some(&case["is"]), "{case} {found}");
+            let answer = printed(&output);
+            assert_eq!(answer.pointer(at), Some(&case["is"]), "{case} {answer}");
         }
     }
 }
@@ -151,8 +151,8 @@ async fn logins_come_from_options_environment_files_and_the_cache() {
     for (run, cache) in caches {
         let cached = [run, &["-T", "-x", cache, "-u", &url], &ping].concat();
         assert_eq!(printed(&pepper(&api, &cached, &environment)), pong());
-        let kept: Value = serde_json::from_slice(&std::fs::read(api.system.path(cache)).unwrap()).unwrap();
-        assert!(kept["expire"].as_f64().unwrap() > kept["start"].as_f64().unwrap(), "{kept}");
+        let token: Value = serde_json::from_slice(&std::fs::read(api.system.path(cache)).unwrap()).unwrap();
+        assert!(token["expire"].as_f64().unwrap() > token["start"].as_f64().unwrap(), "{token}");
         assert_eq!(printed(&pepper(&api, &[&["--non-interactive"][..], &cached].concat(), &[])), pong());
     }
 }

@@ -46,8 +46,8 @@ async fn minion_receives_only_its_own_complete_pillar() {
     system.write("srv/pillar/web.sls", "secret: last\n");
     system.salt_json(&["web1", "saltutil.refresh_pillar"]);
     assert_eq!(system.salt_json(&["web1", "pillar.raw", "secret"]), map! {"web1" => "last"}.into());
-    let shown = stdout(&system.tool("salt-run", &["pillar.show_pillar", "db1", "--out=json"]));
-    assert!(shown.contains("of-db") && !shown.contains("last"), "{shown}");
+    let text = stdout(&system.tool("salt-run", &["pillar.show_pillar", "db1", "--out=json"]));
+    assert!(text.contains("of-db") && !text.contains("last"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,8 +48,8 @@ async fn a_plan_groups_minions_and_is_applied_exactly() {
     assert!(odd < many, "unusual groups are first: {page}");
     assert!(page.contains("Plan: 3 minions would change in 2 ways; 0 unchanged, 0 failed, 0 silent"), "{page}");
     assert!(file(&system).is_empty(), "a plan changes nothing");
-    let shown = stdout(&salt(&system, &["*", "state.apply", "web", "--plan", "--out=json", &keep]).await);
-    let plan = json::from_json(&shown).unwrap();
+    let text = stdout(&salt(&system, &["*", "state.apply", "web", "--plan", "--out=json", &keep]).await);
+    let plan = json::from_json(&text).unwrap();
     assert_eq!(plan.get("groups").and_then(Value::as_list).map(<[Value]>::len), Some(2), "{plan}");
 
     // Somebody changes db1 after the plan: it runs nothing, and the others apply theirs.
@@ -114,8 +114,8 @@ external_auth:
     assert!(approved.contains("approved_by") && approved.contains("bob"), "{approved}");
 
     // A changed file is another plan.
-    let kept = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, kept.replace("\"web\"", "\"other\"")).unwrap();
+    let original = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, original.replace("\"web\"", "\"other\"")).unwrap();
     let refused = apply().await;
     assert!(stderr(&refused).contains("its arguments differs"), "{}{}", stdout(&refused), stderr(&refused));
     // Another id, or none, is no way around it, nor is a function that calls another one.
@@ -129,7 +129,7 @@ external_auth:
         assert!(text.contains("there is no plan") || text.contains("plan_approval"), "{words:?} {text}");
     }
     assert!(file(&system).is_empty());
-    std::fs::write(&path, kept).unwrap();
+    std::fs::write(&path, original).unwrap();
     let applied = apply().await;
     assert_eq!(file(&system), "one\n", "{}{}", stdout(&applied), stderr(&applied));
     let replayed = apply().await;

@@ -213,8 +213,8 @@ async fn published_jobs_run_as_the_sudo_user() {
     assert_eq!(args.get("args").unwrap().to_string(), "[5, 'a b']");
     assert_eq!(args.get("kwargs").unwrap().get("k").unwrap().to_string(), "{x: [1, 'y']}");
 
-    let shown = system.tool("salt", &["web1", "cmd.retcode", "exit 3", "python_shell=True"]);
-    let text = stdout(&shown);
+    let output = system.tool("salt", &["web1", "cmd.retcode", "exit 3", "python_shell=True"]);
+    let text = stdout(&output);
     assert!(text.starts_with("jid: 20") && text.contains("# of minions returned: 1"), "{text}");
 
     // If `sudo` refuses, its message is the return.

@@ -132,8 +132,8 @@ async fn custom_runner_functions_are_called_like_built_in_ones() {
         assert_eq!(run(&system, words), expected, "{words:?}");
     }
     let output = system.tool("salt-run", &["shop.open", "Store", "size=4", "--out=json", "--out-indent=-1"]);
-    let shown = stdout(&output);
-    let [progress, result] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{shown}{}", stderr(&output)) };
+    let text = stdout(&output);
+    let [progress, result] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}{}", stderr(&output)) };
     let progress = from_json(progress).unwrap();
     assert_eq!(progress.get("suffix"), Some(&"progress".into()));
     let event = progress.get("event").and_then(Value::as_map).unwrap();
@@ -256,7 +256,7 @@ async fn custom_returners_receive_events_and_jobs_of_the_master() {
     let root = system.path("").display().to_string();
     system.write("mods/returners/ledger.py", &RETURNER.replace("ROOT", root.trim_end_matches('/')));
     system.start_master().await;
-    let kept = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let content = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
     let path = system.path("kept");
     for n in 0..3 {
         let sent = system.tool("salt-run", &["event.send", "shop/sold", &format!("{{n: {n}}}")]);
@@ -264,7 +264,7 @@ async fn custom_returners_receive_events_and_jobs_of_the_master() {
     }
     support::until("the events are kept in order", || {
         let numbers: Vec<String> =
-            kept(path.clone()).lines().filter(|line| line.starts_with("event")).map(str::to_owned).collect();
+            content(path.clone()).lines().filter(|line| line.starts_with("event")).map(str::to_owned).collect();
         numbers == [0, 1, 2].map(|n| format!("event [\"shop/sold\", {n}, \"Books\"]"))
     })
     .await;
@@ -275,7 +275,7 @@ async fn custom_returners_receive_events_and_jobs_of_the_master() {
     events.until("salt/minion/m1/start").await;
     assert_eq!(system.salt_json(&["m1", "test.echo", "kept"]).get("m1"), Some(&"kept".into()));
     support::until("the job is stored", || {
-        let text = kept(path.clone());
+        let text = content(path.clone());
         text.contains("load [\"test.echo\", [\"m1\"]]") && text.contains("return [\"m1\", \"test.echo\", \"kept\"]")
     })
     .await;

@@ -86,7 +86,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
     assert_eq!(run(&["saltutil.sync_modules"]), list![]);
     assert_eq!(run(&["saltutil.list_extmods"]).get("modules"), Some(&list!["broken", "mine_test", "unwilling", "web"]));
 
-    for (words, wanted) in [
+    for (words, expected) in [
         (&["web.greet", "you"][..], Value::from("hello you of m1")),
         (&["web.greet", "you", "greeting=bye"], "bye you of m1".into()),
         (&["web.echo", "text"], "text".into()),
@@ -104,7 +104,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
         ),
     ] {
         let got = run(words);
-        assert!(got == wanted || got.to_string().starts_with(&wanted.to_string()), "{words:?}: {got}");
+        assert!(got == expected || got.to_string().starts_with(&expected.to_string()), "{words:?}: {got}");
     }
     for (words, part) in [
         (&["web.breaks"][..], "KeyError: 'key' (web.py:"),

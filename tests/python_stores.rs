@@ -82,13 +82,13 @@ def flush(bank, key=None, base=None):
     return True
 "#;
 
-fn shown(output: &Output) -> String {
+fn all_output(output: &Output) -> String {
     format!("{}{}", stdout(output), stderr(output)).trim().to_owned()
 }
 
 fn run(system: &System, words: &[&str]) -> Value {
     let output = system.tool("salt-run", &[&["--out=json"], words].concat());
-    from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{words:?}: {}", shown(&output)))
+    from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{words:?}: {}", all_output(&output)))
 }
 
 fn json_file(path: &Path) -> Option<Map> {
@@ -109,9 +109,9 @@ async fn custom_token_stores_store_user_tokens() {
     let ping = ["--out=txt", "m1", "test.ping"];
     let log_in = |user: &str, password: &str| {
         let who = ["-T", "-a", "file", "--username", user, "--password", password];
-        shown(&system.tool("salt", &[&who[..], &ping].concat()))
+        all_output(&system.tool("salt", &[&who[..], &ping].concat()))
     };
-    let by_token = || shown(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
+    let by_token = || all_output(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
     assert_eq!(log_in("fred", "one"), "m1: True", "{}", system.master_log());
     let token = std::fs::read_to_string(system.path("token")).unwrap();
     assert_eq!(token, "tok-1");
@@ -180,9 +180,9 @@ async fn cache_drivers_store_user_tokens() {
         let ping = ["--out=txt", "m1", "test.ping"];
         let log_in = || {
             let who = ["-T", "-a", "file", "--username", "fred", "--password", "one"];
-            shown(&system.tool("salt", &[&who[..], &ping].concat()))
+            all_output(&system.tool("salt", &[&who[..], &ping].concat()))
         };
-        let by_token = || shown(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
+        let by_token = || all_output(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
         assert_eq!(log_in(), "m1: True", "{}", system.master_log());
         let token = std::fs::read_to_string(system.path("token")).unwrap();
         let file = system.path(bank).join(&token);
@@ -243,7 +243,7 @@ async fn missing_store_modules_are_logged_and_the_defaults_used() {
     system.start_master().await;
     system.start_minion("m1").await;
     let words = ["-T", "-a", "file", "--username", "fred", "--password", "one", "--out=txt", "m1", "test.ping"];
-    assert_eq!(shown(&system.tool("salt", &words)), "m1: True");
+    assert_eq!(all_output(&system.tool("salt", &words)), "m1: True");
     let log = system.master_log();
     for (option, kind) in [("eauth_tokens", "_tokens"), ("cache", "_cache")] {
         assert!(log.contains(&format!("option '{option}': there is no module 'shelf' in '{kind}'")), "{log}");
@@ -276,14 +276,14 @@ async fn cache_drivers_store_banks_and_copies_of_minion_data() {
     assert_eq!(run(&system, &["cache.flush", "apps/web", "color"]), false.into());
     assert_eq!(run(&system, &["cache.fetch", "apps/web", "color"]), Value::map());
     for words in [&["cache.fetch", "../own/cache", "shelf.py"][..], &["cache.flush", "apps", "../../users"]] {
-        let output = shown(&system.tool("salt-run", words));
+        let output = all_output(&system.tool("salt-run", words));
         assert!(output.contains("is invalid"), "{words:?}: {output}");
     }
 
     // A failing driver delays the copies; deleted data is removed from it, too.
     system.write("shelf/away", "");
     system.tool("salt", &["m1", "mine.flush"]);
-    let output = shown(&system.tool("salt-run", &["cache.list", "apps"]));
+    let output = all_output(&system.tool("salt-run", &["cache.list", "apps"]));
     assert!(output.contains("the driver of 'cache' failed: ValueError: the shelf is away"), "{output}");
     support::until("the failure is logged", || system.master_log().contains("writing minion data to the driver")).await;
     std::fs::remove_file(system.path("shelf/away")).unwrap();

@@ -96,8 +96,8 @@ async fn custom_modules_authenticate_users_of_external_auth() {
         ("max", "three", "test.echo", "m1: x"),
         ("max", "three", "test.ping", forbidden),
     ] {
-        let shown = by(user, password, fun);
-        assert!(shown.contains(expected), "{user} {fun}: {shown}{}", system.master_log());
+        let text = by(user, password, fun);
+        assert!(text.contains(expected), "{user} {fun}: {text}{}", system.master_log());
     }
     assert!(system.master_log().contains("external_auth 'staff' failed: ValueError: no directory"));
     assert!(!system.master_log().contains("three"), "no password is logged");
@@ -139,13 +139,13 @@ async fn custom_outputters_format_results() {
     system.start_minion("m1").await;
     call(&system, &["saltutil.sync_output"]);
     system.tool("salt-run", &["saltutil.sync_output"]);
-    let shown = |tool: &str, words: &[&str]| {
+    let display = |tool: &str, words: &[&str]| {
         let output = system.tool(tool, &[&["--out=angles"], words].concat());
         format!("{}{}", stdout(&output), stderr(&output)).trim().to_owned()
     };
-    assert_eq!(shown("salt", &["m1", "test.echo", "x"]), "<[('m1', 'x')] 0 False>");
-    assert_eq!(shown("salt-run", &["test.arg", "x"]), "<[('args', ['x']), ('kwargs', {})] 0 False>");
-    let failed = shown("salt", &["m1", "test.echo", "raise"]);
+    assert_eq!(display("salt", &["m1", "test.echo", "x"]), "<[('m1', 'x')] 0 False>");
+    assert_eq!(display("salt-run", &["test.arg", "x"]), "<[('args', ['x']), ('kwargs', {})] 0 False>");
+    let failed = display("salt", &["m1", "test.echo", "raise"]);
     assert!(failed.contains("a custom outputter failed") && failed.contains("raise"), "{failed}");
     let unknown = stderr(&system.tool("salt", &["--out=none", "m1", "test.ping"]));
     assert!(unknown.contains("Invalid outputter none specified"), "{unknown}");
@@ -346,8 +346,8 @@ async fn custom_serializers_serialize_data() {
         let (_, state) = all.as_map().unwrap_or_else(|| panic!("{all}")).first().unwrap();
         state.clone()
     };
-    let done = state(&["dataset={b: 1}", "serializer=rows", "serializer_opts=[{sep: ':'}]"]);
-    assert_eq!(done.get("result"), Some(&true.into()), "{done}");
+    let result = state(&["dataset={b: 1}", "serializer=rows", "serializer_opts=[{sep: ':'}]"]);
+    assert_eq!(result.get("result"), Some(&true.into()), "{result}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "b:1\n");
     let options = ["serializer_opts=[{sep: ':'}]", "deserializer_opts=[{sep: ':'}]", "merge_if_exists=True"];
     state(&[&["dataset={a: 2}", "serializer=rows"], &options[..]].concat());
@@ -407,10 +407,10 @@ async fn custom_file_server_backends_serve_files() {
     system.start_minion("m1").await;
     let update = || {
         let output = system.tool("salt-run", &["--out=json", "fileserver.update", "backend=shelf"]);
-        let shown = stdout(&output) + &stderr(&output);
+        let text = stdout(&output) + &stderr(&output);
         assert!(
-            shown.contains("copying refused failed") && shown.contains("ValueError: not this one"),
-            "{shown}{}",
+            text.contains("copying refused failed") && text.contains("ValueError: not this one"),
+            "{text}{}",
             system.master_log()
         );
     };

@@ -234,7 +234,7 @@ async fn no_acknowledged_event_is_lost_when_the_master_is_killed() {
     }
     // Every event in the journal has its reaction, whether or not it was acknowledged.
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
-    let (mut fired, mut done, mut from) = (HashSet::new(), HashSet::new(), 1u64);
+    let (mut fired, mut processed, mut from) = (HashSet::new(), HashSet::new(), 1u64);
     // Reactions must make progress, at any speed of the machine.
     let mut progress = (0, std::time::Instant::now());
     loop {
@@ -257,17 +257,17 @@ async fn no_acknowledged_event_is_lost_when_the_master_is_killed() {
             let n = event.get("data").unwrap().get("n").and_then(Value::as_i64);
             match (event.get("tag").unwrap().as_str().unwrap(), n) {
                 (tag, Some(n)) if tag.starts_with("load/go/") => _ = fired.insert(n.cast_unsigned()),
-                ("load/done", Some(n)) => _ = done.insert(n.cast_unsigned()),
+                ("load/done", Some(n)) => _ = processed.insert(n.cast_unsigned()),
                 _ => {}
             }
         }
-        if fired.len() == EVENTS as usize && done.is_superset(&fired) {
+        if fired.len() == EVENTS as usize && processed.is_superset(&fired) {
             break;
         }
-        if done.len() > progress.0 {
-            progress = (done.len(), std::time::Instant::now());
+        if processed.len() > progress.0 {
+            progress = (processed.len(), std::time::Instant::now());
         }
-        assert!(progress.1.elapsed() < TIMEOUT, "{} fired, {} done", fired.len(), done.len());
+        assert!(progress.1.elapsed() < TIMEOUT, "{} fired, {} done", fired.len(), processed.len());
     }
     assert!(fired.is_superset(&acknowledged.lock().unwrap()));
 }

@@ -69,8 +69,8 @@ async fn explained(system: &System, seq: &str, expected: &str) -> String {
 
 async fn history(system: &System, words: &[&str]) -> Vec<Value> {
     let words = [&["reactor.history", "--out=json"], words].concat();
-    let shown = stdout(&system.tool_async("salt-run", &words).await);
-    brine_value::json::from_json(&shown).unwrap().as_list().unwrap().to_vec()
+    let text = stdout(&system.tool_async("salt-run", &words).await);
+    brine_value::json::from_json(&text).unwrap().as_list().unwrap().to_vec()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,8 +34,8 @@ async fn the_journal_is_compared_with_a_new_configuration() {
     let (new, tree) = (system.path("new.yml").display().to_string(), system.path("tree").display().to_string());
     let run = async |words: &[&str]| {
         let words = [&["--out=json", "reactor.replay"], words].concat();
-        let shown = stdout(&system.tool_async("salt-run", &words).await);
-        json::from_json(&shown).unwrap_or_else(|_| panic!("{shown}"))
+        let text = stdout(&system.tool_async("salt-run", &words).await);
+        json::from_json(&text).unwrap_or_else(|_| panic!("{text}"))
     };
     let number = |report: &Value, name: &str| report.get(name).and_then(Value::as_i64);
     let report = run(&["since=1h", &format!("config={new}"), &format!("tree={tree}")]).await;

@@ -99,9 +99,9 @@ async fn keys_are_accepted_by_autosign_grains() {
         system.configure_minion(id, &config);
         system.spawn_minion(id);
         let (_, event) = events.until("salt/auth").await;
-        let shown = map! {"role" => role, "absent" => Value::Nil};
+        let grains = map! {"role" => role, "absent" => Value::Nil};
         assert_eq!((text(&event, "id"), text(&event, "act")), (id.to_owned(), act.to_owned()));
-        assert_eq!(event.get("autosign_grains"), Some(&shown.into()));
+        assert_eq!(event.get("autosign_grains"), Some(&grains.into()));
         system.kill_minion(id);
     }
 }

@@ -39,10 +39,11 @@ impl Minion {
     }
 
     fn call(&self, arguments: &[&str]) -> Value {
-        let done = self.run(arguments);
-        let text = String::from_utf8_lossy(&done.stdout);
-        let value: Value = from_json(&text)
-            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}{}", String::from_utf8_lossy(&done.stderr)));
+        let output = self.run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value: Value = from_json(&text).unwrap_or_else(|error| {
+            panic!("{arguments:?}: {error}: {text}{}", String::from_utf8_lossy(&output.stderr))
+        });
         value.get("local").cloned().unwrap()
     }
 
@@ -51,9 +52,9 @@ impl Minion {
     }
 
     fn error(&self, arguments: &[&str]) -> String {
-        let done = self.run(arguments);
-        assert!(!done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stdout));
-        String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 }
 
@@ -174,8 +175,8 @@ fn cmd_call_calls_functions_of_python_sls_files() {
     let results = minion.call(&["state.sls", "calls"]);
     let of = |results: &Value, id: &str| {
         let states = results.as_map().unwrap_or_else(|| panic!("{results}"));
-        let found = states.iter().find(|(key, _)| key.to_string().contains(&format!("_|-{id}_|-")));
-        found.unwrap_or_else(|| panic!("{id}: {results}")).1.clone()
+        let state = states.iter().find(|(key, _)| key.to_string().contains(&format!("_|-{id}_|-")));
+        state.unwrap_or_else(|| panic!("{id}: {results}")).1.clone()
     };
     for (id, result, changes, comment) in [
         ("sum", true, map! {"retval" => 3}, ""),
@@ -186,8 +187,8 @@ fn cmd_call_calls_functions_of_python_sls_files() {
         ("idle", true, map! {}, ""),
     ] {
         let state = of(&results, id);
-        let found = ["result", "changes", "comment"].map(|field| state.get(field).cloned().unwrap_or_default());
-        assert_eq!(found, [result.into(), changes.into(), comment.into()], "{id}: {state}");
+        let actual = ["result", "changes", "comment"].map(|field| state.get(field).cloned().unwrap_or_default());
+        assert_eq!(actual, [result.into(), changes.into(), comment.into()], "{id}: {state}");
     }
     let failed = of(&results, "error").to_string();
     assert!(failed.contains("ValueError: no such thing"), "{failed}");

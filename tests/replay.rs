@@ -194,8 +194,8 @@ impl Replay {
             other => (other, "no"),
         };
         if cmd == "_file_recv" {
-            let kept = self.system.path(&format!("cache/minions/web1/files{}/pushed.txt", self.root()));
-            assert_eq!(std::fs::read_to_string(kept).unwrap(), recorded["load"].get("data").unwrap().to_string());
+            let path = self.system.path(&format!("cache/minions/web1/files{}/pushed.txt", self.root()));
+            assert_eq!(std::fs::read_to_string(path).unwrap(), recorded["load"].get("data").unwrap().to_string());
         }
         self.compare(&cmd, "(sealed)", &recorded["sealed"], &sealed.into());
         self.compare(&cmd, "", &recorded["reply"], &reply);
@@ -276,24 +276,24 @@ impl Replay {
             (Value::Map(fields), reply) if fields.contains_key("<bytes>") => {
                 reply.as_bytes() == Some(self.expanded(&fields["<bytes>"].to_string()).as_bytes())
             }
-            (Value::Map(fields), Value::Map(found)) => {
+            (Value::Map(fields), Value::Map(actual)) => {
                 for (name, one) in fields {
                     let place = if place.is_empty() { name.to_string() } else { format!("{place}.{name}") };
-                    match found.get(self.expanded(&name.to_string()).as_str()) {
-                        Some(found) => self.compare(cmd, &place, one, found),
+                    match actual.get(self.expanded(&name.to_string()).as_str()) {
+                        Some(actual) => self.compare(cmd, &place, one, actual),
                         None => self.differs(cmd, &place, &one.to_string(), "nothing"),
                     }
                 }
-                let known: BTreeSet<String> = fields.keys().map(|name| self.expanded(&name.to_string())).collect();
-                for (name, one) in found.iter().filter(|(name, _)| !known.contains(&name.to_string())) {
+                let names: BTreeSet<String> = fields.keys().map(|name| self.expanded(&name.to_string())).collect();
+                for (name, one) in actual.iter().filter(|(name, _)| !names.contains(&name.to_string())) {
                     let place = if place.is_empty() { name.to_string() } else { format!("{place}.{name}") };
                     self.differs(cmd, &place, "nothing", &one.to_string());
                 }
                 return;
             }
-            (Value::List(all), Value::List(found)) if all.len() == found.len() => {
-                for (at, (one, found)) in all.iter().zip(found).enumerate() {
-                    self.compare(cmd, &format!("{place}[{at}]"), one, found);
+            (Value::List(all), Value::List(actual)) if all.len() == actual.len() => {
+                for (at, (one, actual)) in all.iter().zip(actual).enumerate() {
+                    self.compare(cmd, &format!("{place}[{at}]"), one, actual);
                 }
                 return;
             }
@@ -315,20 +315,20 @@ impl Replay {
             _ => {}
         }
         // Salt sends bytes as strings.
-        let found = match reply {
+        let text = match reply {
             Value::Str(text) => text.clone(),
             Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             _ => return false,
         };
         if word.starts_with("<jid ") && !self.jids.contains_key(word) {
-            let is_jid = found.parse::<Jid>().is_ok();
-            self.jids.insert(word.to_owned(), found);
+            let is_jid = text.parse::<Jid>().is_ok();
+            self.jids.insert(word.to_owned(), text);
             return is_jid;
         }
-        let wanted = self.expanded(word);
-        match wanted.split_once("<time>") {
-            Some((before, after)) => found.starts_with(before) && found.ends_with(after),
-            None => found == wanted,
+        let expected = self.expanded(word);
+        match expected.split_once("<time>") {
+            Some((before, after)) => text.starts_with(before) && text.ends_with(after),
+            None => text == expected,
         }
     }
 

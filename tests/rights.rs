@@ -413,14 +413,14 @@ async fn salt_says_that_a_user_may_not_follow_jobs() {
         command.args(words).env("HOME", "/nonexistent").output().unwrap()
     };
     let output = as_daemon(&["web1", "test.ping"]);
-    let shown = format!("{}{}", stdout(&output), stderr(&output));
-    assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(shown.contains("reading the master's events failed") && shown.contains("--async"), "{shown}");
-    assert!(!shown.contains("could not be contacted"), "{shown}");
+    let text = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("reading the master's events failed") && text.contains("--async"), "{text}");
+    assert!(!text.contains("could not be contacted"), "{text}");
     let output = as_daemon(&["--async", "web1", "test.ping"]);
-    let shown = format!("{}{}", stdout(&output), stderr(&output));
-    assert!(output.status.success() && shown.contains("Executed command with job ID: 2"), "{shown}");
+    let text = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(output.status.success() && text.contains("Executed command with job ID: 2"), "{text}");
     let output = as_daemon(&["--async", "web1", "cmd.run", "id"]);
-    let shown = format!("{}{}", stdout(&output), stderr(&output));
-    assert!(output.status.code() == Some(1) && shown.contains(DENIED), "{shown}");
+    let text = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(output.status.code() == Some(1) && text.contains(DENIED), "{text}");
 }

@@ -13,9 +13,9 @@ async fn static_output_is_one_document() {
         (&["-L", "gone", "test.ping", "-t", "1"], "{}\n"),
     ] {
         let output = system.tool("salt", &[words, &["--static", "--out=json"]].concat());
-        let shown = stdout(&output);
-        assert!(shown.ends_with(expected), "{words:?}: {shown}{}", stderr(&output));
-        assert!(shown == expected || words.contains(&"gone"), "{words:?}: {shown}");
+        let text = stdout(&output);
+        assert!(text.ends_with(expected), "{words:?}: {text}{}", stderr(&output));
+        assert!(text == expected || words.contains(&"gone"), "{words:?}: {text}");
     }
 }
 
@@ -63,8 +63,8 @@ async fn runner_functions_of_a_fleet() {
         (&["survey.hash", "*", "test.echo", "text=hi"], r#"[{"pool": ["db1", "web1"], "result": "hi"}]"#),
     ] {
         let output = system.tool("salt-run", &[words, &["--out=json"]].concat());
-        let (shown, expected) = (stdout(&output), from_json(expected).unwrap());
-        let mut value = from_json(&shown).unwrap_or_else(|_| panic!("{words:?}: {shown}{}", stderr(&output)));
+        let (text, expected) = (stdout(&output), from_json(expected).unwrap());
+        let mut value = from_json(&text).unwrap_or_else(|_| panic!("{words:?}: {text}{}", stderr(&output)));
         if words[0] == "cache.grains" {
             value.as_map_mut().unwrap()["db1"].as_map_mut().unwrap().retain(|name, _| name.to_string() == "role");
         }
@@ -145,8 +145,8 @@ async fn runner_functions_without_minions() {
         (&["jobs.rerun", "20261120235852025555"], "is not in the job cache"),
     ] {
         let output = system.tool("salt-run", words);
-        let shown = format!("{}{}", stdout(&output), stderr(&output));
-        assert!(!output.status.success() && shown.contains(expected), "{words:?}: {shown}");
+        let text = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(!output.status.success() && text.contains(expected), "{words:?}: {text}");
     }
     // As in Salt, the call lists itself.
     let running = run(&system, &["jobs.master"]);
@@ -220,7 +220,7 @@ async fn runner_functions_about_a_minion() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_events_are_shown_before_the_result() {
     let system = System::start("").await;
-    let shown = |words: &[&str]| {
+    let output_lines = |words: &[&str]| {
         let output = system.tool("salt-run", &[words, &["--out=json", "--out-indent=-1"]].concat());
         let text = stdout(&output);
         let lines = text.lines().map(|line| from_json(line).unwrap_or_else(|_| panic!("{text}{}", stderr(&output))));
@@ -236,23 +236,23 @@ async fn progress_events_are_shown_before_the_result() {
         (&["jobs.lookup_jid", "20260101000000000000"], &["Querying returner: local_cache"], "{}"),
         (&["jobs.active"], &["Attempting to contact minions: []"], "{}"),
     ] {
-        let lines = shown(&[words, &["display_progress=True"]].concat());
+        let lines = output_lines(&[words, &["display_progress=True"]].concat());
         let (last, events) = lines.split_last().unwrap();
         assert_eq!(events.iter().map(message).collect::<Vec<_>>(), messages, "{words:?}");
         assert_eq!(*last, from_json(result).unwrap(), "{words:?}");
-        assert_eq!(shown(words).len(), 1, "{words:?}");
+        assert_eq!(output_lines(words).len(), 1, "{words:?}");
     }
     // All progress events, in order, although the last ones arrive together with the result.
-    let lines = shown(&["test.stream"]);
+    let lines = output_lines(&["test.stream"]);
     let expected: Vec<_> = (1..100).map(|percent| format!("Runner is {percent}% done")).collect();
     assert_eq!(lines[..99].iter().map(message).collect::<Vec<_>>(), expected);
     assert_eq!(lines[99..], [true.into()]);
-    assert!(shown(&["jobs.list_jobs", "display_progress=True", "--quiet"]).is_empty());
+    assert!(output_lines(&["jobs.list_jobs", "display_progress=True", "--quiet"]).is_empty());
     // For these functions the result is published as a progress event, too.
-    let lines = shown(&["state.orchestrate_single", "fun=salt.runner", "name=test.arg"]);
+    let lines = output_lines(&["state.orchestrate_single", "fun=salt.runner", "name=test.arg"]);
     let [progress, result] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!(progress.get("event").unwrap().get("data"), Some(result));
-    let addresses = shown(&["network.wollist", "/nosuch"]);
+    let addresses = output_lines(&["network.wollist", "/nosuch"]);
     assert!(addresses[0].get("event").unwrap().get("error").unwrap().to_string().contains("/nosuch"), "{addresses:?}");
     assert_eq!(addresses[1..], [brine_value::list![]]);
 }

@@ -135,7 +135,7 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let (out, err) = (stdout(&output), stderr(&output));
         let line = out.lines().find_map(|line| line.strip_prefix("done "));
-        let done = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}{}", log()))).unwrap();
+        let answers = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}{}", log()))).unwrap();
         let expected = map! {
             "user" => list!["fred", "file", list![".*", "@runner", "@wheel"]],
             "wrong" => 401,
@@ -154,7 +154,7 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
             "left" => 401,
         };
         for (name, expected) in expected {
-            assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {}", log());
+            assert_eq!(answers.get(&name.to_string()), Some(&expected), "{release} {name}: {answers} {}", log());
         }
         // A logout also revokes the token behind the session; the other user's token stays.
         for (user, tokens) in [("fred", 0), ("ann", 1)] {

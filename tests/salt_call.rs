@@ -8,18 +8,18 @@ use brine_value::{Value, json};
 fn local(directory: &std::path::Path, words: &[&str]) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
     command.args(["salt-call", "--local", "--out=json", "--retcode-passthrough", "-c"]).arg(directory).args(words);
-    let done = command.output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    let shown = json::from_json(&text)
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let result = json::from_json(&text)
         .map_or(text, |value| value.get("local").map(without_times).unwrap_or_default().to_string());
-    (shown, done.status.code())
+    (result, output.status.code())
 }
 
 fn without_times(value: &Value) -> Value {
     match value {
         Value::Map(map) => {
-            let kept = map.iter().filter(|(name, _)| !matches!(name.as_str(), Some("duration" | "Execution Time")));
-            Value::Map(kept.map(|(name, value)| (name.clone(), without_times(value))).collect())
+            let entries = map.iter().filter(|(name, _)| !matches!(name.as_str(), Some("duration" | "Execution Time")));
+            Value::Map(entries.map(|(name, value)| (name.clone(), without_times(value))).collect())
         }
         Value::List(items) => items.iter().map(without_times).collect(),
         other => other.clone(),
@@ -54,9 +54,11 @@ fn grains_are_collected_only_for_calls_that_read_them() {
         let roots = format!("pillar_roots: {{base: [{root}/{pillar}]}}\n");
         std::fs::write(directory.path().join("minion"), format!("id: m1\nroot_dir: {root}\n{roots}")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
-        let done = command.args(["salt-call", "--local", "-c"]).arg(directory.path()).args(words).output().unwrap();
-        assert!(done.status.success(), "{words:?}: {done:?}");
-        String::from_utf8_lossy(&done.stderr).matches("the grains file is invalid: expected a mapping, got str").count()
+        let output = command.args(["salt-call", "--local", "-c"]).arg(directory.path()).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8_lossy(&output.stderr)
+            .matches("the grains file is invalid: expected a mapping, got str")
+            .count()
     };
     std::fs::create_dir(directory.path().join("pillar")).unwrap();
     std::fs::write(directory.path().join("pillar/top.sls"), "base: {}\n").unwrap();
@@ -126,11 +128,11 @@ fn tests_of_states_are_found_and_run() {
             1,
         ),
     ] {
-        let (shown, code) = local(directory.path(), words);
-        assert_eq!((shown, code), (expected, Some(status)), "{words:?}");
+        let (result, code) = local(directory.path(), words);
+        assert_eq!((result, code), (expected, Some(status)), "{words:?}");
     }
-    let (shown, _) = local(directory.path(), &["saltcheck.run_highstate_tests"]);
-    assert!(shown.contains(web) && shown.ends_with(&format!("{}]", counts(3, 1, 1))), "{shown}");
+    let (result, _) = local(directory.path(), &["saltcheck.run_highstate_tests"]);
+    assert!(result.contains(web) && result.ends_with(&format!("{}]", counts(3, 1, 1))), "{result}");
 }
 
 #[test]
@@ -144,9 +146,9 @@ fn a_failed_call_is_reported_on_stderr() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
         command.args(["salt-call", "--local", "--out=json", "-c"]).arg(directory.path()).args(&call);
-        let done = command.output().unwrap();
-        let [out, err] = [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-        assert_eq!((out.as_str(), err.as_str(), done.status.code()), ("", reported, Some(1)), "{call:?}");
+        let output = command.output().unwrap();
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        assert_eq!((out.as_str(), err.as_str(), output.status.code()), ("", reported, Some(1)), "{call:?}");
     }
 }
 
@@ -187,8 +189,8 @@ fn the_configuration_restricts_what_a_minion_does() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
         command.args(["salt-call", "--local", "--out=json", "-c"]).arg(directory.path()).args(words);
-        let done = command.output().unwrap();
-        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        let output = command.output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(said.replace("\\\"", "\"").contains(part), "{words:?}: {said}");
     }
     assert!(!directory.path().join("ran").exists());
@@ -219,8 +221,8 @@ fn templates_are_imported_by_their_path_on_this_host() {
         let path = directory.path().join(path);
         let sls = format!("{{% from '{}' import v %}}\n{{{{ v }}}}: {{test.nop: []}}\n", path.display());
         std::fs::write(root.join("a.sls"), sls).unwrap();
-        let (shown, _) = local(directory.path(), &["state.show_low_sls", "a"]);
-        assert_eq!(shown.contains("'found'"), is_found, "{}: {shown}", path.display());
-        assert!(!shown.contains("'secret'"), "{shown}");
+        let (result, _) = local(directory.path(), &["state.show_low_sls", "a"]);
+        assert_eq!(result.contains("'found'"), is_found, "{}: {result}", path.display());
+        assert!(!result.contains("'secret'"), "{result}");
     }
 }

@@ -72,7 +72,7 @@ async fn local_clients_of_all_releases_publish_and_see_returns_and_events() {
         let is_slow = release.starts_with("3007");
         let pace = if is_slow { "slow" } else { "all" };
         let (out, err) = run(&system, release, "python", &["client.py", &config, pace]).await;
-        let done = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
+        let result = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
         let both = |value: &str| list![list!["web1", value], list!["web2", value]];
         let mut expected = map! {
             "cmd" => map! {"web1" => true, "web2" => true},
@@ -91,21 +91,21 @@ async fn local_clients_of_all_releases_publish_and_see_returns_and_events() {
                 "cached" => both("later"),
             });
         }
-        assert_eq!(done, Value::from(expected), "{release}: {err}");
+        assert_eq!(result, Value::from(expected), "{release}: {err}");
         let (_, data) = events.until("my/tag").await;
         assert_eq!(data.get("n"), Some(&1.into()), "{release}");
         // The command line of that release.
         let words = ["-c", &system.etc(), "*", "test.ping", "--out=json", "--static"];
-        let wanted = Value::from(map! {"web1" => true, "web2" => true});
+        let expected = Value::from(map! {"web1" => true, "web2" => true});
         let mut answered = Value::Nil;
         for _ in 0..if is_slow { 3 } else { 1 } {
             let (out, err) = run(&system, release, "salt", &words).await;
             answered = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
-            if answered == wanted {
+            if answered == expected {
                 break;
             }
         }
-        assert_eq!(answered, wanted, "{release}");
+        assert_eq!(answered, expected, "{release}");
     }
 }
 

@@ -37,12 +37,12 @@ async fn minions_of_both_kinds_work_through_a_round_robin_proxy() {
         (system.publish_port, system.ret_port) = (publish, requests);
         let file = system.path("etc/master");
         let text = std::fs::read_to_string(&file).unwrap();
-        let kept: Vec<&str> = text
+        let lines: Vec<&str> = text
             .lines()
             .filter(|line| !["interface:", "publish_port:", "ret_port:"].iter().any(|name| line.starts_with(name)))
             .collect();
         let ports = format!("interface: {host}\npublish_port: {publish}\nret_port: {requests}\n");
-        std::fs::write(&file, format!("{}\n{ports}", kept.join("\n"))).unwrap();
+        std::fs::write(&file, format!("{}\n{ports}", lines.join("\n"))).unwrap();
         system.start_master().await;
     }
     let to = |port: u16| -> Vec<SocketAddr> {

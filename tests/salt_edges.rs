@@ -73,8 +73,8 @@ async fn connections_to_salt_3008_outlive_its_heartbeats() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         let answers = salt.salt(&[&["brine"], words].concat()).await;
         let answer = answers.get("brine").cloned().unwrap_or_default();
-        let wanted = if n == 1 { Value::from("word") } else { true.into() };
-        assert_eq!(answer, wanted, "{words:?}: {}", salt.system.minion_log("brine"));
+        let expected = if n == 1 { Value::from("word") } else { true.into() };
+        assert_eq!(answer, expected, "{words:?}: {}", salt.system.minion_log("brine"));
     }
     events.until("my/tag").await;
     events.until("my/last").await;
@@ -87,14 +87,14 @@ async fn connections_to_salt_3008_outlive_its_heartbeats() {
 async fn filtered_publishes_of_a_salt_master(version: &str) {
     let minions = [("filters", "zmq_filtering: True\n"), ("plain", ""), ("other", "zmq_filtering: True\n")];
     let salt = SaltMaster::start(version, "zmq_filtering: True\n", &minions).await;
-    for (words, wanted) in [
+    for (words, expected) in [
         (&["*", "test.ping"][..], set(&["filters", "plain", "other"])),
         (&["-L", "filters,plain", "test.ping"], set(&["filters", "plain"])),
         (&["-E", "o.*", "test.ping"], set(&["other"])),
         (&["-G", "kernel:Linux", "test.ping"], set(&["filters", "plain", "other"])),
     ] {
         let answers = salt.salt(words).await;
-        assert_eq!(ids(&answers), wanted, "{words:?}");
+        assert_eq!(ids(&answers), expected, "{words:?}");
         assert!(answers.values().all(|answer| *answer == Value::Bool(true)), "{words:?}: {answers:?}");
     }
     for (id, _) in minions {
@@ -120,7 +120,7 @@ async fn signed_returns_to_a_salt_master(version: &str) {
                     signing_algorithm: PKCS1v15-SHA1\n";
     let minions = [("signs", "minion_sign_messages: True\n"), ("unsigned", "")];
     let salt = SaltMaster::start(version, required, &minions).await;
-    for (words, wanted) in [
+    for (words, expected) in [
         (&["test.ping"][..], Value::Bool(true)),
         (&["test.outputter", "{a: [1, -1, 70000, 5000000000, 1.5, null, true], b: {c: ''}}"], Value::Nil),
         (&["cmd.run", "printf 'w\\303\\266rd'"], "wörd".into()),
@@ -129,7 +129,7 @@ async fn signed_returns_to_a_salt_master(version: &str) {
         let answers = salt.salt(&[&["signs"], words].concat()).await;
         let answer = answers.get("signs").cloned().unwrap_or_default();
         let is_wanted =
-            if wanted.is_nil() { answer.get("b") == Some(&map! {"c" => ""}.into()) } else { answer == wanted };
+            if expected.is_nil() { answer.get("b") == Some(&map! {"c" => ""}.into()) } else { answer == expected };
         assert!(is_wanted, "{words:?}: {}", salt.system.minion_log("signs"));
     }
     let answers = salt.salt(&["unsigned", "test.ping", "-t", "2"]).await;
@@ -218,13 +218,13 @@ async fn a_brine_master_with_filtered_publishes_and_signed_returns() {
         // A minion that does not answer may be listed without an answer.
         answers.into_iter().filter(|(_, answer)| *answer == Value::Bool(true)).collect::<Map>()
     };
-    for (words, wanted) in [
+    for (words, expected) in [
         (&["-L", "salt0,salt1,salt2,salt3", "test.ping"][..], set(&["salt0", "salt1", "salt2", "salt3"])),
         (&["-E", "(salt|brine).*", "test.ping"], sign.clone()),
         (&["brine*", "test.ping"], set(&["brine-gcm", "brine-cbc", "brine-filters"])),
         (&["-C", "not rogue", "test.ping"], sign.clone()),
     ] {
-        assert_eq!(ids(&salt(words).await), wanted, "{words:?}");
+        assert_eq!(ids(&salt(words).await), expected, "{words:?}");
     }
     assert_eq!(ids(&salt(&["-t", "3", "rogue", "test.ping"]).await), set(&[]));
     assert!(system.master_log().contains("return refused: it is not signed"));

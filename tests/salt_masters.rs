@@ -55,13 +55,13 @@ impl Pair {
     /// Files are pushed to the master, in small pieces.
     async fn pushes_files(&self) {
         let path = self.system.write("box/a.conf", &"0123456789abcdef".repeat(40_000)).display().to_string();
-        let kept = |name: &str| self.master.path(&format!("cache/minions/{BRINE_ID}/files/{name}"));
+        let stored_path = |name: &str| self.master.path(&format!("cache/minions/{BRINE_ID}/files/{name}"));
         assert_eq!(self.salt(&["cp.push", &path]).await, true.into());
         let content = std::fs::read(&path).unwrap();
-        assert_eq!(std::fs::read(kept(path.trim_start_matches('/'))).unwrap(), content);
+        assert_eq!(std::fs::read(stored_path(path.trim_start_matches('/'))).unwrap(), content);
         let directory = self.system.path("box").display().to_string();
         assert_eq!(self.salt(&["cp.push_dir", &directory, "upload_path=up"]).await, true.into());
-        assert_eq!(std::fs::read(kept("up/a.conf")).unwrap(), content);
+        assert_eq!(std::fs::read(stored_path("up/a.conf")).unwrap(), content);
         let large = self.system.write("large", &"0123456789abcdef".repeat(70_000)).display().to_string();
         assert_eq!(self.salt(&["cp.push", &large]).await, false.into());
         // In the other direction, with the master's `file_buffer_size`.
@@ -72,10 +72,10 @@ impl Pair {
     /// Pillar values are masked only with masters from 3008 on.
     async fn shows_the_pillar_as(&self, version: &str) {
         let greeting = format!("hello {BRINE_ID}");
-        let shown = if version.starts_with("3008") { "**********" } else { &greeting };
-        assert_eq!(self.salt(&["pillar.get", "greeting"]).await, shown.into());
-        assert_eq!(self.salt(&["pillar.item", "greeting"]).await, map! {"greeting" => shown}.into());
-        assert_eq!(self.salt(&["pillar.items"]).await.get("greeting"), Some(&shown.into()));
+        let expected = if version.starts_with("3008") { "**********" } else { &greeting };
+        assert_eq!(self.salt(&["pillar.get", "greeting"]).await, expected.into());
+        assert_eq!(self.salt(&["pillar.item", "greeting"]).await, map! {"greeting" => expected}.into());
+        assert_eq!(self.salt(&["pillar.items"]).await.get("greeting"), Some(&expected.into()));
         assert_eq!(self.salt(&["pillar.get", "greeting", "unmask=True"]).await, greeting.into());
     }
 

@@ -71,7 +71,7 @@ async fn runner_and_wheel_clients_of_all_releases_call_functions_of_the_master()
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let (out, err) = (stdout(&output), stderr(&output));
         let line = out.lines().find_map(|line| line.strip_prefix("done "));
-        let done = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}"))).unwrap();
+        let results = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}"))).unwrap();
         let mut expected = map! {
             "async" => list!["jid", "tag"],
             "forbidden" => "EauthAuthenticationError",
@@ -94,7 +94,7 @@ async fn runner_and_wheel_clients_of_all_releases_call_functions_of_the_master()
             });
         }
         for (name, expected) in expected {
-            assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {err}");
+            assert_eq!(results.get(&name.to_string()), Some(&expected), "{release} {name}: {results} {err}");
         }
     }
 }
@@ -140,8 +140,8 @@ async fn salts_functions_read_jobs_and_grains_with_salt_client_files() {
     system.write("reader.py", READER);
     let config = format!("{}/master", system.etc());
     let written = |name: &str| {
-        let found = std::process::Command::new("find").arg(system.path("")).args(["-name", name]).output().unwrap();
-        stdout(&found).lines().count()
+        let output = std::process::Command::new("find").arg(system.path("")).args(["-name", name]).output().unwrap();
+        stdout(&output).lines().count()
     };
     support::until("both returns and the grains are written", || written("return.p") == 2 && written("data.p") == 1)
         .await;
@@ -151,7 +151,7 @@ async fn salts_functions_read_jobs_and_grains_with_salt_client_files() {
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let (out, err) = (stdout(&output), stderr(&output));
         let line = out.lines().find_map(|line| line.strip_prefix("done "));
-        let done = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}"))).unwrap();
+        let results = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}"))).unwrap();
         for (name, expected) in map! {
             "lookup" => map! {"web1" => "x"},
             "missing" => map! {"web1" => true},
@@ -159,9 +159,9 @@ async fn salts_functions_read_jobs_and_grains_with_salt_client_files() {
             "listed" => list!["test.echo", list!["x"], "root"],
             "grains" => "web1",
         } {
-            assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {err}");
+            assert_eq!(results.get(&name.to_string()), Some(&expected), "{release} {name}: {results} {err}");
         }
-        assert!(!done.to_string().contains("xyzzy"), "{release}: {done}");
+        assert!(!results.to_string().contains("xyzzy"), "{release}: {results}");
     }
     // The grains of a deleted minion are removed.
     system.tool("salt-key", &["-y", "-d", "web1"]);

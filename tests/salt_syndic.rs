@@ -37,18 +37,18 @@ async fn brine_below_salt(version: &str) {
     events.until("syndic/s1/my/event").await;
     // A job of the lower master is in the job cache of the upper one. Salt's master may remove the directory of a job while
     // it writes it: then a later one is there.
-    let mut kept = None;
+    let mut result = None;
     for _ in 0..3 {
         let output = stdout(&lower.tool("salt", &["--async", "web1", "test.echo", "below"]));
         let jid = output.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
         returns.until(&format!("salt/job/{jid}/ret/web1")).await;
-        let found = upper.tool("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await;
-        kept = json::from_json(&stdout(&found)).unwrap().get("web1").cloned();
-        if kept.is_some() {
+        let output = upper.tool("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await;
+        result = json::from_json(&stdout(&output)).unwrap().get("web1").cloned();
+        if result.is_some() {
             break;
         }
     }
-    assert_eq!(kept, Some(Value::from("below")));
+    assert_eq!(result, Some(Value::from("below")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,7 @@ async fn start() -> Api {
 }
 
 /// Sends a request as a browser does for SaltGUI: JSON with the content type of plain text.
-fn send(api: &Api, case: &Value, session: &str, kept: &HashMap<String, String>) -> Response {
+fn send(api: &Api, case: &Value, session: &str, variables: &HashMap<String, String>) -> Response {
     let mut words = vec!["-X".to_owned(), case["method"].as_str().unwrap().to_owned()];
     for header in [
         "Accept: application/json".to_owned(),
@@ -75,27 +75,27 @@ fn send(api: &Api, case: &Value, session: &str, kept: &HashMap<String, String>) 
         words.extend(["-H".to_owned(), header]);
     }
     if !case["body"].is_null() {
-        let body = filled(&case["body"].to_string(), kept);
+        let body = filled(&case["body"].to_string(), variables);
         words.extend(["-H", "Content-Type: text/plain;charset=UTF-8", "--data-binary", &body].map(str::to_owned));
     }
     api.curl(case["path"].as_str().unwrap(), &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Replaces `{name}` by a value of an earlier answer.
-fn filled(text: &str, kept: &HashMap<String, String>) -> String {
-    kept.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+fn filled(text: &str, variables: &HashMap<String, String>) -> String {
+    variables.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 /// Returns whether a field has the value, or the type of value, that SaltGUI expects.
-fn matches_expected(found: Option<&Value>, wanted: &Value) -> bool {
-    let Some(found) = found else { return false };
-    let text = found.as_str().unwrap_or_default();
-    match wanted["type"].as_str() {
-        None => found == wanted,
-        Some("string") => found.is_string(),
-        Some("number") => found.is_number(),
-        Some("array") => found.is_array(),
-        Some("object") => found.is_object(),
+fn matches_expected(actual: Option<&Value>, expected: &Value) -> bool {
+    let Some(actual) = actual else { return false };
+    let text = actual.as_str().unwrap_or_default();
+    match expected["type"].as_str() {
+        None => actual == expected,
+        Some("string") => actual.is_string(),
+        Some("number") => actual.is_number(),
+        Some("array") => actual.is_array(),
+        Some("object") => actual.is_object(),
         Some("jid") => text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit()),
         Some("fingerprint") => {
             text.len() == 95 && text.split(':').all(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok())
@@ -105,17 +105,17 @@ fn matches_expected(found: Option<&Value>, wanted: &Value) -> bool {
 }
 
 /// Returns the fields of an answer that differ from those that SaltGUI expects.
-fn mismatches(response: &Response, case: &Value, kept: &HashMap<String, String>) -> Vec<String> {
+fn mismatches(response: &Response, case: &Value, variables: &HashMap<String, String>) -> Vec<String> {
     let status = case["status"].as_u64().unwrap_or(200);
     if u64::from(response.status) != status {
         return vec![format!("unexpected status {}: {}", response.status, response.body)];
     }
     let Some(reads) = case["reads"].as_object() else { return Vec::new() };
     let answer: Value = serde_json::from_str(&response.body).unwrap();
-    let wrong = reads.iter().filter_map(|(at, wanted)| {
-        let at = filled(at, kept);
-        let found = answer.pointer(&at);
-        (!matches_expected(found, wanted)).then(|| format!("{at} is {found:?} instead of {wanted}"))
+    let wrong = reads.iter().filter_map(|(at, expected)| {
+        let at = filled(at, variables);
+        let actual = answer.pointer(&at);
+        (!matches_expected(actual, expected)).then(|| format!("{at} is {actual:?} instead of {expected}"))
     });
     wrong.collect()
 }
@@ -128,12 +128,12 @@ async fn pages_receive_the_fields_that_they_read() {
         std::fs::copy(api.system.path("m1/pki/minion.pub"), api.system.path(&format!("pki/minions_pre/{id}"))).unwrap();
     }
     let cases: Vec<Value> = serde_json::from_str(include_str!("saltgui/cases.json")).unwrap();
-    let (mut session, mut kept, mut all) = (String::new(), HashMap::new(), Vec::new());
+    let (mut session, mut variables, mut all) = (String::new(), HashMap::new(), Vec::new());
     for case in &cases {
         let begin = Instant::now();
         let (response, wrong) = loop {
-            let response = send(&api, case, &session, &kept);
-            let wrong = mismatches(&response, case, &kept);
+            let response = send(&api, case, &session, &variables);
+            let wrong = mismatches(&response, case, &variables);
             // Returns of jobs come later.
             if wrong.is_empty() || case["until"] != true || begin.elapsed() > TIMEOUT {
                 break (response, wrong);
@@ -143,7 +143,7 @@ async fn pages_receive_the_fields_that_they_read() {
         let data: Value = serde_json::from_str(&response.body).unwrap_or_default();
         for (name, at) in case["keep"].as_object().into_iter().flatten() {
             let value = data.pointer(at.as_str().unwrap()).and_then(Value::as_str).unwrap_or_default();
-            kept.insert(name.clone(), value.to_owned());
+            variables.insert(name.clone(), value.to_owned());
         }
         if case["cookie"] == true {
             session = data["return"][0]["token"].as_str().unwrap_or_default().to_owned();

@@ -138,10 +138,10 @@ async fn programs_of_the_master_inherit_its_limits() {
     system.start_master().await;
     system.start_minion("web1").await;
     // The program reports by its keys what it could do: values of pillars are masked.
-    let found = system.salt_json(&["web1", "pillar.ls"]);
+    let answer = system.salt_json(&["web1", "pillar.ls"]);
     let keys: Vec<String> =
-        found.get("web1").and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect();
-    assert_eq!(keys, ["ran"], "{found}");
+        answer.get("web1").and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect();
+    assert_eq!(keys, ["ran"], "{answer}");
     let status = Status::parse(&std::fs::read_to_string(system.path("status")).unwrap());
     status.assert_keeps(MASTER, "program");
 }

@@ -52,17 +52,17 @@ async fn scheduled_jobs_of_configuration_and_pillar_run_and_trigger_the_reactor(
     assert_eq!(text(get(one, "metadata").as_map().unwrap(), "who"), "me");
     // The job cache has the job, with its arguments.
     let job = |data: &Map| {
-        let found = system.tool("salt-run", &["jobs.list_job", &text(data, "jid"), "--out=json"]);
-        brine_value::json::from_json(&support::stdout(&found)).unwrap()
+        let output = system.tool("salt-run", &["jobs.list_job", &text(data, "jid"), "--out=json"]);
+        brine_value::json::from_json(&support::stdout(&output)).unwrap()
     };
-    let found = job(one);
-    assert_eq!((found.get("Function"), found.get("Target")), (Some(&"test.arg".into()), Some(&"web1".into())));
-    assert!(found.get("Result").unwrap().get("web1").is_some(), "{found}");
+    let details = job(one);
+    assert_eq!((details.get("Function"), details.get("Target")), (Some(&"test.arg".into()), Some(&"web1".into())));
+    assert!(details.get("Result").unwrap().get("web1").is_some(), "{details}");
     // The return of a job with `return_job: nocache` is published but not stored.
     let unkept = unkept.unwrap();
     assert_eq!(get(&unkept, "return"), &true.into());
-    let found = job(&unkept);
-    assert!(found.get("Result").is_none_or(|result| !result.is_truthy()), "{found}");
+    let details = job(&unkept);
+    assert!(details.get("Result").is_none_or(|result| !result.is_truthy()), "{details}");
     let said = system.minion_log("web1");
     assert_eq!(said.matches("scheduled job 'wrong' is ignored: option 'cron'").count(), 1, "{said}");
 }

@@ -122,13 +122,13 @@ async fn filtering_subscribers_receive_their_own_publishes() {
             client.request(Envelope::clear(request.to_map()), support::TIMEOUT).await.unwrap();
         }
         let (broadcast, [a, b]) = (Some("broadcast"), [&topics[0], &topics[1]].map(|topic| Some(topic.as_str())));
-        let wanted = if filtering {
+        let expected = if filtering {
             [vec![a, a, a, broadcast], vec![b, b, broadcast, b], vec![None; 5]]
         } else {
             [vec![broadcast; 5], vec![broadcast; 5], vec![None; 5]]
         };
-        for (subscriber, wanted) in subscribers.iter_mut().zip(wanted) {
-            for topic in wanted {
+        for (subscriber, expected) in subscribers.iter_mut().zip(expected) {
+            for topic in expected {
                 let frames = tokio::time::timeout(support::TIMEOUT, subscriber.recv()).await.unwrap().unwrap();
                 let [before @ .., _] = &frames[..] else { panic!("no frames") };
                 assert_eq!(before.first().map(|frame| std::str::from_utf8(frame).unwrap()), topic, "{filtering}");

@@ -46,8 +46,8 @@ async fn functions_run_on_the_hosts_of_a_roster() {
     assert_eq!(inode(&program(&system)), first, "the program is pushed once");
     // An unreachable host, a failing function, and an unknown function.
     let output = ssh(&system, &["-L", "web1,down", "test.ping"]);
-    let shown = stdout(&output);
-    assert!(shown.contains("web1:\n    True") && shown.contains("Connection refused"), "{shown}");
+    let text = stdout(&output);
+    assert!(text.contains("web1:\n    True") && text.contains("Connection refused"), "{text}");
     assert_eq!(output.status.code(), Some(20));
     assert_eq!(ssh(&system, &["web1", "cmd.run", "exit 3"]).status.code(), Some(20));
     assert!(stdout(&ssh(&system, &["web1", "no.such"])).contains("'no.such' is not available."));
@@ -96,8 +96,8 @@ async fn states_use_the_files_and_pillar_of_their_host() {
     assert_eq!(std::fs::read_to_string(system.path("out/web2")).unwrap(), "none\n");
     assert_eq!(std::fs::read_to_string(system.path("out/large-web2")).unwrap(), large);
     assert!(stdout(&ssh(&system, &["web1", "state.highstate"])).contains("Succeeded: 2\n"));
-    let found = ssh_json(&system, &["*", "match.pillar", "key:of web1"]);
-    assert_eq!((found.get("web1"), found.get("web2")), (Some(&true.into()), Some(&false.into())));
+    let answers = ssh_json(&system, &["*", "match.pillar", "key:of web1"]);
+    assert_eq!((answers.get("web1"), answers.get("web2")), (Some(&true.into()), Some(&false.into())));
     let failed = ssh(&system, &["web1", "state.single", "test.fail_without_changes", "name=x"]);
     assert_eq!(failed.status.code(), Some(20));
 }
@@ -273,8 +273,8 @@ async fn hosts_read_mine_data_of_hosts_and_minions() {
         // A host does not choose where salt-ssh logs in.
         (&["127.0.0.1", "note", "roster=scan"], "{}"),
     ] {
-        let found = ssh_json(&system, &[&["web1", "mine.get"], words].concat());
-        assert_eq!(found.get("web1"), Some(&json::from_json(expected).unwrap()), "{words:?} {found}");
+        let answers = ssh_json(&system, &[&["web1", "mine.get"], words].concat());
+        assert_eq!(answers.get("web1"), Some(&json::from_json(expected).unwrap()), "{words:?} {answers}");
     }
     system.write(
         "srv/salt/of_mine.sls",
@@ -310,8 +310,8 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
         "etc/master.d/roster.conf",
         &format!("roster_defaults: {{thin_dir: {roster}}}\ndefault_include: master.d/*.conf\n"),
     );
-    let found = ssh_json(&system, &["--roster=sshconfig", "--roster-file", &config, "*", "test.ping"]);
-    assert_eq!(found, json::from_json(r#"{"far": true, "near": true}"#).unwrap());
+    let answers = ssh_json(&system, &["--roster=sshconfig", "--roster-file", &config, "*", "test.ping"]);
+    assert_eq!(answers, json::from_json(r#"{"far": true, "near": true}"#).unwrap());
     // The same by options of the master, and a group of hosts.
     system.write(
         "etc/master.d/ssh.conf",
@@ -404,9 +404,9 @@ async fn hostile_host_receives_only_its_own_data() {
         let sshd = Sshd::start(&system, &name, "", &command).await;
         system.write("etc/roster", &sshd.entry("evil", ""));
         let output = ssh(&system, &["evil", "test.ping"]);
-        let shown = stdout(&output);
-        assert!(shown.contains("evil:") && shown.contains(expected), "{mode}: {shown}{}", stderr(&output));
-        assert_eq!(output.status.success(), mode == "good", "{mode}: {shown}");
+        let text = stdout(&output);
+        assert!(text.contains("evil:") && text.contains(expected), "{mode}: {text}{}", stderr(&output));
+        assert_eq!(output.status.success(), mode == "good", "{mode}: {text}");
         let reported = String::from_utf8_lossy(&std::fs::read(&answers).unwrap()).into_owned();
         assert!(reported.contains("OWN-pillar") && !reported.contains("SECRET"), "{mode}: {reported}");
         std::fs::remove_file(&answers).unwrap();

@@ -92,9 +92,9 @@ async fn a_call_of_a_silent_or_endless_host_ends() {
         all.push("web1");
         all.extend(rest);
         let (output, time) = call(&system, &all).await;
-        let shown = format!("{}{}", stdout(&output), stderr(&output));
-        let shown: String = shown.chars().take(2000).collect();
-        assert!(shown.contains(expected), "{name}: expected '{expected}': {shown}");
+        let text = format!("{}{}", stdout(&output), stderr(&output));
+        let text: String = text.chars().take(2000).collect();
+        assert!(text.contains(expected), "{name}: expected '{expected}': {text}");
         assert!(time < Duration::from_secs(60), "{name}: {time:?}");
         assert_eq!(output.status.code(), Some(20), "{name}");
         assert_clean(&system).await;
@@ -134,8 +134,8 @@ async fn a_call_by_the_master_ends_and_gives_its_place_back() {
     system.start_master_with(&[("PATH", &path), ("TMPDIR", &system.path("tmp").display().to_string())]).await;
     for _ in 0..2 {
         let began = Instant::now();
-        let shown = stdout(&system.tool_async("salt-run", &["ssh.cmd", "web1", "test.ping"]).await);
-        assert!(shown.contains("does not answer"), "{shown}");
+        let text = stdout(&system.tool_async("salt-run", &["ssh.cmd", "web1", "test.ping"]).await);
+        assert!(text.contains("does not answer"), "{text}");
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
     assert_clean(&system).await;

@@ -99,8 +99,8 @@ async fn scan_roster_finds_hosts_with_an_open_port() {
         ssh(&system, &[&roster[..], &["--static", target, "test.ping"]].concat())
     };
     // The server listens on the first of these addresses only.
-    let found = scan(&format!("1,{}", sshd.port), "127.0.0.0/30");
-    assert_eq!(stdout(&found), "127.0.0.1:\n    True\n", "{}", stderr(&found));
+    let output = scan(&format!("1,{}", sshd.port), "127.0.0.0/30");
+    assert_eq!(stdout(&output), "127.0.0.1:\n    True\n", "{}", stderr(&output));
     let none = scan("1", "127.0.0.1");
     assert!(!none.status.success() && !stdout(&none).contains("True"), "{}{}", stdout(&none), stderr(&none));
 }

@@ -66,12 +66,9 @@ async fn configurations_that_the_start_refuses_fail_the_check() {
         let root = system.path("").display().to_string();
         let expected = expected.replace("ROOT", root.trim_end_matches('/'));
         let checked = system.tool("salt-master", &["--check"]);
-        let found = support::stdout(&checked);
-        assert_eq!(checked.status.code(), Some(1), "{options}: {found}{}", stderr(&checked));
-        assert!(
-            found.lines().any(|line| line.starts_with("error: ") && line.contains(&expected)),
-            "{options}: {found}"
-        );
+        let text = support::stdout(&checked);
+        assert_eq!(checked.status.code(), Some(1), "{options}: {text}{}", stderr(&checked));
+        assert!(text.lines().any(|line| line.starts_with("error: ") && line.contains(&expected)), "{options}: {text}");
         assert!(
             !system.path("cache").exists() && !system.path("pki").exists(),
             "{options}: the check changed something"
@@ -93,9 +90,9 @@ async fn permanent_errors_fail_the_check_and_are_logged_once_at_the_start() {
     let mut system = System::new(options);
     system.write("bad.sls", "{% if %}\n");
     let checked = system.tool("salt-master", &["--check"]);
-    let (found, warned) = (support::stdout(&checked), stderr(&checked));
-    assert_eq!(checked.status.code(), Some(1), "{found}{warned}");
-    assert!(found.contains("error: option 'schedule': job 'typo': unknown option 'secons'"), "{found}");
+    let (text, warned) = (support::stdout(&checked), stderr(&checked));
+    assert_eq!(checked.status.code(), Some(1), "{text}{warned}");
+    assert!(text.contains("error: option 'schedule': job 'typo': unknown option 'secons'"), "{text}");
     system.start_master().await;
     let log = system.master_log();
     for part in [
@@ -108,7 +105,7 @@ async fn permanent_errors_fail_the_check_and_are_logged_once_at_the_start() {
         "'reactor_cooldown': 'x': ",
     ] {
         assert_eq!(log.matches(part).count(), 1, "{part}: {log}");
-        assert_eq!(found.matches(part).count() + warned.matches(part).count(), 1, "{part}: {found}{warned}");
+        assert_eq!(text.matches(part).count() + warned.matches(part).count(), 1, "{part}: {text}{warned}");
         let line = log.lines().find(|line| line.contains(part)).unwrap();
         assert!(line.contains("[WARNING ]"), "{line}");
     }
@@ -121,14 +118,14 @@ async fn minion_check_examines_beacons_and_schedules() {
     system.configure_minion("web1", "beacons: {lod: [], load: [{averages: {1m: [0, 1]}}, {emitatstart: True}]}\nschedule: {a: {function: test.pingg, seconds: 5}}\n");
     let output =
         Command::new(BRINE).args(["salt-minion", "--check", "-c"]).arg(system.path("web1/etc")).output().unwrap();
-    let found = support::stdout(&output);
-    assert_eq!(output.status.code(), Some(1), "{found}");
+    let text = support::stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
     for part in [
         "error: option 'beacons': 'lod': unknown beacon 'lod'",
         "error: option 'beacons': 'load': unknown option 'emitatstart'",
         "error: option 'schedule': job 'a': there is no function 'test.pingg'",
     ] {
-        assert_eq!(found.lines().filter(|line| line.starts_with(part)).count(), 1, "{part}: {found}");
+        assert_eq!(text.lines().filter(|line| line.starts_with(part)).count(), 1, "{part}: {text}");
     }
 }
 

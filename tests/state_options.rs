@@ -58,8 +58,8 @@ async fn state_runs_use_the_options_of_the_master() {
 
     // Templates see them, too, and whitespace follows `trim_blocks`.
     let returned = system.salt_json(&["web1", "state.apply", "shown"]);
-    let shown = returned.get("web1").and_then(Value::as_map).and_then(|results| results.first()).unwrap();
-    assert!(shown.0.to_string().starts_with("test_|-id_|-"), "{shown:?}");
+    let result = returned.get("web1").and_then(Value::as_map).and_then(|results| results.first()).unwrap();
+    assert!(result.0.to_string().starts_with("test_|-id_|-"), "{result:?}");
     assert_eq!(names(returned.get("web1").unwrap()), ["True salt://web.sls True ['pkg']"]);
 
     // A run without SLS files uses the minion's options: it publishes no progress event.

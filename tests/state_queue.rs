@@ -101,13 +101,13 @@ async fn a_job_that_waits_for_a_thread_is_known_and_can_be_ended() {
     publish(&system, ended, "cmd.run", vec![touch.into()]).await;
     // The fields of Salt for a job in its queue.
     until("the job is known", || json(&["saltutil.find_job", waiting]).is_truthy()).await;
-    let found = json(&["saltutil.find_job", waiting]);
-    let field = |name: &str| found.get(name).cloned().unwrap_or_default();
+    let job = json(&["saltutil.find_job", waiting]);
+    let field = |name: &str| job.get(name).cloned().unwrap_or_default();
     assert_eq!((field("fun"), field("jid")), ("test.echo".into(), waiting.into()));
     assert_eq!(
         (field("pid"), field("queued"), field("queue_type")),
         (0.into(), true.into(), "job_queue".into()),
-        "{found}"
+        "{job}"
     );
     // As in Salt it does not count as running.
     let listed = json(&["saltutil.running"]).to_string();

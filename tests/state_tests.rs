@@ -7,9 +7,9 @@ use crate::support::BRINE;
 
 /// Runs `brine test` in a directory, and returns its status and output.
 fn brine_test(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
-    let done = Command::new(BRINE).arg("test").args(words).current_dir(directory).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    (done.status.code(), text)
+    let output = Command::new(BRINE).arg("test").args(words).current_dir(directory).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text)
 }
 
 const SLS: &str = "/etc/a:\n  file.managed:\n    - contents: {{ pillar['text'] }}\nb:\n  cmd.run:\n    - name: touch /brine-was-here\n";

@@ -57,7 +57,7 @@ fn each_daemon_has_a_unit() {
             "Restart=on-failure",
         ] {
             assert!(
-                unit.lines().any(|known| known == line || known.starts_with(&format!("{line} --pid-file="))),
+                unit.lines().any(|other| other == line || other.starts_with(&format!("{line} --pid-file="))),
                 "brine-{name}.service has no line {line}"
             );
         }

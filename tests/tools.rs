@@ -308,8 +308,8 @@ async fn missing_documentation_is_reported() {
         ("salt-call", &["--local", "-d"], "acl."),
     ] {
         let output = system.tool_async(tool, words).await;
-        let shown = stdout(&output);
-        assert!(shown.starts_with(starts), "{tool} {words:?}: {shown}{}", stderr(&output));
+        let text = stdout(&output);
+        assert!(text.starts_with(starts), "{tool} {words:?}: {text}{}", stderr(&output));
         assert_eq!(output.status.success(), words[words.len() - 1] != "nope.nope", "{tool} {words:?}");
     }
     for (tool, words, message) in [
@@ -349,19 +349,19 @@ async fn subset_selects_minions_that_have_the_function() {
         system.start_minion(id).await;
     }
     let run = async |words: &[&str]| system.tool_async("salt", words).await;
-    let shown = stdout(&run(&["*", "test.ping", "--subset=1", "--out=txt"]).await);
-    assert_eq!(shown.lines().count(), 1, "{shown}");
+    let text = stdout(&run(&["*", "test.ping", "--subset=1", "--out=txt"]).await);
+    assert_eq!(text.lines().count(), 1, "{text}");
     assert_eq!(stdout(&run(&["*", "test.ping", "--subset=9", "--out=txt"]).await).lines().count(), 2);
     assert_eq!(run(&["*", "no.such", "--subset=1"]).await.status.code(), Some(2));
     // The selection applies beside all other options.
     for options in [&["--static"][..], &["-b", "1", "--static"]] {
-        let shown = stdout(&run(&[&["*", "test.ping", "--subset=1", "--out=txt"], options].concat()).await);
-        assert_eq!(shown.lines().count(), 1, "{options:?}: {shown}");
+        let text = stdout(&run(&[&["*", "test.ping", "--subset=1", "--out=txt"], options].concat()).await);
+        assert_eq!(text.lines().count(), 1, "{options:?}: {text}");
     }
-    let shown = stdout(&run(&["*", "test.ping", "--preview-target", "--static", "--out=json"]).await);
-    assert_eq!(shown.split_whitespace().collect::<String>(), r#"["web1","web2"]"#);
+    let text = stdout(&run(&["*", "test.ping", "--preview-target", "--static", "--out=json"]).await);
+    assert_eq!(text.split_whitespace().collect::<String>(), r#"["web1","web2"]"#);
     let safe = run(&["*", "test.ping", "--batch-safe-limit=2", "--batch-safe-size=1"]).await;
-    let shown = stdout(&safe);
-    assert!(shown.starts_with("\nNOTICE: Too many minions targeted, switching to batch execution.\n"), "{shown}");
-    assert_eq!(shown.matches("Executing run on").count(), 2);
+    let text = stdout(&safe);
+    assert!(text.starts_with("\nNOTICE: Too many minions targeted, switching to batch execution.\n"), "{text}");
+    assert_eq!(text.matches("Executing run on").count(), 2);
 }

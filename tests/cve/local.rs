@@ -75,16 +75,16 @@ async fn cve_2020_17490_keys_sockets_and_logs_are_private_under_any_umask() {
     let all = walk(&system.path(""));
     let mut wrong = Vec::new();
     for (end, allowed) in allowed {
-        let found: Vec<_> = all.iter().filter(|path| path.to_string_lossy().ends_with(end)).collect();
-        assert!(!found.is_empty(), "there is no {end}");
-        for path in found {
+        let paths: Vec<_> = all.iter().filter(|path| path.to_string_lossy().ends_with(end)).collect();
+        assert!(!paths.is_empty(), "there is no {end}");
+        for path in paths {
             let mode = path.symlink_metadata().unwrap().mode() & 0o7777;
             if mode & !allowed != 0 {
                 wrong.push(format!("{} {mode:o}, allowed {allowed:o}", path.display()));
             }
         }
     }
-    for socket in all.iter().filter(|path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket())) {
+    for socket in all.iter().filter(|path| path.symlink_metadata().is_ok_and(|status| status.file_type().is_socket())) {
         let directory = socket.parent().unwrap().metadata().unwrap().mode() & 0o7777;
         if directory != 0o700 {
             wrong.push(format!("{} is in a directory of mode {directory:o}", socket.display()));
@@ -116,9 +116,9 @@ async fn cve_2021_25284_secrets_are_in_no_log_event_or_process_list() {
         if tag == "mine/last" {
             break;
         }
-        let shown = format!("{data:?}");
-        assert!(!shown.contains(&root_key), "{tag} has the root key");
-        assert!(!shown.contains(SECRET) || data.get("fun") == Some(&"cmd.run".into()), "{tag}: {shown}");
+        let text = format!("{data:?}");
+        assert!(!text.contains(&root_key), "{tag} has the root key");
+        assert!(!text.contains(SECRET) || data.get("fun") == Some(&"cmd.run".into()), "{tag}: {text}");
     }
     let listed = std::fs::read(system.path("seen")).unwrap();
     let listed = String::from_utf8_lossy(&listed);

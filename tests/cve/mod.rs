@@ -69,14 +69,14 @@ fn salt_call(system: &System, words: &[&str]) -> Output {
 
 /// Returns all files and directories below a directory.
 fn walk(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        found.push(entry.path());
+        paths.push(entry.path());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(walk(&entry.path()));
+            paths.extend(walk(&entry.path()));
         }
     }
-    found
+    paths
 }
 
 /// Asserts that no file with a name that attacks write to exists below the system's directory, or in its parent.

@@ -131,8 +131,8 @@ async fn cve_2025_22241_ids_choose_no_files() {
     system.write("autosign/uuid", "good\n");
     let key = PrivateKey::generate(2048).unwrap().public().to_pem();
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
-    let kept = || walk(&system.path("pki")).len();
-    let before = kept();
+    let count_keys = || walk(&system.path("pki")).len();
+    let before = count_keys();
     for id in traversals(&system).into_iter().filter(|id| id.contains(['/', '\\', '\0']) || id.len() > 255) {
         let grains = map! {id.as_str() => id.as_str(), "uuid" => id.as_str()};
         let answer = ask(
@@ -149,7 +149,7 @@ async fn cve_2025_22241_ids_choose_no_files() {
             rogue.private(load).await;
         }
     }
-    assert_eq!(kept(), before, "no key file appeared");
+    assert_eq!(count_keys(), before, "no key file appeared");
     assert_nothing_escaped(&system);
 }
 

@@ -135,7 +135,7 @@ async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
     // First contact without the man in the middle: the master's key is known from then on.
     system.start_minion("web1").await;
     system.kill_minion("web1");
-    let known = std::fs::read(system.path("web1/pki/minion_master.pub")).unwrap();
+    let key = std::fs::read(system.path("web1/pki/minion_master.pub")).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let thief = PrivateKey::generate(2048).unwrap();
@@ -174,7 +174,7 @@ async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
     system.spawn_minion("web1");
     events.until("salt/minion/web1/start").await;
     assert!(count.load(Ordering::Relaxed) > FORGED, "all forged replies were sent");
-    assert_eq!(std::fs::read(system.path("web1/pki/minion_master.pub")).unwrap(), known);
+    assert_eq!(std::fs::read(system.path("web1/pki/minion_master.pub")).unwrap(), key);
     until("the minion runs jobs", || system.salt_json(&["web1", "test.ping"]) == map! {"web1" => true}.into()).await;
 }
 

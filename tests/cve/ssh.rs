@@ -46,10 +46,10 @@ fn cve_2021_3148_arguments_are_data_on_the_host() {
     {
         let output =
             ssh(&system, &["--out=json", "--static", "--no-parse=text", "web1", "test.echo", &format!("text={text}")]);
-        let shown = json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let answer = json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
         // As in Salt, an argument with a line break is no keyword argument.
         let expected = if text.contains('\n') { format!("text={text}") } else { text.to_owned() };
-        assert_eq!(shown.get("web1").map(ToString::to_string), Some(expected));
+        assert_eq!(answer.get("web1").map(ToString::to_string), Some(expected));
     }
     assert!(!std::path::Path::new("planted").exists() && !system.path("planted").exists());
     let arguments = std::fs::read_to_string(system.path("arguments")).unwrap();

@@ -41,8 +41,8 @@ async fn cve_2022_22941_syndics_publish_nothing_beyond_an_entry() {
     let all = stdout(&ping(&upper, "all", "*"));
     assert!(["top1:", "top2:", "web1:"].iter().all(|id| all.contains(id)), "{all}");
     let denied = ping(&upper, "web", "web*");
-    let shown = stdout(&denied);
-    assert!(!shown.contains("web1:") && shown.contains("Authorization error"), "{shown}{}", stderr(&denied));
+    let text = stdout(&denied);
+    assert!(!text.contains("web1:") && text.contains("Authorization error"), "{text}{}", stderr(&denied));
     // The target matches a permitted minion of the upper master, and another minion of the lower one.
     let own = stdout(&ping(&upper, "one", "top*"));
     assert!(own.contains("top1:") && !own.contains("top2:"), "{own}");

@@ -142,7 +142,7 @@ fn is_passed_on(functions: &[Known], sources: &Sources, function: &Known, name: 
     targets.into_iter().any(|target| {
         let module = target.split('.').next().unwrap_or_default();
         sources.reads(module, name)
-            || functions.iter().any(|known| known.full_name == target && known.is_declared(name))
+            || functions.iter().any(|other| other.full_name == target && other.is_declared(name))
     })
 }
 
@@ -174,7 +174,8 @@ impl Row {
     /// Whether the row covers an argument of a function, and its documentation says so, or for a pattern that of one of
     /// the functions.
     fn is_documented(&self, functions: &[Known], function: &Known, argument: &str) -> bool {
-        let says = |known: &Known| self.covers(&known.full_name, argument) && known.says_without_effect(argument);
+        let says =
+            |candidate: &Known| self.covers(&candidate.full_name, argument) && candidate.says_without_effect(argument);
         let is_exact = self.functions.contains(&function.full_name);
         self.covers(&function.full_name, argument) && if is_exact { says(function) } else { functions.iter().any(says) }
     }
@@ -202,16 +203,16 @@ fn rows() -> Vec<Row> {
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
+            paths.extend(files(&path));
         } else if path.extension().is_some_and(|ending| ending == "rs") {
-            found.push(path);
+            paths.push(path);
         }
     }
-    found
+    paths
 }
 
 /// The sources of the functions, by module.
@@ -230,13 +231,13 @@ impl Sources {
         for (path, text) in &all {
             let directory = path.parent().unwrap();
             let is_shared = ["src", "runner", "wheel"].iter().any(|name| directory.ends_with(name));
-            for found in registry.captures_iter(text) {
+            for captures in registry.captures_iter(text) {
                 let of_module = all.iter().filter(
                     |(other, _)| {
                         if is_shared { other == path } else { other.starts_with(directory) }
                     },
                 );
-                sources.entry(found[1].to_owned()).or_default().extend(of_module.cloned());
+                sources.entry(captures[1].to_owned()).or_default().extend(of_module.cloned());
             }
         }
         Sources(sources)
@@ -253,7 +254,7 @@ impl Sources {
         let dropped = Regex::new(r"(?m)^\s*_ = \(?((?:&?(?:args\.|self\.)?(?:r#)?[a-z_]+(?:, )?)+)\)?;").unwrap();
         let unread =
             Regex::new(r"#\[allow\(dead_code[^\n]*\n(?:\s*#\[[^\n]*\n)*\s*(?:pub(?:\([a-z]+\))? )?([a-z_]+):").unwrap();
-        let mut found = BTreeMap::<_, Vec<_>>::new();
+        let mut modules = BTreeMap::<_, Vec<_>>::new();
         for (module, files) in &self.0 {
             for (path, text) in files {
                 let text = text.split("#[cfg(test)]").next().unwrap();
@@ -261,11 +262,11 @@ impl Sources {
                 let names = lists.filter_map(|name| name.rsplit(['.', '&', '#']).next());
                 let fields = unread.captures_iter(text).map(|field| field.get(1).unwrap().as_str());
                 for name in names.chain(fields) {
-                    found.entry((path.as_path(), name.to_owned())).or_default().push(module.as_str());
+                    modules.entry((path.as_path(), name.to_owned())).or_default().push(module.as_str());
                 }
             }
         }
-        found
+        modules
     }
 }
 

@@ -11,16 +11,16 @@ fn full_names<C>(modules: &[&Functions<C>]) -> Vec<String> {
 
 /// Returns the sources below a directory except for tests and benches.
 fn sources(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         let name = entry.file_name().unwrap().to_string_lossy().into_owned();
         if entry.is_dir() && !["tests", "benches"].contains(&name.as_str()) {
-            found.extend(sources(&entry));
+            paths.extend(sources(&entry));
         } else if entry.extension().is_some_and(|ending| ending == "rs") && !name.ends_with("tests.rs") {
-            found.push(entry);
+            paths.push(entry);
         }
     }
-    found
+    paths
 }
 
 /// Returns the string literals of a source, without comments and without its tests at the end.
@@ -42,14 +42,14 @@ fn core_names_no_salt_function() {
     .collect();
     assert!(functions.len() > 500, "{}", functions.len());
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("core");
-    let mut found = BTreeSet::new();
+    let mut names = BTreeSet::new();
     for file in sources(&core) {
         let literals = literals(&std::fs::read_to_string(&file).unwrap());
         let named = literals.intersection(&functions);
-        found.extend(named.map(|name| format!("{}: {name}", file.display())));
+        names.extend(named.map(|name| format!("{}: {name}", file.display())));
     }
     assert!(
-        found.is_empty(),
-        "core names functions of Salt; let their crate hand down what is to be known: {found:#?}"
+        names.is_empty(),
+        "core names functions of Salt; let their crate hand down what is to be known: {names:#?}"
     );
 }

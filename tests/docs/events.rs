@@ -25,22 +25,22 @@ fn rows(page: &str) -> Vec<Row<'_>> {
 /// Whether a documented tag, such as `salt/job/<jid>/new`, matches a recorded one.
 fn matches(documented: &str, recorded: &str) -> bool {
     let is_open = documented.ends_with("/<name>");
-    let (known, parts): (Vec<&str>, Vec<&str>) = (documented.split('/').collect(), recorded.split('/').collect());
-    let is_long_enough = known.len() == parts.len() || (is_open && known.len() < parts.len());
-    is_long_enough && known.iter().zip(&parts).all(|(known, part)| part_matches(known, part))
+    let (pattern, parts): (Vec<&str>, Vec<&str>) = (documented.split('/').collect(), recorded.split('/').collect());
+    let is_long_enough = pattern.len() == parts.len() || (is_open && pattern.len() < parts.len());
+    is_long_enough && pattern.iter().zip(&parts).all(|(pattern, part)| part_matches(pattern, part))
 }
 
 /// Whether a part of a documented tag, such as `MWorker-<n>`, matches a part of a recorded one.
-fn part_matches(known: &str, part: &str) -> bool {
+fn part_matches(pattern: &str, part: &str) -> bool {
     let mut rest = part;
-    let literals = known.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, literal)| literal));
+    let literals = pattern.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, literal)| literal));
     literals.enumerate().all(|(index, literal)| match rest.find(literal) {
         Some(at) if index > 0 || at == 0 => {
             rest = &rest[at + literal.len()..];
             true
         }
         _ => false,
-    }) && (known.contains('<') || rest.is_empty())
+    }) && (pattern.contains('<') || rest.is_empty())
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn every_recorded_event_is_documented() {
             continue;
         }
         let matching: Vec<&Row<'_>> =
-            rows.iter().filter(|row| row.tags.iter().any(|known| matches(known, &tag))).collect();
+            rows.iter().filter(|row| row.tags.iter().any(|pattern| matches(pattern, &tag))).collect();
         if matching.is_empty() {
             missing.insert(tag.clone());
         }

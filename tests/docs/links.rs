@@ -38,8 +38,8 @@ fn prose(document: &Path) -> String {
 /// Returns the anchors of a document's headings, as GitHub makes them.
 fn anchors(document: &Path) -> BTreeSet<String> {
     let slug = |heading: &str| -> String {
-        let kept = heading.trim().to_lowercase();
-        kept.chars()
+        let text = heading.trim().to_lowercase();
+        text.chars()
             .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
             .map(|c| if c == ' ' { '-' } else { c })
             .collect()

@@ -162,9 +162,9 @@ impl FromStr for Fault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Fault::ALL.into_iter().find(|fault| fault.name() == text);
+        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == text);
         let names = Fault::ALL.map(Fault::name).join(", ");
-        found.ok_or_else(|| format!("expected one of {names}, got '{text}'"))
+        fault.ok_or_else(|| format!("expected one of {names}, got '{text}'"))
     }
 }
 

@@ -32,12 +32,12 @@ impl Journal {
     /// Reads the journal until it is complete, or has no new events for `quiet`.
     pub async fn read(world: &World, quiet: Duration, complete: impl Fn(&Journal) -> bool) -> Result<Self, String> {
         let mut journal = Journal::default();
-        let (mut found, mut last) = (0, Instant::now());
+        let (mut count, mut last) = (0, Instant::now());
         loop {
             // Each call adds its own events to the journal, so that no page is empty.
             let at_end = journal.read_page(world).await? < LAST_PAGE_SIZE;
-            if journal.found() > found {
-                (found, last) = (journal.found(), Instant::now());
+            if journal.count() > count {
+                (count, last) = (journal.count(), Instant::now());
             }
             if at_end {
                 if complete(&journal) || last.elapsed() > quiet {
@@ -49,7 +49,7 @@ impl Journal {
     }
 
     /// Returns the number of distinct items found so far.
-    fn found(&self) -> usize {
+    fn count(&self) -> usize {
         self.events.len() + self.returns.len() + self.reacted.len() + self.pushed.len() + self.hooks.len()
     }
 

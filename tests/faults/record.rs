@@ -125,8 +125,8 @@ impl Record {
 
     /// Waits until `more` further items of a kind are acknowledged.
     pub async fn more(&self, kind: Kind, more: usize, limit: Duration) -> Result<(), String> {
-        let wanted = self.count(kind) + more;
-        self.wait(limit, || self.count(kind) >= wanted)
+        let target = self.count(kind) + more;
+        self.wait(limit, || self.count(kind) >= target)
             .await
             .map_err(|()| format!("no {} are accepted {} s after the fault", kind.name(), limit.as_secs()))
     }

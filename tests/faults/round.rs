@@ -49,8 +49,8 @@ pub async fn run(fault: Fault, seed: u64) -> Round {
     };
     let lost_jobs = round.counts.iter().any(|(_, count)| count.lost > 0);
     if let Verdict::Failed(failures) = &mut round.verdict {
-        let kept = world.keep_logs(&format!("{}-{seed}", fault.name()));
-        failures.push(format!("logs are in {}", kept.display()));
+        let logs = world.keep_logs(&format!("{}-{seed}", fault.name()));
+        failures.push(format!("logs are in {}", logs.display()));
     } else if lost_jobs {
         world.keep_logs(&format!("{}-{seed}", fault.name()));
     }
@@ -73,9 +73,9 @@ async fn compare(
     world.runner(&["reactor.retry", "all"]).await?;
     let start = Instant::now();
     loop {
-        let (reacted, done) = (ran(&reactions), ran(&jobs));
+        let (reacted, completed) = (ran(&reactions), ran(&jobs));
         let complete = of(Kind::LocalReaction).all(|ack| reacted.contains_key(&ack.number))
-            && of(Kind::Job).all(|ack| done.contains_key(&ack.number));
+            && of(Kind::Job).all(|ack| completed.contains_key(&ack.number));
         if complete || start.elapsed() > JOBS_TIMEOUT {
             break;
         }

@@ -31,9 +31,9 @@ fn tear(path: &Path, random: &mut Random) -> std::io::Result<String> {
     let page = 4096 * random.within(0, length / 4096);
     Ok(match random.within(0, 4) {
         0 => {
-            let kept = random.within(1, length);
-            file.set_len(kept)?;
-            format!("cut to {kept} of {length} bytes")
+            let size = random.within(1, length);
+            file.set_len(size)?;
+            format!("cut to {size} of {length} bytes")
         }
         1 => {
             for _ in 0..64 {
@@ -57,13 +57,13 @@ fn tear(path: &Path, random: &mut Random) -> std::io::Result<String> {
 
 /// Returns all files below a directory.
 fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(files(&entry.path()));
+            paths.extend(files(&entry.path()));
         } else {
-            found.push(entry.path());
+            paths.push(entry.path());
         }
     }
-    found
+    paths
 }

@@ -83,15 +83,15 @@ impl Unsynced {
 
 /// Returns all regular files below a directory.
 fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => found.extend(files(&entry.path())),
-            Ok(kind) if kind.is_file() => found.push(entry.path()),
+            Ok(kind) if kind.is_dir() => paths.extend(files(&entry.path())),
+            Ok(kind) if kind.is_file() => paths.push(entry.path()),
             _ => {}
         }
     }
-    found
+    paths
 }
 
 /// A record of the library.
@@ -177,8 +177,8 @@ impl Model {
         match record.kind {
             b'O' => {
                 let path = record.path();
-                let known = self.present.get(&path).copied();
-                if known.is_none() || known != self.by_inode.get(&record.a).copied() {
+                let index = self.present.get(&path).copied();
+                if index.is_none() || index != self.by_inode.get(&record.a).copied() {
                     // The inode may have been that of a removed file.
                     self.files.push(File::default());
                     self.by_inode.insert(record.a, self.files.len() - 1);
@@ -236,9 +236,9 @@ impl Model {
         }
     }
 
-    /// Returns the durable files, and the number of lost writes and changed names. `kept` decides about each unflushed
-    /// write.
-    fn durable(self, mut kept: impl FnMut() -> bool) -> (HashMap<PathBuf, Vec<u8>>, usize) {
+    /// Returns the durable files, and the number of lost writes and changed names. `survives` decides about each
+    /// unflushed write.
+    fn durable(self, mut survives: impl FnMut() -> bool) -> (HashMap<PathBuf, Vec<u8>>, usize) {
         let named = |path: &PathBuf, index: &usize, other: &HashMap<PathBuf, usize>| other.get(path) != Some(index);
         let mut lost = self.present.iter().filter(|(path, index)| named(path, index, &self.durable)).count();
         lost += self.durable.keys().filter(|path| !self.present.contains_key(*path)).count();
@@ -247,7 +247,7 @@ impl Model {
             .into_iter()
             .map(|File { mut durable, pending }| {
                 for change in &pending {
-                    if kept() {
+                    if survives() {
                         File::apply(&mut durable, change);
                     } else {
                         lost += 1;

@@ -223,12 +223,12 @@ impl World {
 
     /// Copies the daemons' logs to a place outside of the round's directory.
     pub fn keep_logs(&self, name: &str) -> PathBuf {
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults").join(name);
-        let _exists = std::fs::create_dir_all(&kept);
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults").join(name);
+        let _exists = std::fs::create_dir_all(&directory);
         for log in ["master.log", "real.log", "api.log", "reactions", "jobs"] {
-            let _absent = std::fs::copy(self.path(log), kept.join(log));
+            let _absent = std::fs::copy(self.path(log), directory.join(log));
         }
-        kept
+        directory
     }
 }
 

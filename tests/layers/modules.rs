@@ -23,8 +23,8 @@ fn modules_of_a_crate_have_no_circles() {
         }
         let name = directory.strip_prefix(root).unwrap().display().to_string();
         for circle in circles_of(&edges(&directory.join("src"))) {
-            match REMAINING.iter().find(|(known, size)| *known == name && circle.len() <= *size) {
-                Some((known, _)) => _ = remaining.insert(*known),
+            match REMAINING.iter().find(|(other, size)| *other == name && circle.len() <= *size) {
+                Some((crate_name, _)) => _ = remaining.insert(*crate_name),
                 None => circles.push(format!("{name}: {}", circle.join(", "))),
             }
         }

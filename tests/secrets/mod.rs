@@ -38,19 +38,19 @@ struct Watch {
 
 impl Watch {
     async fn start(system: &System) -> Self {
-        let (found, ends, tags) = (Arc::<Mutex<BTreeSet<String>>>::default(), Arc::default(), Arc::default());
-        let watch = Watch { found, ends, tags };
+        let (leaks, ends, tags) = (Arc::<Mutex<BTreeSet<String>>>::default(), Arc::default(), Arc::default());
+        let watch = Watch { found: leaks, ends, tags };
         let mut events = Events::follow(&system.path("run"), "").await;
-        let (found, tags) = (Arc::clone(&watch.found), Arc::clone(&watch.tags));
+        let (leaks, tags) = (Arc::clone(&watch.found), Arc::clone(&watch.tags));
         tokio::spawn(async move {
             while let Some((tag, data)) = events.next_if_any().await {
                 if is_in(&msgpack::pack_map(&data), MARKER) {
-                    found.lock().unwrap().insert(format!("event {tag}: {}", Value::from(data)));
+                    leaks.lock().unwrap().insert(format!("event {tag}: {}", Value::from(data)));
                 }
                 tags.lock().unwrap().push(tag);
             }
         });
-        let (found, ends) = (Arc::clone(&watch.found), Arc::clone(&watch.ends));
+        let (leaks, ends) = (Arc::clone(&watch.found), Arc::clone(&watch.ends));
         std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
                 for process in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -58,7 +58,7 @@ impl Watch {
                     // The words of salt-ssh, which reads none from stdin, are its caller's.
                     if is_in(&line, MARKER) && !is_in(&line, "\0salt-ssh\0") {
                         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-                        found.lock().unwrap().insert(format!("process {line}"));
+                        leaks.lock().unwrap().insert(format!("process {line}"));
                     }
                 }
                 std::thread::sleep(std::time::Duration::from_millis(5));
@@ -72,11 +72,11 @@ impl Watch {
         let address = format!("{}/all_events/{token}", api.url.replace("http://", "ws://"));
         let (mut socket, _) = tokio_tungstenite::connect_async(address).await.unwrap();
         socket.send(Message::text("websocket client ready")).await.unwrap();
-        let (found, tags) = (Arc::clone(&self.found), Arc::clone(&self.tags));
+        let (leaks, tags) = (Arc::clone(&self.found), Arc::clone(&self.tags));
         tokio::spawn(async move {
             while let Some(Ok(message)) = socket.next().await {
                 if is_in(&message.into_data(), MARKER) {
-                    found.lock().unwrap().insert("web socket".to_owned());
+                    leaks.lock().unwrap().insert("web socket".to_owned());
                 }
                 tags.lock().unwrap().push("web socket".to_owned());
             }
@@ -88,7 +88,7 @@ impl Watch {
     }
 
     /// Returns the places where the marker was seen.
-    fn found(&self) -> Vec<String> {
+    fn leaks(&self) -> Vec<String> {
         self.found.lock().unwrap().iter().cloned().collect()
     }
 }
@@ -101,7 +101,7 @@ impl Drop for Watch {
 
 /// Returns the files below a directory that contain a text, except for those that the test has written.
 fn files_with(directory: &Path, text: &str, inputs: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
         if inputs.iter().any(|input| path.ends_with(input)) {
@@ -109,12 +109,12 @@ fn files_with(directory: &Path, text: &str, inputs: &[&str]) -> Vec<PathBuf> {
         }
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
-            found.extend(files_with(&path, text, inputs));
+            paths.extend(files_with(&path, text, inputs));
         } else if kind.is_file() && is_in(&std::fs::read(&path).unwrap_or_default(), text) {
-            found.push(path);
+            paths.push(path);
         }
     }
-    found
+    paths
 }
 
 /// Runs a tool whose further arguments are read from stdin, so that they are in no command line.
@@ -387,11 +387,11 @@ async fn secrets_reach_the_minion_and_no_record() {
     for jid in &jids {
         let jid = jid.as_str();
         for words in [&["jobs.list_job", jid][..], &["jobs.lookup_jid", jid], &["jobs.print_job", jid]] {
-            let shown = stdout(&system.tool("salt-run", words));
-            assert!(!shown.contains(MARKER), "{words:?}: {shown}");
+            let text = stdout(&system.tool("salt-run", words));
+            assert!(!text.contains(MARKER), "{words:?}: {text}");
         }
-        let shown = api.get(&format!("/jobs/{jid}"), &token);
-        assert!(!shown.body.contains(MARKER), "{shown:?}");
+        let response = api.get(&format!("/jobs/{jid}"), &token);
+        assert!(!response.body.contains(MARKER), "{response:?}");
     }
     let again = system.tool("salt-run", &["jobs.rerun", jids[0].as_str()]);
     assert!(format!("{}{}", stdout(&again), stderr(&again)).contains("had secret arguments"), "{again:?}");
@@ -411,7 +411,7 @@ async fn secrets_reach_the_minion_and_no_record() {
     .await;
     _ = stream.kill();
     _ = stream.wait();
-    assert_eq!(watch.found(), Vec::<String>::new());
+    assert_eq!(watch.leaks(), Vec::<String>::new());
     assert_eq!(files_with(&system.path(""), MARKER, INPUTS), Vec::<PathBuf>::new());
     let schedule = std::fs::metadata(system.path("m1/etc/minion.d/_schedule.conf")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&schedule.permissions()) & 0o777, 0o600, "it has the secrets");

@@ -70,8 +70,8 @@ async fn servers_and_members_of_a_cluster_record_no_secrets() {
     let watches = [Watch::start(&members[0]).await, Watch::start(&members[1]).await];
     // The first member must have the key of the minion.
     until("the minion is known", || {
-        let known = members[0].salt_json(&["web1", "test.ping"]);
-        known.get("web1") == Some(&true.into())
+        let answer = members[0].salt_json(&["web1", "test.ping"]);
+        answer.get("web1") == Some(&true.into())
     })
     .await;
     publish(&members[0], &members[1]).await;

@@ -34,8 +34,8 @@ impl Response {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
-            let (found, value) = line.split_once(':')?;
-            found.eq_ignore_ascii_case(name).then(|| value.trim())
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
         })
     }
 }

@@ -130,12 +130,12 @@ impl Browser {
         if self.run("return Boolean(window.axe);") == false {
             self.command("/execute/sync", &json!({"script": program, "args": []}));
         }
-        let found = self.run(
+        let violations = self.run(
             "await Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => {}))); \
              const { violations } = await axe.run(); return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3)\
              .map(({ target, any }) => `${target.join(' ')} ${any[0]?.message ?? ''}`).join(' | ')}`);",
         );
-        found.as_array().unwrap().iter().map(ToString::to_string).collect()
+        violations.as_array().unwrap().iter().map(ToString::to_string).collect()
     }
 
     /// Shows the page as a window of this size would, also one that is smaller than windows of this browser can be.

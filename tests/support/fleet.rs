@@ -88,10 +88,10 @@ impl Fleet {
     }
 
     /// Asserts that every Python minion returns this.
-    pub async fn assert_python_returns(&self, words: &[&str], wanted: impl Into<Value>) {
-        let wanted = wanted.into();
+    pub async fn assert_python_returns(&self, words: &[&str], expected: impl Into<Value>) {
+        let expected = expected.into();
         for answer in self.python(words).await {
-            assert_eq!(answer, wanted, "{words:?}");
+            assert_eq!(answer, expected, "{words:?}");
         }
     }
 

@@ -26,8 +26,8 @@ pub struct Operation<C> {
 /// Returns an order in which the calls can have taken effect, as indexes; `None` if there is none.
 pub fn linearization<M: Model>(history: &[Operation<M::Call>]) -> Option<Vec<usize>> {
     let mut search = Search::<M> { history, visited: HashSet::new(), order: Vec::new() };
-    let done = vec![false; history.len()];
-    search.from(&done, &M::State::default()).then_some(search.order)
+    let is_placed = vec![false; history.len()];
+    search.from(&is_placed, &M::State::default()).then_some(search.order)
 }
 
 struct Search<'a, M: Model> {
@@ -37,8 +37,8 @@ struct Search<'a, M: Model> {
 }
 
 impl<M: Model> Search<'_, M> {
-    fn from(&mut self, done: &[bool], state: &M::State) -> bool {
-        let open = || self.history.iter().enumerate().filter(|(at, _)| !done[*at]);
+    fn from(&mut self, is_placed: &[bool], state: &M::State) -> bool {
+        let open = || self.history.iter().enumerate().filter(|(at, _)| !is_placed[*at]);
         // A call that began after another one had ended cannot take effect before it.
         let Some(first_end) = open().filter_map(|(_, operation)| operation.ended).min() else { return true };
         let candidates = open().filter(|(_, one)| one.began <= first_end);
@@ -52,13 +52,13 @@ impl<M: Model> Search<'_, M> {
         let candidates: Vec<usize> = candidates.filter(|(at, one)| is_first(*at, one)).map(|(at, _)| at).collect();
         for at in candidates {
             let Some(next) = M::apply(state, &self.history[at].call) else { continue };
-            let mut done = done.to_vec();
-            done[at] = true;
-            if !self.visited.insert((done.clone(), next.clone())) {
+            let mut is_placed = is_placed.to_vec();
+            is_placed[at] = true;
+            if !self.visited.insert((is_placed.clone(), next.clone())) {
                 continue;
             }
             self.order.push(at);
-            if self.from(&done, &next) {
+            if self.from(&is_placed, &next) {
                 return true;
             }
             self.order.pop();

@@ -293,8 +293,8 @@ impl System {
 
     /// Returns one of the master's metrics.
     pub fn counter(&self, name: &str) -> i64 {
-        let shown = stdout(&self.tool("salt-run", &["metrics.show", "--out=json"]));
-        brine_value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
+        let text = stdout(&self.tool("salt-run", &["metrics.show", "--out=json"]));
+        brine_value::json::from_json(&text).unwrap().get(name).and_then(Value::as_i64).unwrap()
     }
 
     /// Returns the JSON of `salt --static --out=json`.

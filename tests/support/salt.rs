@@ -337,7 +337,7 @@ first: test.succeed_without_changes
 /// Returns result and whether there were changes of a state in a return, by its id.
 pub fn outcome(returned: &Value, state: &str) -> (Value, bool) {
     let states = returned.as_map().unwrap_or_else(|| panic!("no states: {returned}"));
-    let found = states.iter().find(|(name, _)| name.to_string().contains(&format!("_|-{state}_|-")));
-    let (_, found) = found.unwrap_or_else(|| panic!("no state {state}: {returned}"));
-    (found.get("result").unwrap().clone(), found.get("changes").is_some_and(Value::is_truthy))
+    let entry = states.iter().find(|(name, _)| name.to_string().contains(&format!("_|-{state}_|-")));
+    let (_, result) = entry.unwrap_or_else(|| panic!("no state {state}: {returned}"));
+    (result.get("result").unwrap().clone(), result.get("changes").is_some_and(Value::is_truthy))
 }

@@ -134,8 +134,8 @@ impl Drop for Minion {
 pub fn stripped(system: &System) -> PathBuf {
     let path = system.path("stripped");
     if !path.exists() {
-        let done = Command::new("strip").arg("-o").arg(&path).arg(BRINE).status();
-        if !done.is_ok_and(|status| status.success()) {
+        let status = Command::new("strip").arg("-o").arg(&path).arg(BRINE).status();
+        if !status.is_ok_and(|status| status.success()) {
             std::fs::copy(BRINE, &path).unwrap();
         }
     }

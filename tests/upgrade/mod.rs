@@ -119,16 +119,16 @@ async fn a_fleet_is_upgraded_in_batches_that_stop_at_failures() {
         let words =
             [&["brine.upgrade", "*", "source=salt://brine/test/brine", "force=True", "--out=json"], more].concat();
         let output = system.tool("salt-run", &words);
-        let shown = stdout(&output);
+        let text = stdout(&output);
         // After the events about its progress.
-        let last = shown.rfind("\n{\n").map_or(&shown[..], |at| &shown[at..]);
-        brine_value::json::from_json(last).unwrap_or_else(|_| panic!("{shown}{}", stderr(&output)))
+        let last = text.rfind("\n{\n").map_or(&text[..], |at| &text[at..]);
+        brine_value::json::from_json(last).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
     };
     let names = |value: &Value, name: &str| value.get(name).map(ToString::to_string).unwrap_or_default();
     publish_good(&system, "build 2");
-    let done = run(&["batch=2"]);
-    assert_eq!((names(&done, "result"), names(&done, "failed")), ("True".into(), "{}".into()), "{done}");
-    assert_eq!(names(&done, "upgraded"), "['m1', 'm2', 'm3']");
+    let report = run(&["batch=2"]);
+    assert_eq!((names(&report, "result"), names(&report, "failed")), ("True".into(), "{}".into()), "{report}");
+    assert_eq!(names(&report, "upgraded"), "['m1', 'm2', 'm3']");
     publish_c(&system, "brine 99.0.0", "return 3;");
     let stopped = run(&["batch=1"]);
     assert_eq!(names(&stopped, "result"), "False", "{stopped}");

@@ -67,9 +67,9 @@ async fn minions_below_a_syndic_are_upgraded_by_the_master_above() {
     publish_good(&lower, "build 2");
     let words = ["--out=json", "brine.upgrade", "m1", "source=salt://brine/test/brine", "force=True", "timeout=60"];
     let output = upper.tool("salt-run", &words);
-    let shown = stdout(&output);
-    let last = shown.rfind("\n{\n").map_or(&shown[..], |at| &shown[at..]);
-    let report = brine_value::json::from_json(last).unwrap_or_else(|_| panic!("{shown}{}", stderr(&output)));
+    let stdout_text = stdout(&output);
+    let last = stdout_text.rfind("\n{\n").map_or(&stdout_text[..], |at| &stdout_text[at..]);
+    let report = brine_value::json::from_json(last).unwrap_or_else(|_| panic!("{stdout_text}{}", stderr(&output)));
     assert_eq!(report.get("upgraded").map(ToString::to_string), Some("['m1']".to_owned()), "{report}");
     assert_eq!(report.get("result"), Some(&Value::from(true)), "{report}");
     let told = outcome(&mut events, "m1").await;
@@ -94,9 +94,9 @@ async fn twenty_minions_in_batches_of_five() {
     let begun = std::time::Instant::now();
     let words = ["--out=json", "brine.upgrade", "*", "source=salt://brine/test/brine", "force=True", "batch=5"];
     let output = system.tool("salt-run", &words);
-    let shown = stdout(&output);
+    let report = stdout(&output);
     eprintln!("20 minions in batches of 5: {:.1} s", begun.elapsed().as_secs_f64());
-    assert!(shown.contains("\"failed\": {}"), "{shown}{}", stderr(&output));
+    assert!(report.contains("\"failed\": {}"), "{report}{}", stderr(&output));
     let new = sha256(&system.path(SOURCE));
-    assert!(minions.iter().all(|minion| sha256(&minion.program()) == new), "{shown}");
+    assert!(minions.iter().all(|minion| sha256(&minion.program()) == new), "{report}");
 }
