@@ -17,6 +17,7 @@ pub mod compile;
 pub mod gpg;
 #[cfg(test)]
 mod guarded_tests;
+mod includes;
 pub mod lines;
 pub mod master_tops;
 pub mod pillar;

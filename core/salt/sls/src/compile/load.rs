@@ -9,7 +9,7 @@ use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 
 use crate::render::{Explained, RenderError};
-use crate::{lines, top};
+use crate::{includes, lines, top};
 
 use super::high::{HighData, Part, merge_states, not_a_mapping};
 
@@ -94,6 +94,7 @@ pub fn load(source: &impl SlsSource, sls_names: &[(String, Vec<String>)]) -> (Hi
         rendered: HashSet::new(),
         high: HighData::new(),
         errors: Vec::new(),
+        level: 0,
     };
     for (saltenv, names) in sls_names {
         for name in names {
@@ -120,6 +121,8 @@ struct Loader<'a, S> {
     rendered: HashSet<(String, String)>,
     high: HighData,
     errors: Vec<String>,
+    /// The number of SLS files that are being rendered, each included by the one before.
+    level: usize,
 }
 
 impl<S: SlsSource> Loader<'_, S> {
@@ -256,8 +259,14 @@ impl<S: SlsSource> Loader<'_, S> {
         if self.was_rendered(sls, saltenv) {
             return;
         }
+        if self.level == includes::MAX_LEVELS {
+            return self.errors.push(includes::too_deep(sls, included_by));
+        }
         let count = self.errors.len();
-        let Some(mut included) = self.render(sls, saltenv) else {
+        self.level += 1;
+        let included = self.render(sls, saltenv);
+        self.level -= 1;
+        let Some(mut included) = included else {
             let missing = format!("{}{}", self.included_at(included_by, sls), self.missing(sls, saltenv));
             return self.errors.push(format!(
                 "Specified SLS {sls} in saltenv {saltenv} is not available on the salt master or through a configured fileserver{missing}"
@@ -339,7 +348,8 @@ impl<S: SlsSource> Loader<'_, S> {
             ));
         }
         package.truncate(package.len() - up);
-        package.push(rest);
+        // The dots alone name the package itself, its `init.sls`.
+        package.extend((!rest.is_empty()).then_some(rest));
         Ok(package.join("."))
     }
 }

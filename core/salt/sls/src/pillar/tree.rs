@@ -15,7 +15,7 @@ use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::render::{Explained, Settings, Sls, sls_imports, sls_variables};
-use crate::top;
+use crate::{includes, top};
 
 /// One render of all pillar files of a minion.
 pub(super) struct Tree<'a> {
@@ -31,6 +31,8 @@ pub(super) struct Tree<'a> {
     settings: Arc<Settings>,
     /// The errors, in Salt's wording.
     pub errors: Vec<String>,
+    /// The number of SLS files that are being rendered, each included by the one before.
+    level: usize,
 }
 
 /// The files of one environment during rendering.
@@ -54,6 +56,7 @@ impl<'a> Tree<'a> {
             imports: sls_imports(opts),
             settings: Arc::default(),
             errors: Vec::new(),
+            level: 0,
         }
     }
 
@@ -95,8 +98,10 @@ impl<'a> Tree<'a> {
     }
 
     fn read(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
-        let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
-        else {
+        // An empty part would name the same file once more, and a file that includes it so would do so for ever.
+        let is_name = sls.split('.').all(|part| !part.is_empty());
+        let mut candidates = top::candidates(sls).into_iter().filter(|_| is_name);
+        let Some(path) = candidates.find(|path| self.find(path, environment.name).is_some()) else {
             // As in Salt, a missing SLS is no error in an environment without directories.
             let has_directories =
                 self.source.roots.get(environment.name).is_some_and(|directories| !directories.is_empty());
@@ -173,9 +178,14 @@ impl<'a> Tree<'a> {
                 // As in Salt, errors follow those of the SLS that was rendered last.
                 self.errors.extend_from_slice(&included.errors);
                 data.clone()
+            } else if self.level == includes::MAX_LEVELS {
+                self.errors.push(includes::too_deep(&sls, included.by));
+                Map::new()
             } else {
                 let before = self.errors.len();
+                self.level += 1;
                 let data = self.sls(&sls, environment, &included.defaults);
+                self.level -= 1;
                 included.errors = self.errors.get(before..).unwrap_or_default().to_vec();
                 data
             };
@@ -329,7 +339,12 @@ fn absolute(name: &str, includer: &str, is_init: bool) -> String {
     let Some(beside) = name.strip_prefix('.') else { return name.to_owned() };
     // An `init.sls` is in the directory of its name.
     let directory = if is_init { Some(includer) } else { includer.rsplit_once('.').map(|(directory, _)| directory) };
-    directory.map_or_else(|| beside.to_owned(), |directory| format!("{directory}.{beside}"))
+    match directory {
+        // A dot alone names the package itself, its `init.sls`.
+        Some(directory) if beside.is_empty() => directory.to_owned(),
+        Some(directory) => format!("{directory}.{beside}"),
+        None => beside.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -389,5 +404,32 @@ mod tests {
         let error = sls.render_explained(&Context::new("base"), &brine_jinja::Host::new()).unwrap_err();
         let logged = "found character that cannot start any token; web.sls:2: text that begins with '@' must be quoted";
         assert_eq!(FileError::from(*error).logged(), logged);
+    }
+
+    #[test]
+    fn a_package_that_includes_itself_is_rendered_once() {
+        for include in [".", "..", "p."] {
+            let text = format!("include: ['{include}']\nv: 1\n");
+            let files = [("base/top.sls", "base: {'*': [p]}"), ("base/p/init.sls", text.as_str())];
+            let pillar = Master::new(&files, Map::new()).of("web1");
+            assert_eq!(pillar.get("v"), Some(&1.into()), "{include}: {pillar:?}");
+        }
+    }
+
+    /// Deeper ones would end the master: the stack of a thread has 2 MB.
+    #[test]
+    fn includes_nest_so_deeply_and_no_deeper() {
+        for (levels, errors) in [(499, 0), (510, 1)] {
+            let mut files = vec![("base/top.sls".to_owned(), "base: {'*': [s0]}".to_owned())];
+            files.extend((0..=levels).map(|n| {
+                let include = if n < levels { format!("include: [s{}]\n", n + 1) } else { String::new() };
+                (format!("base/s{n}.sls"), format!("{include}v{n}: 1\n"))
+            }));
+            let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            let pillar = Master::new(&files, Map::new()).of("web1");
+            let listed = pillar.get("_errors").and_then(Value::as_list).map_or(0, <[Value]>::len);
+            assert_eq!(listed, errors, "{:?}", pillar.get("_errors"));
+            assert_eq!(pillar.get("v499"), Some(&1.into()));
+        }
     }
 }

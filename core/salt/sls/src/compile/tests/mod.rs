@@ -159,6 +159,34 @@ fn relative_includes_start_at_the_package() {
 }
 
 #[test]
+fn a_package_that_includes_itself_is_rendered_once() {
+    let files = [
+        ("p/init", "include: [., .c]\ni: test.nop"),
+        ("p.c", "include: [.]\nc: test.nop"),
+        ("alone", "include: [.]\na: test.nop"),
+    ];
+    assert_eq!(ids(&run(&files, &["p"]).unwrap()), ["c", "i"]);
+    let errors = run(&files, &["alone"]).unwrap_err();
+    assert!(errors[0].starts_with("Specified SLS  in saltenv base is not available"), "{errors:?}");
+}
+
+/// Deeper ones would end the process: the stack of a thread has 2 MB.
+#[test]
+fn includes_nest_so_deeply_and_no_deeper() {
+    for (levels, expected) in [(500, None), (501, Some("SLS s501 is not included by SLS s500: "))] {
+        let names: Vec<String> = (0..=levels).map(|n| format!("s{n}")).collect();
+        let text = |n: usize| -> &'static str {
+            let include = names.get(n + 1).map(|next| format!("include: [{next}]\n")).unwrap_or_default();
+            format!("{include}i{n}: test.nop\n").leak()
+        };
+        let files: Vec<_> = names.iter().enumerate().map(|(n, name)| (name.as_str(), text(n))).collect();
+        let (_, errors) = load_tree(&files, &["s0"]);
+        assert_eq!(errors.len(), usize::from(expected.is_some()), "{errors:?}");
+        assert!(expected.is_none_or(|expected| errors[0].starts_with(expected)), "{errors:?}");
+    }
+}
+
+#[test]
 fn includes_reach_other_environments_and_globs() {
     let files = [
         ("t", "include: ['w*', {dev: x}]\nt: test.nop"),
