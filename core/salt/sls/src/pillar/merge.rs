@@ -23,19 +23,21 @@ enum Strategy {
 impl Merging {
     /// Reads the options.
     pub fn of(opts: &Map) -> Self {
-        let strategy = match shared::pillar_source_merging_strategy(opts).as_str() {
-            "smart" | "recurse" | "" => Strategy::Deep,
-            "overwrite" | "aggregate" => Strategy::Top,
-            "none" => Strategy::None,
+        let lists = shared::pillar_merge_lists(opts);
+        // As in Salt, lists are joined by the strategies alone that say so.
+        let (strategy, lists) = match shared::pillar_source_merging_strategy(opts).as_str() {
+            "smart" | "recurse" => (Strategy::Deep, lists),
+            "overwrite" | "aggregate" => (Strategy::Top, lists),
+            "none" => (Strategy::None, false),
             other => {
                 tracing::warn!(
                     "pillar_source_merging_strategy '{other}' is unknown: expected smart, recurse, overwrite, \
                      aggregate or none; using recurse"
                 );
-                Strategy::Deep
+                (Strategy::Deep, false)
             }
         };
-        Merging { strategy, lists: shared::pillar_merge_lists(opts) }
+        Merging { strategy, lists }
     }
 
     /// Whether environments are not merged.
@@ -66,7 +68,8 @@ mod tests {
             ("smart", false, deep.clone(), list![2, 3]),
             ("recurse", true, deep.clone(), list![1, 2, 3]),
             ("none", false, deep.clone(), list![2, 3]),
-            ("nonsense", false, deep, list![2, 3]),
+            ("none", true, deep.clone(), list![2, 3]),
+            ("nonsense", true, deep, list![2, 3]),
             ("overwrite", true, map! {"y" => 3, "z" => 4}, list![2, 3]),
         ] {
             let opts = map! {"pillar_source_merging_strategy" => strategy, "pillar_merge_lists" => lists};
