@@ -81,6 +81,9 @@ impl Location {
         if name.as_str() == Some("names") && list.is_none() {
             errors.push(format!("The 'names' argument in state '{id}' in SLS '{sls}' needs to be formed as a list"));
         }
+        if name.as_str() == Some("names") {
+            list.into_iter().flatten().filter_map(Value::as_map).for_each(|entry| self.own_arguments(entry, errors));
+        }
         let is_requisite = |name: &str| RequisiteKind::parse(name).is_some() || name == "onfail_stop";
         if !name.as_str().is_some_and(is_requisite) {
             return;
@@ -94,6 +97,21 @@ impl Location {
         }
         if argument.len() != 1 {
             errors.push(format!("Multiple dictionaries defined in argument of state '{id}' in SLS '{sls}'"));
+        }
+    }
+
+    /// Checks an entry of `names` with arguments of its own. Salt ends with an exception where they are no list.
+    fn own_arguments(&self, entry: &Map, errors: &mut Vec<String>) {
+        let is_list = |arguments: &Value| match arguments {
+            Value::List(items) => items.iter().all(|item| matches!(item, Value::Map(_))),
+            other => other.is_nil(),
+        };
+        if let Some((name, _)) = entry.first().filter(|(_, arguments)| !is_list(arguments)) {
+            let Location { id, sls } = self;
+            errors.push(format!(
+                "The arguments of the name '{name}' in state '{id}' in SLS '{sls}' need to be formed as a list of \
+                 mappings"
+            ));
         }
     }
 

@@ -53,6 +53,14 @@ fn errors_have_salts_wording() {
         ("a: {test.nop: [{require: x}]}", "The require statement in state 'a' in SLS 't' needs to be formed as a list"),
         ("a: {test.nop: [{names: x}]}", "The 'names' argument in state 'a' in SLS 't' needs to be formed as a list"),
         (
+            "a: {test.nop: [{names: [x: {order: 1}]}]}",
+            "The arguments of the name 'x' in state 'a' in SLS 't' need to be formed as a list of mappings",
+        ),
+        (
+            "a: {test.nop: [{names: [b, c: [d: 1, e]]}]}",
+            "The arguments of the name 'c' in state 'a' in SLS 't' need to be formed as a list of mappings",
+        ),
+        (
             "a: {test.nop: [{require: [{a: b, c: d}]}]}",
             "Requisite declaration OrderedDict([('a', 'b'), ('c', 'd')]) in state a in SLS t is not formed as a single key dictionary",
         ),
