@@ -33,7 +33,7 @@ pub(super) use print::{double_quoted, format, printed, text};
 pub(super) use range::Range;
 pub use tree::Tree;
 pub(super) use types::{type_name, type_name_in_errors};
-pub(super) use undefined::{UndefinedMode, is_lenient, refuse_undefined, refuse_undefined_entries};
+pub(super) use undefined::{UndefinedMode, is_lenient, refuse_undefined, refuse_undefined_within};
 pub(super) use view::View;
 
 use super::limits;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use minijinja::Error;
-use minijinja::value::Value as JinjaValue;
+use minijinja::value::{Value as JinjaValue, ValueKind};
 
 use super::Dict;
 use super::convert::{MAX_DEPTH, pairs};
@@ -46,8 +46,33 @@ pub(crate) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns an error for a mapping that contains an undefined value, directly or in an inner mapping. Undefined items of
-/// lists are no error, as in Salt.
+/// Returns an error for a value that contains an undefined one at any depth, for filters that read all of it.
+pub(crate) fn refuse_undefined_within(value: &JinjaValue, depth: usize) -> Result<(), Error> {
+    if depth > MAX_DEPTH || is_lenient() {
+        return Ok(());
+    }
+    limits::check()?;
+    match value.kind() {
+        ValueKind::Map if value.downcast_object_ref::<Dict>().is_some() => {
+            for (key, inner) in pairs(value) {
+                refuse_undefined(&key)?;
+                refuse_undefined(&inner)?;
+                refuse_undefined_within(&inner, depth + 1)?;
+            }
+        }
+        ValueKind::Seq => {
+            for inner in value.try_iter()? {
+                refuse_undefined(&inner)?;
+                refuse_undefined_within(&inner, depth + 1)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns an error for a mapping that contains an undefined value, directly or in an inner mapping, for
+/// printing. Undefined items of lists are no error there, as in Salt.
 pub(crate) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {
         return Ok(());

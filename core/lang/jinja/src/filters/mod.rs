@@ -26,7 +26,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 pub(super) use data::walk as traverse;
 
 use super::data::{
-    Keywords, from_jinja, is_lenient, raise, refuse_undefined, refuse_undefined_entries, split_args, split_kwargs,
+    Keywords, from_jinja, is_lenient, raise, refuse_undefined, refuse_undefined_within, split_args, split_kwargs,
     type_name, type_name_in_errors,
 };
 use super::limits;
@@ -327,7 +327,7 @@ fn defined(value: &JinjaValue) -> Result<Value, Error> {
         // minijinja's own error names the expression.
         value.get_attr("")?;
     }
-    refuse_undefined_entries(value, 0)?;
+    refuse_undefined_within(value, 0)?;
     let value = from_jinja(value);
     limits::check().map(|()| value)
 }

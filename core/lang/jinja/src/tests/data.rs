@@ -322,6 +322,17 @@ fn undefined_values_stay_undefined_in_data_and_through_functions() {
     check_errors(&[("{{ salt['config.get']('y', no) }}", "Jinja variable 'no' is undefined")]);
 }
 
+/// Data with an undefined value in it is printed, but no filter that reads all of it takes it.
+#[test]
+fn undefined_values_at_any_depth_are_not_serialized() {
+    for data in ["[no]", "[[1, no]]", "{'a': no}", "{'a': [no]}", "[{'a': no}]"] {
+        for filter in ["json", "tojson", "tojson(indent=1)", "yaml", "yaml(False)", "python"] {
+            check_errors(&[(&format!("{{{{ {data} | {filter} }}}}"), "Jinja variable 'no' is undefined")]);
+        }
+    }
+    check(&[("{{ [no] }} {{ [no] | length }} {{ [[no]] | string }}", "[Undefined] 1 [[Undefined]]")]);
+}
+
 #[test]
 fn operations_on_undefined_values_are_refused() {
     for source in [
@@ -338,6 +349,8 @@ fn operations_on_undefined_values_are_refused() {
         "no | first",
         "'{}'.format(no)",
         "{'a': 1}.get(no)",
+        "{no: 1} | json",
+        "(no,) | yaml",
     ] {
         check_errors(&[(&format!("{{% set x = {source} %}}"), "Jinja variable 'no' is undefined")]);
     }
