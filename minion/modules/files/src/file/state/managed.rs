@@ -69,7 +69,9 @@ impl WritingArgs {
     /// reported.
     pub(super) fn check(&self, drafts: DraftArgs, reports_lines: bool) -> Option<CheckCommand> {
         let DraftArgs { tmp_dir: directory, tmp_ext: ending } = drafts;
-        self.check_cmd.clone().map(|command| CheckCommand { command, directory, ending, reports_lines })
+        // As in Salt, an empty command is none: templates write one where nothing is to be checked.
+        let command = self.check_cmd.clone().filter(|command| !command.is_empty());
+        command.map(|command| CheckCommand { command, directory, ending, reports_lines })
     }
 }
 
