@@ -10,9 +10,8 @@ use brine_sls::compile::Chunk;
 use brine_target::{DEFAULT_DELIMITER, Match, Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value};
 
-/// Arguments of a state that also apply to the commands of its conditions.
-const COMMAND_ARGS: [&str; 9] =
-    ["cwd", "root", "runas", "env", "prepend_path", "umask", "timeout", "success_retcodes", "shell"];
+/// Arguments of a state that also apply to the commands of its conditions; as in Salt, `umask` is for the state alone.
+const COMMAND_ARGS: [&str; 8] = ["cwd", "root", "runas", "env", "prepend_path", "timeout", "success_retcodes", "shell"];
 
 /// The result of one condition.
 struct ConditionResult {
