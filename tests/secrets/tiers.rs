@@ -34,7 +34,7 @@ async fn publish(upper: &System, lower: &System) {
 
 fn has_no_marker(systems: &[&System], watches: &[Watch]) {
     for (system, watch) in systems.iter().zip(watches) {
-        assert_eq!(watch.found(), Vec::<String>::new());
+        assert_eq!(watch.leaks(), Vec::<String>::new());
         assert_eq!(files_with(&system.path(""), MARKER, &["etc", "ran"]), Vec::<PathBuf>::new());
     }
 }

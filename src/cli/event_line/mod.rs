@@ -38,7 +38,7 @@ pub(super) fn line(tag: &str, data: &Map, width: Option<usize>, zone: &TimeZone,
     let used = front.chars().count() + label.chars().count().max(column) + 1;
     let rest = cut(&summary(tag, data), width.saturating_sub(used));
     let padding = " ".repeat(column.saturating_sub(label.chars().count()) + 1);
-    format!("{front}{}{padding}{rest}", paint(shown)).trim_end().to_owned()
+    format!("{front}{}{padding}{rest}", paint(label)).trim_end().to_owned()
 }
 
 /// Abbreviates the job id in a tag to its last digits.

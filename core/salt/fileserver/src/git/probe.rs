@@ -143,6 +143,6 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let own = map! {"user" => "u", "password" => "xyzzy"};
         let failures = unreachable([&repository(&format!("https://{closed}/x.git"), own)]);
-        assert!(!failures.is_empty() && !format!("{found:?}").contains("xyzzy"), "{failures:?}");
+        assert!(!failures.is_empty() && !format!("{failures:?}").contains("xyzzy"), "{failures:?}");
     }
 }
