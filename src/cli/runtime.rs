@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::{Pin, pin};
 
+use brine_runtime::threads::STACK_SIZE;
 use tokio::runtime::{Builder, Runtime};
 
 /// Creates a runtime that does all its work in [`block_on`].
@@ -22,7 +23,7 @@ pub fn multi_thread(threads: Option<usize>) -> io::Result<Runtime> {
     if let Some(threads) = threads {
         builder.worker_threads(threads);
     }
-    builder.enable_all().build()
+    builder.thread_stack_size(STACK_SIZE).enable_all().build()
 }
 
 /// Blocks on a future.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_runtime::supervisor;
+use brine_runtime::threads::STACK_SIZE;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -254,7 +255,8 @@ impl<H: Handler> Shared<H> {
                 return;
             }
             let shared = Arc::clone(self);
-            match std::thread::Builder::new().name("reactor".into()).spawn(move || shared.work()) {
+            let builder = std::thread::Builder::new().name("reactor".into()).stack_size(STACK_SIZE);
+            match builder.spawn(move || shared.work()) {
                 Ok(_) => queues.workers += 1,
                 // The watch retries.
                 Err(error) => {

@@ -8,6 +8,10 @@ use tokio::sync::oneshot;
 
 use crate::executors::MayBlock;
 
+/// The size of the stack of threads that run jobs and render files, in bytes: that of a main thread. SLS files that
+/// include each other need it; of the rest the system makes no memory.
+pub const STACK_SIZE: usize = 8 << 20;
+
 /// The reason why the work of a thread has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
@@ -63,7 +67,7 @@ pub fn start<R: Send + 'static>(
         }
     };
     // The system keeps 15 bytes of the name.
-    let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    let started = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_SIZE).spawn(work);
     started.map_err(|source| ThreadError::NotStarted { name, source })?;
     Ok(Thread { name, result })
 }

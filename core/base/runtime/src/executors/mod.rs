@@ -28,6 +28,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 use crate::metrics;
+use crate::threads::STACK_SIZE;
 
 /// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -304,7 +305,8 @@ impl Executor {
         }
         if state.threads < self.0.threads {
             let pool = Arc::clone(&self.0);
-            let started = std::thread::Builder::new().name(self.0.name.into()).spawn(move || pool.work());
+            let builder = std::thread::Builder::new().name(self.0.name.into()).stack_size(STACK_SIZE);
+            let started = builder.spawn(move || pool.work());
             match started {
                 Ok(_) => state.threads += 1,
                 Err(error) if state.threads == 0 => {

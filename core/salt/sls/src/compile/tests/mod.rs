@@ -170,9 +170,13 @@ fn a_package_that_includes_itself_is_rendered_once() {
     assert!(errors[0].starts_with("Specified SLS  in saltenv base is not available"), "{errors:?}");
 }
 
-/// Deeper ones would end the process: the stack of a thread has 2 MB.
+/// Deeper ones would end the process; threads that render have a stack of 8 MB.
 #[test]
 fn includes_nest_so_deeply_and_no_deeper() {
+    std::thread::Builder::new().stack_size(8 << 20).spawn(check_levels).unwrap().join().unwrap();
+}
+
+fn check_levels() {
     for (levels, expected) in [(500, None), (501, Some("SLS s501 is not included by SLS s500: "))] {
         let names: Vec<String> = (0..=levels).map(|n| format!("s{n}")).collect();
         let text = |n: usize| -> &'static str {
