@@ -327,7 +327,9 @@ fn defined(value: &JinjaValue) -> Result<Value, Error> {
         // minijinja's own error names the expression.
         value.get_attr("")?;
     }
+    let converted = from_jinja(value);
+    // Before the second walk: a small value may contain others many times.
+    limits::check()?;
     refuse_undefined_within(value, 0)?;
-    let value = from_jinja(value);
-    limits::check().map(|()| value)
+    Ok(converted)
 }
