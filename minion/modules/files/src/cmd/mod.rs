@@ -339,8 +339,9 @@ fn run_script_if(
     finish(context, &Program { shell, ..program }, args)
 }
 
-/// Whether a shell command succeeds. Does not set the job's retcode.
+/// Whether a command succeeds: its words, without a shell unless `cmd_safe` is off. Does not set the job's retcode.
 pub fn succeeds(context: &Context, command: &str) -> Result<bool, CallError> {
-    let args = CommandArgs::read(&map! {"ignore_retcode" => true, "python_shell" => true})?;
+    let through_shell = !context.config().cmd_safe;
+    let args = CommandArgs::read(&map! {"ignore_retcode" => true, "python_shell" => through_shell})?;
     Ok(execute(context, command, &args)?.retcode == 0)
 }

@@ -11,6 +11,8 @@ const FLAGS: &[(&str, &str, u32)] = &[
     ("IGNORECASE", "I", IGNORECASE),
     ("MULTILINE", "M", MULTILINE),
     ("VERBOSE", "X", VERBOSE),
+    // Python's default for texts; it has no meaning for the bytes of files.
+    ("UNICODE", "U", 0),
 ];
 
 /// A regular expression, and the replacement of its matches.
@@ -90,28 +92,34 @@ pub(crate) struct Block {
 
 /// Compiles a regular expression with Python's flags: an integer, or a list of names.
 pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
-    compile_with(pattern, bits(flags))
+    compile_with(pattern, bits(flags)?)
 }
 
 /// Compiles a regular expression as [`compile`], for the functions that search bytes in Salt: Python's `\w` and its like
 /// know ASCII alone there.
 pub(crate) fn compile_for_bytes(pattern: &str, flags: &Value) -> Result<Regex, String> {
-    compile_with(pattern, bits(flags) | ASCII)
+    compile_with(pattern, bits(flags)? | ASCII)
 }
 
 fn compile_with(pattern: &str, flags: u32) -> Result<Regex, String> {
     Regex::with_flags(pattern, flags).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
 }
 
-fn bits(flags: &Value) -> u32 {
+fn bits(flags: &Value) -> Result<u32, String> {
     let named = |name: &str| {
         let is_named = |(long, short, _): &&(&str, &str, u32)| [*long, *short].contains(&&*name.to_uppercase());
-        FLAGS.iter().find(is_named).map_or(0, |(.., bit)| *bit)
+        let flag = FLAGS.iter().find(is_named).map(|(.., bit)| *bit);
+        flag.ok_or_else(|| format!("Invalid re flag given: {name}"))
     };
     match flags {
-        Value::List(names) => names.iter().fold(0, |all, name| all | named(&name.to_string())),
+        Value::List(names) => names.iter().try_fold(0, |all, name| Ok(all | named(&name.to_string())?)),
         Value::Str(name) => named(name),
-        number => number.as_i64().and_then(|bits| u32::try_from(bits).ok()).unwrap_or(MULTILINE),
+        other => other.as_i64().and_then(|bits| u32::try_from(bits).ok()).ok_or_else(|| {
+            format!(
+                "Invalid re flags: \"{other}\", must be given either as a single flag string, a list of strings, as an \
+                 integer, or as an re flag"
+            )
+        }),
     }
 }
 

@@ -1,3 +1,5 @@
+use brine_value::list;
+
 use super::*;
 
 fn replacing(pattern: &str, repl: &str, flags: Value) -> Replacing {
@@ -23,6 +25,10 @@ fn expressions_and_replacements_are_pythons() {
         ("ha\n", r"\pL", "Z", 8.into(), None),
         ("ha\n", r"\z", "Z", 8.into(), None),
         ("x=1\n", "1$", "2", "IGNORECASE".into(), Some("x=2\n")),
+        ("x=1\n", "X", "y", list!["IGNORECASE", "m"], Some("y=1\n")),
+        ("x=1\n", "x", "y", "IGNORECASEX".into(), None),
+        ("x=1\n", "x", "y", list!["I", "nope"], None),
+        ("x=1\n", "x", "y", Value::Nil, None),
         ("x=1\nb\n", ".*", "Z", 8.into(), Some("ZZ\nZZ\nZ")),
         ("x  \n", r"\s*$", "Z", 8.into(), Some("xZZ")),
         ("h1\n", r"(?P<word>\w)(\d)", r"\2\1$ \g<word>", 8.into(), Some("1h$ h\n")),

@@ -14,7 +14,7 @@ use super::source::{self, Problem, Verify};
 use crate::file::encoding::Encoding;
 
 /// The bytes that decide whether a file is binary.
-const BINARY_START: usize = 2048;
+pub(super) const BINARY_START: usize = 2048;
 
 /// Source of a file's content.
 pub(super) struct Contents {

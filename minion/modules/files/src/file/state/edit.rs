@@ -6,9 +6,10 @@ use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
 use brine_system::user_files;
+use brine_text::binary::is_binary;
 use brine_value::{Value, map};
 
-use super::contents::Contents;
+use super::contents::{BINARY_START, Contents};
 use super::{directory_of, invalid_path};
 use crate::file::changes::write_to_links;
 use crate::file::diff::unified;
@@ -105,6 +106,16 @@ pub(super) fn write(path: &Path, text: &[u8], backup: &Value, keeps_links: bool)
 /// Returns the text of a file to edit, which is UTF-8, or why it cannot be edited.
 pub(super) fn read(name: &str) -> Result<String, String> {
     String::from_utf8(read_bytes(name)?).map_err(|_| format!("Cannot edit a binary file: {name}"))
+}
+
+/// Returns the text of a file as [`read`], unless its start looks binary as Salt tells it: `file.replace` and
+/// `file.blockreplace` leave such a file alone.
+fn read_text(name: &str) -> Result<String, String> {
+    let bytes = read_bytes(name)?;
+    if is_binary(&bytes[..bytes.len().min(BINARY_START)]) {
+        return Err(format!("Cannot perform string replacements on a binary file: {name}"));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
 fn read_bytes(name: &str) -> Result<Vec<u8>, String> {
@@ -239,7 +250,7 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
 pub(super) fn replace(context: &StateContext, name: &str, replacement: &Replace) -> StateReturn {
     let unchanged = "No changes needed to be made";
     let text = match replacement.encoding.as_deref().map(Encoding::parse).transpose() {
-        Ok(None) => read(name).map(|text| (text, Encoding::Utf8)),
+        Ok(None) => read_text(name).map(|text| (text, Encoding::Utf8)),
         Ok(Some(encoding)) => {
             let text =
                 read_bytes(name).and_then(|bytes| encoding.decode(&bytes).map_err(|error| format!("{name}: {error}")));
@@ -278,7 +289,7 @@ pub(super) fn replace(context: &StateContext, name: &str, replacement: &Replace)
 
 /// Applies `file.blockreplace`.
 pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) -> StateReturn {
-    let before = match read(name) {
+    let before = match read_text(name) {
         Ok(before) => before,
         Err(error) => return StateReturn::failed(name, error),
     };

@@ -209,6 +209,11 @@ pub(super) fn hardlink(
         return StateReturn::failed(name, format!("Target {target} for hard link does not exist"));
     };
     let path = Path::new(name);
+    // Directories have one name; `force` never removes one.
+    let ends = [(target_metadata.is_dir(), "from", target), (path.is_dir(), "to", name)];
+    if let Some((_, direction, directory)) = ends.into_iter().find(|(is_dir, ..)| *is_dir) {
+        return StateReturn::failed(name, format!("Unable to hard link {direction} directory {directory}"));
+    }
     let status = std::fs::symlink_metadata(path).ok();
     // A file with several names is a hard link.
     let is_link = status.as_ref().is_some_and(|status| status.is_file() && status.nlink() > 1);
@@ -243,23 +248,12 @@ pub(super) fn hardlink(
     if present {
         return StateReturn::ok(name, format!("Target of hard link {name} is already pointing to {target}"));
     }
-    let what = if status.as_ref().is_some_and(std::fs::Metadata::is_dir) { "Directory" } else { "File" };
     let mut changes = Map::new();
     if status.is_some() && !is_link {
         if !force {
-            let comment = if path.is_dir() {
-                format!("Unable to hard link to directory {name}")
-            } else {
-                format!("{what} exists where the hard link {name} should be")
-            };
-            return StateReturn::failed(name, comment);
+            return StateReturn::failed(name, format!("File exists where the hard link {name} should be"));
         }
-        if path.is_dir()
-            && let Err(error) = user_files::remove_dir_all(path)
-        {
-            return StateReturn::failed(name, format!("Unable to remove {name}: {error}"));
-        }
-        changes.insert("forced".into(), format!("{what} for hard link was forcibly replaced").into());
+        changes.insert("forced".into(), "File for hard link was forcibly replaced".into());
     }
     if let Err(error) = user_files::replace_hard_link(target, path) {
         return StateReturn::failed(name, format!("Unable to create new hard link {name} -> {target}: {error}"));

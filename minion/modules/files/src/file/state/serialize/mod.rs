@@ -156,15 +156,16 @@ pub(super) fn text(context: &StateContext, name: &str, dataset: Dataset) -> Resu
     let is_built_in =
         matches!(dataset.format.as_str(), "yaml" | "json" | "python" | "configparser" | "msgpack" | "toml");
     let (mut merged, mut dates) = (None, Dates::default());
+    let failed = |error: String| format!("Failed to deserialize existing data: {error}");
     if dataset.merge_if_exists
-        && let Ok(Some(text)) = files::read_if_exists(name)
+        && let Some(text) = files::read_if_exists(name).map_err(|error| failed(error.to_string()))?
     {
-        let failed = |error: String| format!("Failed to deserialize existing data: {error}");
         let own = &context.call.minion.custom;
         let options = merged_options(&dataset.deserializer_options);
         let own = own.deserialize(&context.call, &dataset.format, is_built_in, text.as_str().into(), options.clone());
+        let is_own = own.is_some();
         let have = match dataset.format.as_str() {
-            _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
+            _ if is_own => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
             "yaml" => {
                 let read = brine_yaml::load_data(&text).map_err(|error| failed(error.to_string()))?;
@@ -178,12 +179,24 @@ pub(super) fn text(context: &StateContext, name: &str, dataset: Dataset) -> Resu
             }
             other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
         };
-        if let (Value::Map(have), Value::Map(more)) = (have, &data) {
-            let mut all = have.clone();
-            brine_value::merge(&mut all, more);
-            dates.replaced_by(more);
-            merged = Some(difference(&have, &all));
-            data = all.into();
+        if !is_own {
+            FormatOptions::new(&options, "deserializer_opts", &dataset.format)?;
+        }
+        match (have, &data) {
+            (Value::Nil, _) => {}
+            (Value::Map(have), Value::Map(more)) => {
+                let mut all = have.clone();
+                brine_value::merge(&mut all, more);
+                dates.replaced_by(more);
+                merged = Some(difference(&have, &all));
+                data = all.into();
+            }
+            (have, more) => {
+                let (have, more) = (have.type_name(), more.type_name());
+                return Err(format!(
+                    "the data of {name} ({have}) and the dataset ({more}) cannot be merged: both must be mappings"
+                ));
+            }
         }
     }
     let options = merged_options(&dataset.options);

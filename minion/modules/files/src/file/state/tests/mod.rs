@@ -7,6 +7,7 @@ use crate::testing;
 mod contents;
 mod hard_links;
 mod links;
+mod refusals;
 
 fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
     let context = testing::state_context(test, &[("a.txt", "hello\n"), ("t.j2", "x={{ x }} {{ grains.id }}\n")]);
