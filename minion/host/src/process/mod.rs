@@ -55,6 +55,8 @@ pub struct Program {
     pub env: Vec<(String, String)>,
     /// Whether these variables are its whole environment.
     pub clean_env: bool,
+    /// Whether it has the locale of the minion in place of `C.UTF-8`.
+    pub keep_locale: bool,
     /// Its standard input.
     pub stdin: Option<String>,
     /// The user that it runs as.
@@ -200,7 +202,7 @@ impl Program {
         command.args(args);
         if self.clean_env {
             command.env_clear();
-        } else {
+        } else if !self.keep_locale {
             // Output that programs and templates parse must not depend on the operator's language.
             command.env("LC_ALL", "C.UTF-8");
         }

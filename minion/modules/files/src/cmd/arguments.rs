@@ -57,7 +57,7 @@ pub struct CommandArgs {
     /// Seconds after which the command is killed.
     #[default]
     pub(super) timeout: Value,
-    /// Without effect: the locale is that of the minion.
+    /// Whether the locale is `C.UTF-8` instead of that of the minion.
     #[default(true.into())]
     pub(super) reset_system_locale: Value,
     /// Whether the exit status does not become the job's retcode.
@@ -148,7 +148,7 @@ impl CommandArgs {
             let message = format!("a command cannot be run as the group '{group}': it has the groups of `runas`");
             return Err(CallError::Execution(message));
         }
-        _ = (&self.output_encoding, &self.log_callback, &self.reset_system_locale, &self.use_vt);
+        _ = (&self.output_encoding, &self.log_callback, &self.use_vt);
         _ = (&self.password, &self.encoded_cmd);
         let through_shell = self.runs_through_shell(context);
         let mut env = environment(&self.env);
@@ -161,9 +161,10 @@ impl CommandArgs {
         Ok(Program {
             command: self.command(context, command)?,
             shell: through_shell.then(|| self.shell.clone().unwrap_or_else(own_shell)),
-            cwd: self.cwd.clone().map(PathBuf::from),
+            cwd: self.cwd.as_deref().map(|cwd| self.rendered(context, cwd)).transpose()?.map(PathBuf::from),
             env,
             clean_env: self.clean_env.is_truthy(),
+            keep_locale: !self.reset_system_locale.is_truthy(),
             stdin: self.input(),
             runas: self.user(),
             timeout: self.timeout()?,
@@ -183,14 +184,28 @@ impl CommandArgs {
         stdin.map(|text| if is_raw { text.to_owned() } else { text.replace("\\n", "\n") })
     }
 
-    /// Returns the command, rendered with `template`.
+    /// Whether `template` names the engine that there is.
     ///
     /// # Errors
-    /// The template fails.
-    pub(super) fn rendered(&self, context: &Context, command: &str) -> Result<String, CallError> {
+    /// It names another one.
+    pub(super) fn is_template(&self) -> Result<bool, CallError> {
         match self.template.as_deref() {
+            None | Some("" | "False") => Ok(false),
+            Some("jinja") => Ok(true),
+            Some(engine) => Err(CallError::Execution(format!(
+                "the template engine '{engine}' is not available here: expected jinja"
+            ))),
+        }
+    }
+
+    /// Returns a command or directory, rendered with `template`.
+    ///
+    /// # Errors
+    /// The template fails, or there is no such engine.
+    pub(super) fn rendered(&self, context: &Context, command: &str) -> Result<String, CallError> {
+        match self.is_template()? {
             // For a script, `template` renders the content, not the command.
-            Some("jinja") if !command.contains(SCRATCH) => {
+            true if !command.contains(SCRATCH) => {
                 let rendering = brine_state::Source::new(context, self.template_pillar(context)?);
                 let saltenv = self.saltenv.as_deref().unwrap_or("base");
                 rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)

@@ -80,10 +80,15 @@ pub fn script_content(
         }
         std::fs::read(path).ok()
     };
-    match (content, args.template.as_deref()) {
-        (Some(content), Some("jinja")) => {
+    match (content, args.is_template()?) {
+        (Some(content), true) => {
             let text = String::from_utf8(content).map_err(CallError::execution)?;
             let mut variables = map! {"source" => source};
+            // As in Salt, further arguments of the call are variables, too.
+            let is_own =
+                |name: &str| name.starts_with("__") || ["context", "defaults", "pillar", "pillarenv"].contains(&name);
+            let further = args.kwargs.iter().filter(|(name, _)| name.as_str().is_some_and(|name| !is_own(name)));
+            variables.extend(further.map(|(name, value)| (name.clone(), value.clone())));
             variables.extend(args.kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
             variables.extend(args.kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
             let rendering = brine_state::Source::new(context, args.template_pillar(context)?);

@@ -24,6 +24,10 @@ pub fn script(
     args: Value,
     #[args] how: CommandArgs,
 ) -> CallResult {
+    if how.bg.is_truthy() {
+        let advice = "copy the script to the minion, and start it by cmd.run_bg";
+        return Err(CallError::Execution(format!("a script does not run in the background (bg): {advice}")));
+    }
     let saltenv = how.saltenv.clone().or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
     let Some(content) = script_content(context, &source, &saltenv, &how)? else {
         let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };

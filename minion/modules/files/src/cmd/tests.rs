@@ -157,6 +157,35 @@ fn outputs_are_merged_or_separate() {
 }
 
 #[test]
+fn other_template_engines_and_scripts_in_the_background_are_refused() {
+    let context = testing::context(&[("s", "echo x\n")]);
+    for (fun, arguments, message) in [
+        ("cmd.run", map! {"cmd" => "echo x", "template" => "nope"}, "the template engine 'nope' is not available here"),
+        ("cmd.run_all", map! {"cmd" => "echo x", "template" => "mako"}, "the template engine 'mako' is not available"),
+        ("cmd.script", map! {"source" => "salt://s", "template" => "nope"}, "the template engine 'nope' is not"),
+        ("cmd.script", map! {"source" => "salt://s", "bg" => true}, "a script does not run in the background"),
+        ("cmd.script_retcode", map! {"source" => "salt://s", "bg" => true}, "a script does not run in the background"),
+    ] {
+        let error = context.call(fun, Args::keyword(arguments)).unwrap_err().to_string();
+        assert!(error.contains(message), "{fun}: {error}");
+    }
+}
+
+#[test]
+fn directories_are_templates_and_the_locale_can_be_kept() {
+    let context = testing::context(&[]);
+    let arguments = map! {"template" => "jinja", "cwd" => "/{{ 'usr' }}"};
+    assert_eq!(call(&context, "cmd.run", &["pwd"], arguments), "/usr".into());
+    for (arguments, locale) in [
+        (map! {}, "C.UTF-8"),
+        (map! {"env" => map! {"LC_ALL" => "de_DE.UTF-8"}}, "de_DE.UTF-8"),
+        (map! {"reset_system_locale" => false, "env" => map! {"LC_ALL" => "POSIX"}}, "POSIX"),
+    ] {
+        assert_eq!(call(&context, "cmd.run", &["echo $LC_ALL"], arguments), locale.into());
+    }
+}
+
+#[test]
 fn scripts_receive_arguments_and_are_removed() {
     let files = [
         ("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"),
@@ -172,6 +201,13 @@ fn scripts_receive_arguments_and_are_removed() {
     let rendered = map! {"template" => "jinja", "context" => map! {"x" => 5}};
     let all = call(&context.for_template(), "cmd.script", &["salt://t"], rendered);
     assert_eq!(all.get("stdout"), Some(&"test-minion 5".into()));
+    for (arguments, stdout) in [
+        (map! {"template" => "jinja", "x" => "own"}, "test-minion own"),
+        (map! {"template" => "jinja", "x" => "own", "context" => map! {"x" => 7}}, "test-minion 7"),
+    ] {
+        let all = call(&context.for_template(), "cmd.script", &["salt://t"], arguments);
+        assert_eq!(all.get("stdout"), Some(&stdout.into()));
+    }
     let own_pillar = map! {"template" => "jinja", "context" => map! {"x" => "y"}, "pillar" => map! {"p" => "meow"}};
     let command = call(&context, "cmd.run", &["echo {{ pillar.get('p', 'none') }}"], own_pillar.clone());
     assert_eq!(command, "meow".into());
