@@ -86,6 +86,19 @@ fn report(results: &Map, id: &str) -> (Value, String) {
     (result.get("result").unwrap().clone(), result.get("comment").unwrap().to_string())
 }
 
+/// As in Salt, templates of an orchestration see the options of the master, and its id.
+#[tokio::test(flavor = "multi_thread")]
+async fn templates_see_the_options_of_the_master() {
+    let system = System::start("gather_job_timeout: 61\nid: boss\nown: {deep: yes it is}\n").await;
+    let all = "{{ [opts.gather_job_timeout, opts['__role'], opts.id, grains.id, salt['config.get']('own:deep'), \
+               salt['grains.get']('id'), opts.interface, salt['config.option']('gather_job_timeout')] | json }}";
+    system.write("srv/salt/orch.sls", &format!("a:\n  salt.runner:\n    - name: test.arg\n    - arg: [{all}]\n"));
+    let (results, code) = orchestrate(&system, &["orch"]);
+    assert_eq!(code, 0, "{results:?}");
+    let returned = results.get("a").and_then(|result| result.get("changes")?.get("return")?.get("args")).unwrap();
+    assert_eq!(returned.to_string(), "[[61, 'master', 'boss', 'boss', 'yes it is', 'boss', '127.0.0.1', 61]]");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
     let system = system("").await;

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use brine_config::opts::master;
-use brine_config::{MasterConfig, MinionConfig};
+use brine_config::{MasterConfig, MinionConfig, template_opts};
 use brine_context::masterless::without_pillar;
 use brine_context::{Context, Job, Minion, jobs, template_functions};
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
 use brine_jinja::{Behaviour, CustomCall, Functions, HostedFile, Role};
 use brine_job::orchestration::MasterAccess;
+use brine_master_access::admission::identity::own_id;
 use brine_master_custom::{HostFunctions, Orchestrated, SshCall};
 use brine_modules::{MODULES, is_success, sync_types};
 use brine_value::{Map, Value, map};
@@ -26,6 +27,8 @@ struct TemplateMinion {
     minion: OnceLock<Result<Arc<Minion>, String>>,
     /// The configuration of the master whose host this is.
     master: Option<Arc<MasterConfig>>,
+    /// The `opts` of templates on a master, determined at the first call.
+    template_opts: OnceLock<Arc<Map>>,
 }
 
 /// The functions of the minion, with its own grains or those of another minion.
@@ -39,8 +42,9 @@ struct TemplateMinionFunctions {
 impl MasterHost {
     /// Creates the host functions of a master with this configuration.
     pub fn new(config: &MasterConfig) -> Self {
+        let id = own_id(config).map(|id| id.to_string()).ok().or_else(|| config.id.clone());
         let mut options = map! {
-            "id" => config.id.clone(),
+            "id" => id.clone(),
             "root_dir" => config.root_dir.clone(),
             "cachedir" => config.cachedir.join("host"),
             "pki_dir" => config.pki_dir.clone(),
@@ -79,14 +83,16 @@ impl MasterHost {
         }
         options.extend(profiles(&config.opts));
         let mut opts = config.opts.clone();
-        opts.insert("__role".into(), "master".into());
-        let master = Some(Arc::new(config.clone()));
-        MasterHost(Arc::new(TemplateMinion { config: options, opts, minion: OnceLock::new(), master }))
+        opts.extend(map! {"__role" => "master", "id" => id});
+        MasterHost(Arc::new(TemplateMinion {
+            master: Some(Arc::new(config.clone())),
+            ..TemplateMinion::new(options, opts)
+        }))
     }
 
     /// Creates host functions with these options of a minion. Functions of other types receive `opts`.
     pub fn with_options(options: Map, opts: Map) -> Self {
-        MasterHost(Arc::new(TemplateMinion { config: options, opts, minion: OnceLock::new(), master: None }))
+        MasterHost(Arc::new(TemplateMinion::new(options, opts)))
     }
 
     /// Creates host functions for values of a minion's configuration, before the minion starts.
@@ -99,12 +105,7 @@ impl MasterHost {
             "file_client" => "local",
         };
         options.extend(profiles(&config.opts));
-        MasterHost(Arc::new(TemplateMinion {
-            config: options,
-            opts: Map::new(),
-            minion: OnceLock::new(),
-            master: None,
-        }))
+        MasterHost(Arc::new(TemplateMinion::new(options, Map::new())))
     }
 }
 
@@ -135,6 +136,24 @@ fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
 }
 
 impl TemplateMinion {
+    fn new(config: Map, opts: Map) -> Self {
+        TemplateMinion { config, opts, minion: OnceLock::new(), master: None, template_opts: OnceLock::new() }
+    }
+
+    /// Returns the `opts` of templates and of functions that they call: on a master, as in Salt, those of the master. The
+    /// functions themselves go by the configuration of their minion.
+    fn template_opts(&self) -> Option<Arc<Map>> {
+        self.master.as_ref()?;
+        let minion = self.minion().ok()?;
+        let merged = || {
+            let mut opts = template_opts(&minion.config);
+            opts.extend(self.opts.iter().map(|(name, value)| (name.clone(), value.clone())));
+            opts.insert("file_client".into(), "local".into());
+            Arc::new(opts)
+        };
+        Some(Arc::clone(self.template_opts.get_or_init(merged)))
+    }
+
     /// Returns whether a directory of custom modules of this type contains any file.
     fn has_files(&self, kind: &str) -> bool {
         let text = |name: &str| self.config.get(name).map(|value| PathBuf::from(value.to_string()));
@@ -160,6 +179,7 @@ impl TemplateMinionFunctions {
     fn context(&self, function: &str, args: &Args) -> Result<Context, String> {
         let job = Job::local(&Jid::new(), function, args);
         let context = Context::new(Arc::clone(self.template_minion.minion()?), Arc::new(job)).for_template();
+        let context = Context { run_opts: self.template_minion.template_opts(), ..context };
         Ok(match &self.grains {
             Some(grains) => {
                 Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context }
@@ -246,7 +266,7 @@ impl HostFunctions for MasterHost {
         // As in a published job, the pillar is rendered for this call.
         job.load = map! {"fun" => function, "jid" => jid};
         job.master = Some(master);
-        let context = Context::new(minion, Arc::new(job));
+        let context = Context { run_opts: self.0.template_opts(), ..Context::new(minion, Arc::new(job)) };
         let outcome = jobs::call(&context, function, args);
         if !outcome.success {
             return Err(outcome.value.to_string());

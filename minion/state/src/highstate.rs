@@ -285,9 +285,10 @@ fn is_test_by_default(context: &Context) -> bool {
     test == Some(&Value::Bool(true)) || context.config().test
 }
 
-/// Returns the options of the minion, overridden by those of the run.
+/// Returns the options of the minion, in an orchestration those of the master, overridden by those of the run.
 fn run_opts(context: &Context, options: &Options) -> Map {
-    let mut opts = template_opts(context.config());
+    let of_master = context.run_opts.as_deref().filter(|opts| opts.get("__role") == Some(&"master".into()));
+    let mut opts = of_master.cloned().unwrap_or_else(|| template_opts(context.config()));
     opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
     let saltenv = options.saltenv.as_ref().or(context.config().saltenv.as_ref());
     opts.insert("saltenv".into(), saltenv.map_or("base", String::as_str).into());
