@@ -99,7 +99,9 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
     for (i, fun) in functions.iter().enumerate() {
         let name = fun.to_string();
         let list = context.job.arg.get(i).and_then(Value::as_list).unwrap_or_default();
-        let outcome = blackout::call(context, &name, Args::from_wire(list));
+        let mut args = Args::from_wire(list);
+        add_publish_keywords(context, &name, &mut args);
+        let outcome = blackout::call(context, &name, args);
         successes.insert(fun.clone(), outcome.is_success().into());
         retcodes.insert(fun.clone(), outcome.retcode.into());
         values.insert(fun.clone(), outcome.value);
