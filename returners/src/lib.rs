@@ -306,7 +306,9 @@ pub fn split(names: &str) -> impl Iterator<Item = &str> {
 /// (`ret_config`, `ret_kwargs`).
 pub fn store(name: &str, opts: &Map, grains: &Arc<Map>, load: &Map) -> Result<(), ReturnerError> {
     let mut load = load.clone();
-    let alternative = load.shift_remove("ret_config");
+    // The name of the master's request is no part of a record; the arguments of a returner may be its credentials.
+    load.shift_remove("cmd");
+    let alternative = load.get("ret_config").cloned();
     let kwargs = load.shift_remove("ret_kwargs").and_then(|kwargs| kwargs.as_map().cloned()).unwrap_or_default();
     let options = Options::new(opts, None).for_job(alternative.as_ref().and_then(Value::as_str), &kwargs);
     let returner = open(name, &options.with_grains(Arc::clone(grains)))?;
