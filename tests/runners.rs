@@ -21,7 +21,7 @@ async fn static_output_is_one_document() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runner_functions_of_a_fleet() {
-    let mut system = System::start("owner: {name: ops}\n").await;
+    let mut system = System::start("owner: {name: ops}\ngather_job_timeout: 61\npeer_run: {'.*': [mine.get]}\n").await;
     system.write("srv/pillar/top.sls", "base: {'web1': [web], 'role:db': [{match: grain}, db]}\n");
     system.write("srv/pillar/web.sls", "port: 80\n");
     system.start_minion("web1").await;
@@ -36,6 +36,16 @@ async fn runner_functions_of_a_fleet() {
             .status
             .success()
     );
+    // A minion reads as itself, whatever it says.
+    let read_as = |id: &str, arguments: &str| {
+        let etc = system.path(id).join("etc").display().to_string();
+        let words = ["-c", &etc, "--out=raw", "publish.runner", "mine.get", &format!("arg={arguments}")];
+        stdout(&System::command("salt-call", &words)).trim().to_owned()
+    };
+    assert_eq!(read_as("web1", "['*', secret]"), "{'local': {}}");
+    assert_eq!(read_as("db1", "['*', secret]"), "{'local': {'db1': 'x', 'web1': 'x'}}");
+    let other = read_as("web1", "['*', secret, glob, db1]");
+    assert!(!other.contains("'x'"), "{other}");
     let output = system.tool("salt-run", &["jobs.list_jobs_filter", "1", "--out=json"]);
     let jobs = from_json(&stdout(&output)).unwrap();
     assert_eq!(jobs.as_list().unwrap()[0].get("Function"), Some(&"mine.send".into()), "{jobs}");
@@ -57,6 +67,8 @@ async fn runner_functions_of_a_fleet() {
         (&["config.get", "owner:name"], r#""ops""#),
         (&["config.get", "nosuch", "none"], r#""none""#),
         (&["salt.cmd", "test.echo", "text=hi"], r#""hi""#),
+        (&["salt.cmd", "config.get", "gather_job_timeout"], "61"),
+        (&["salt.cmd", "config.get", "owner:name"], r#""ops""#),
         (&["salt.cmd", "nosuch.func"], r#""'nosuch.func' is not available.""#),
         (&["salt.execute", "web*", "test.echo", "arg=[hi]"], r#"{"web1": "hi"}"#),
         (&["salt.execute", "web*", "test.echo", "kwarg={text: hi}"], r#"{"web1": "hi"}"#),

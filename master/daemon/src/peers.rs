@@ -248,7 +248,7 @@ impl Peers {
     }
 
     /// Calls a runner function on behalf of a minion, if the option `peer_run` permits it. Returns its result.
-    pub async fn run(&self, id: &MinionId, asked: PeerRun) -> Value {
+    pub async fn run(&self, id: &MinionId, mut asked: PeerRun) -> Value {
         let rules = rules_for(&self.config.peer_run, id);
         if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
             return refused(id, "the option 'peer_run' does not allow it");
@@ -271,6 +271,10 @@ impl Peers {
         let source = self.calls.argument(Kind::Runner, &asked.fun, &asked.args, SOURCE);
         if let Err(error) = permit_source(&options_of(&rules), &self.config, source) {
             return refused(id, &error.to_string());
+        }
+        if asked.fun == "mine.get" {
+            // A minion reads the mine as itself: `allow_tgt` and `mine_get` withhold data from it.
+            asked.args.keyword.insert("id".into(), id.as_str().into());
         }
         let started =
             self.calls.start_for_peer(&asked.fun, asked.args, &brine_master_access::access::process_user()).await;
