@@ -288,17 +288,19 @@ impl JobState {
 }
 
 fn read(name: &str, config: &Value, all: &Map) -> Result<Job, JobError> {
-    let mut job = Job::read(name, config);
-    if let Ok(job) = &mut job {
-        // The defaults for jobs without their own value.
-        if let (None, Some(value)) = (&job.skip_during_range, all.get("skip_during_range").filter(|v| v.is_truthy())) {
-            job.skip_during_range = Some(job::range("skip_during_range", value)?);
-        }
-        if let (None, Some(value)) = (job.splay, all.get("splay").filter(|value| value.is_truthy())) {
-            job.splay = Some(job::splay(value)?);
-        }
-    }
+    let job = Job::read(name, config).and_then(|job| with_defaults(job, all));
     job.inspect_err(|error| tracing::error!("scheduled job '{name}' is ignored: {error}"))
+}
+
+/// Adds the values of the whole schedule to a job without its own.
+fn with_defaults(mut job: Job, all: &Map) -> Result<Job, JobError> {
+    if let (None, Some(value)) = (&job.skip_during_range, all.get("skip_during_range").filter(|v| v.is_truthy())) {
+        job.skip_during_range = Some(job::range("skip_during_range", value)?);
+    }
+    if let (None, Some(value)) = (job.splay, all.get("splay").filter(|value| value.is_truthy())) {
+        job.splay = Some(job::splay(value)?);
+    }
+    Ok(job)
 }
 
 /// One poll of the schedule.

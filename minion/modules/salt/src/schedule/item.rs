@@ -17,6 +17,7 @@ pub(super) const COPIED_OPTIONS: &[&str] = &[
     "until",
     "run_on_start",
     "skip_during_range",
+    "run_after_skip_range",
 ];
 pub(super) const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
 

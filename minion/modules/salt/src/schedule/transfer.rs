@@ -77,7 +77,7 @@ impl TransferOutcome {
                 return report(true, "no servers answered the published schedule.add command".to_owned());
             }
             TransferOutcome::Refused(minions) => {
-                (report(true, "the following minions return False".to_owned()), minions)
+                (report(false, "the following minions return False".to_owned()), minions)
             }
             TransferOutcome::Added(minions) => (report(true, success), minions),
         };
@@ -158,7 +158,7 @@ mod tests {
             ),
             (
                 TransferOutcome::Refused(minions()),
-                map! {"comment" => "the following minions return False", "result" => true, "minions" => minions()},
+                map! {"comment" => "the following minions return False", "result" => false, "minions" => minions()},
             ),
             (TransferOutcome::Added(minions()), map! {"comment" => "done", "result" => true, "minions" => minions()}),
         ] {
