@@ -249,8 +249,7 @@ pub fn chgrp(
     /// Name or id of the owning group.
     group: Value,
 ) -> CallResult {
-    let user = get_user(context, path.clone(), true)?;
-    chown(context, path, user, group)
+    chown(context, path, Value::Nil, group)
 }
 
 /// Set the mode of a file, and return the mode.

@@ -100,6 +100,10 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
         let keywords = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
         return Ok(StateReturn::failed(name, format!("Types for \"recurse\" limited to {keywords}.")).into());
     }
+    if ["ignore_files", "ignore_dirs"].iter().all(|word| args.recurse.iter().any(|given| given == word)) {
+        let comment = "Must not specify \"recurse\" options \"ignore_files\" and \"ignore_dirs\" at the same time.";
+        return Ok(StateReturn::failed(name, comment).into());
+    }
     let own_mode = if args.dir_mode.is_truthy() { &args.dir_mode } else { &args.mode };
     let inside = |keyword: &str| args.recurse.iter().any(|word| word == keyword);
     let nothing = Value::Nil;

@@ -68,6 +68,16 @@ fn hard_links_never_replace_directories() {
     }
 }
 
+#[test]
+fn a_directory_without_files_and_directories_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = map! {"name" => "F/d", "user" => "root", "recurse" => list!["user", "ignore_files", "ignore_dirs"]};
+    let outcome = run("file.directory", in_directory(&args, directory.path()), false);
+    assert_eq!(outcome.0, Some(false), "{}", outcome.1);
+    assert!(outcome.1.starts_with("Must not specify"), "{}", outcome.1);
+    assert!(!directory.path().join("d").exists());
+}
+
 /// The words of a check command are no text for a shell.
 #[test]
 fn check_commands_run_without_a_shell() {
