@@ -36,6 +36,10 @@ async fn runner_functions_of_a_fleet() {
             .status
             .success()
     );
+    let output = system.tool("salt-run", &["jobs.list_jobs_filter", "1", "--out=json"]);
+    let jobs = from_json(&stdout(&output)).unwrap();
+    assert_eq!(jobs.as_list().unwrap()[0].get("Function"), Some(&"mine.send".into()), "{jobs}");
+    assert!(jobs.as_list().unwrap()[0].get("JID").is_some(), "{jobs}");
     // A minion reads as itself, whatever it says.
     let read_as = |id: &str, arguments: &str| {
         let etc = system.path(id).join("etc").display().to_string();
@@ -46,10 +50,6 @@ async fn runner_functions_of_a_fleet() {
     assert_eq!(read_as("db1", "['*', secret]"), "{'local': {'db1': 'x', 'web1': 'x'}}");
     let other = read_as("web1", "['*', secret, glob, db1]");
     assert!(!other.contains("'x'"), "{other}");
-    let output = system.tool("salt-run", &["jobs.list_jobs_filter", "1", "--out=json"]);
-    let jobs = from_json(&stdout(&output)).unwrap();
-    assert_eq!(jobs.as_list().unwrap()[0].get("Function"), Some(&"mine.send".into()), "{jobs}");
-    assert!(jobs.as_list().unwrap()[0].get("JID").is_some(), "{jobs}");
     for (words, expected) in [
         (&["manage.present"][..], r#"["db1", "web1"]"#),
         (&["manage.alived", "subset=[web1, none]"], r#"["web1"]"#),

@@ -161,7 +161,7 @@ impl CommandArgs {
         Ok(Program {
             command: self.command(context, command)?,
             shell: through_shell.then(|| self.shell.clone().unwrap_or_else(own_shell)),
-            cwd: self.cwd.as_deref().map(|cwd| self.rendered(context, cwd)).transpose()?.map(PathBuf::from),
+            cwd: self.cwd.clone().map(PathBuf::from),
             env,
             clean_env: self.clean_env.is_truthy(),
             keep_locale: !self.reset_system_locale.is_truthy(),

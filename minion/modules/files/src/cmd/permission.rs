@@ -24,6 +24,7 @@ pub(super) fn permitted(
     let command = if args.runs_through_shell(context) { command.for_shell() } else { command };
     let line = args.rendered(context, &command.line)?;
     let words = command.words.map(|words| args.rendered(context, &words)).transpose()?;
+    args.cwd = args.cwd.as_deref().map(|cwd| args.rendered(context, cwd)).transpose()?;
     args.template = None;
     check(context, words.as_ref().unwrap_or(&line))?;
     Ok((line, args))

@@ -25,6 +25,8 @@ impl<'a> FormatOptions<'a> {
                 "sort_keys",
                 "width",
             ],
+            // Python's name for refusing control characters in texts, which are always refused here.
+            ("json", "deserializer_opts") => &["strict"],
             ("configparser", _) => &["defaults"],
             ("json" | "yaml" | "toml" | "python" | "msgpack", _) => &[],
             // Whatever it is, it has another error than its options.

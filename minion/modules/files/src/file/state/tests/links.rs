@@ -23,7 +23,7 @@ fn write(path: &Path, text: &str, (uid, gid): (u32, u32), mode: u32) {
 }
 
 /// Replaces `F` by the directory.
-fn in_directory(arguments: &Map, directory: &Path) -> Map {
+pub(super) fn in_directory(arguments: &Map, directory: &Path) -> Map {
     let text = |value: &Value| match value.as_str() {
         Some(text) => text.replace("F/", &format!("{}/", directory.display())).into(),
         None => value.clone(),

@@ -1,5 +1,6 @@
 //! States that leave what is there alone, where Salt does.
 
+use super::links::in_directory;
 use super::*;
 
 /// Each row: what is at `F/f`, a state, the end of its comment. The file stays as it is, in test mode too.
@@ -31,7 +32,7 @@ fn files_that_a_state_cannot_change_stay_as_they_are() {
             b"{}\n",
             "file.serialize",
             merging(mapping(), "json").into_iter().chain(json_option).collect(),
-            "expected no options for json, got nope",
+            "expected strict, got nope",
         ),
     ] {
         for test in [true, false] {
