@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::{Pin, pin};
 
-use brine_runtime::threads::STACK_SIZE;
+use brine_runtime::STACK_SIZE;
 use tokio::runtime::{Builder, Runtime};
 
 /// Creates a runtime that does all its work in [`block_on`].

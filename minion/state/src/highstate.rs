@@ -287,7 +287,8 @@ fn is_test_by_default(context: &Context) -> bool {
 
 /// Returns the options of the minion, in an orchestration those of the master, overridden by those of the run.
 fn run_opts(context: &Context, options: &Options) -> Map {
-    let of_master = context.run_opts.as_deref().filter(|opts| opts.get("__role") == Some(&"master".into()));
+    let is_of_master = |options: &&Map| options.get("__role") == Some(&"master".into());
+    let of_master = context.run_opts.as_deref().filter(is_of_master);
     let mut opts = of_master.cloned().unwrap_or_else(|| template_opts(context.config()));
     opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
     let saltenv = options.saltenv.as_ref().or(context.config().saltenv.as_ref());

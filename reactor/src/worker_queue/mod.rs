@@ -16,8 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_runtime::supervisor;
-use brine_runtime::threads::STACK_SIZE;
+use brine_runtime::{STACK_SIZE, supervisor};
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};

@@ -16,3 +16,7 @@ pub mod polling;
 pub mod seconds;
 pub mod supervisor;
 pub mod threads;
+
+/// The size of the stack of threads that run jobs and render files, in bytes: that of a main thread. SLS files that
+/// include each other need it; of the rest the system makes no memory.
+pub const STACK_SIZE: usize = 8 << 20;

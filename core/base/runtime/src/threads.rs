@@ -6,11 +6,8 @@ use std::panic::AssertUnwindSafe;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::STACK_SIZE;
 use crate::executors::MayBlock;
-
-/// The size of the stack of threads that run jobs and render files, in bytes: that of a main thread. SLS files that
-/// include each other need it; of the rest the system makes no memory.
-pub const STACK_SIZE: usize = 8 << 20;
 
 /// The reason why the work of a thread has no result.
 #[derive(Debug, thiserror::Error)]

@@ -27,8 +27,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
-use crate::metrics;
-use crate::threads::STACK_SIZE;
+use crate::{STACK_SIZE, metrics};
 
 /// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(10);

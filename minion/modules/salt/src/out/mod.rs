@@ -33,7 +33,7 @@ pub struct FormatArgs {
 #[function]
 pub fn out_format(context: &Context, #[args] args: FormatArgs) -> CallResult {
     let args = FormatArgs { opts: args.opts.filter(|opts| !opts.is_empty()), ..args };
-    let has_colour = args.opts.as_ref().and_then(|opts| opts.get("color")).is_none_or(Value::is_truthy);
+    let has_colour = args.opts.as_ref().and_then(|format| format.get("color")).is_none_or(Value::is_truthy);
     let colours = if has_colour { Colours::ON } else { Colours::OFF };
     Ok(formatted(context, &args, colours).into())
 }
