@@ -203,15 +203,13 @@ impl CommandArgs {
     /// # Errors
     /// The template fails, or there is no such engine.
     pub(super) fn rendered(&self, context: &Context, command: &str) -> Result<String, CallError> {
-        match self.is_template()? {
-            // For a script, `template` renders the content, not the command.
-            true if !command.contains(SCRATCH) => {
-                let rendering = brine_state::Source::new(context, self.template_pillar(context)?);
-                let saltenv = self.saltenv.as_deref().unwrap_or("base");
-                rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)
-            }
-            _ => Ok(command.to_owned()),
+        // For a script, `template` renders the content, not the command.
+        if !self.is_template()? || command.contains(SCRATCH) {
+            return Ok(command.to_owned());
         }
+        let rendering = brine_state::Source::new(context, self.template_pillar(context)?);
+        let saltenv = self.saltenv.as_deref().unwrap_or("base");
+        rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)
     }
 
     /// Returns the command, rendered with `template`, and wrapped in `chroot` with `root`.

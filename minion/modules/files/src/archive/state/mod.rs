@@ -362,7 +362,7 @@ impl Extracted {
     ) {
         match unpacked {
             Some((_, files)) if files.is_empty() => {
-                outcome.comment = format!("No files were extracted from {archive_name}")
+                outcome.comment = format!("No files were extracted from {archive_name}");
             }
             Some((made, files)) => {
                 if made {
