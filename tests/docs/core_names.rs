@@ -48,8 +48,5 @@ fn core_names_no_salt_function() {
         let named = literals.intersection(&functions);
         names.extend(named.map(|name| format!("{}: {name}", file.display())));
     }
-    assert!(
-        names.is_empty(),
-        "core names functions of Salt; let their crate hand down what is to be known: {names:#?}"
-    );
+    assert!(names.is_empty(), "core names functions of Salt; let their crate hand the names down: {names:#?}");
 }

@@ -1,9 +1,9 @@
-//! States that leave what is there alone, where Salt does.
+//! States that refuse a file, as Salt does, and leave it unchanged.
 
 use super::links::in_directory;
 use super::*;
 
-/// Each row: what is at `F/f`, a state, the end of its comment. The file stays as it is, in test mode too.
+/// Each row: the content of `F/f`, a state, the end of its comment. The state fails in test mode, too.
 #[test]
 fn files_that_a_state_cannot_change_stay_as_they_are() {
     let merging = |dataset: Value, serializer: &str| map! {"dataset" => dataset, "serializer" => serializer, "merge_if_exists" => true};
