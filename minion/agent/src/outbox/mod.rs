@@ -22,7 +22,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::store::adopt;
-use self::store::{Directory, LoadSource};
+use self::store::{Directory, LoadError, LoadSource};
 
 /// The interval at which the directory is scanned for returns of other processes (`salt-call`).
 const RESCAN_INTERVAL: Duration = Duration::from_secs(60);
@@ -278,7 +278,7 @@ impl Outbox {
     }
 
     /// Takes the next load to send.
-    fn next(&self) -> Option<(QueuedLoad, String, Result<Map, String>)> {
+    fn next(&self) -> Option<(QueuedLoad, String, Result<Map, LoadError>)> {
         let mut queue = self.queue.lock();
         let (turn, entry) = queue.entries.iter_mut().find(|(_, entry)| !entry.busy)?;
         entry.busy = true;
@@ -324,8 +324,8 @@ impl Outbox {
                     () = &mut stopped => return,
                 },
                 Err(error) => {
-                    tracing::error!(kind = self.kind, label, error, "reading a queued load failed");
-                    SendResult::Refused
+                    tracing::error!(kind = self.kind, label, %error, "reading a queued load failed");
+                    if error.is_final() { SendResult::Refused } else { SendResult::Later }
                 }
             };
             let this = Arc::clone(&self);

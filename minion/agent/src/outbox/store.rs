@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brine_system::files::{self, FileError};
+use brine_value::msgpack::UnpackError;
 use brine_value::{Map, msgpack};
 use jiff::Timestamp;
 
@@ -17,15 +18,32 @@ pub enum LoadSource {
     Memory(Vec<u8>),
 }
 
-impl LoadSource {
-    pub fn read(&self) -> Result<Map, String> {
+/// Why a queued load cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    #[error(transparent)]
+    Decode(#[from] UnpackError),
+}
+
+impl LoadError {
+    /// Whether a retry is in vain. Without free file descriptors or memory, or after an error of the disk, the load is
+    /// still there.
+    pub fn is_final(&self) -> bool {
         match self {
-            LoadSource::Memory(packed) => msgpack::unpack_map(packed).map_err(|error| error.to_string()),
-            LoadSource::File(path) => {
-                let packed = fs::read(path).map_err(|error| error.to_string())?;
-                msgpack::unpack_map(&packed).map_err(|error| error.to_string())
-            }
+            LoadError::Read(error) => error.kind() == std::io::ErrorKind::NotFound,
+            LoadError::Decode(_) => true,
         }
+    }
+}
+
+impl LoadSource {
+    pub fn read(&self) -> Result<Map, LoadError> {
+        Ok(match self {
+            LoadSource::Memory(packed) => msgpack::unpack_map(packed)?,
+            LoadSource::File(path) => msgpack::unpack_map(&fs::read(path)?)?,
+        })
     }
 
     pub fn remove(&self) {

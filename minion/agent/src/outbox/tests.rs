@@ -118,6 +118,45 @@ fn without_a_writable_directory_loads_stay_in_memory() {
     assert_eq!(outbox.next().unwrap().2.unwrap(), load(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_load_that_cannot_be_read_now_is_sent_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let outbox = Arc::new(Outbox::open("test", bounds(9, 1000), LOST, directory.path()));
+    outbox.push("x", &load(1));
+    let path = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+    // A read fails, but not because the file is gone.
+    let content = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let (sender, mut sent) = tokio::sync::mpsc::unbounded_channel();
+    let (_session, ready) = watch::channel(true);
+    let stop = CancellationToken::new();
+    let send = move |load: Map| {
+        sender.send(load).unwrap();
+        std::future::ready(SendResult::Accepted)
+    };
+    let (backoff, disk) = (Backoff::new(RESCAN_INTERVAL, RESCAN_INTERVAL), Executor::new("disk", 1, 10));
+    let running = tokio::spawn(Arc::clone(&outbox).run(send, ready, backoff, disk, stop.clone()));
+    tokio::time::sleep(5 * RESCAN_INTERVAL).await;
+    assert_eq!(outbox.len(), 1);
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, content).unwrap();
+    assert_eq!(sent.recv().await.unwrap(), load(1));
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[test]
+fn only_what_is_gone_or_damaged_is_given_up() {
+    use std::io::{Error, ErrorKind};
+    assert!(LoadError::Read(ErrorKind::NotFound.into()).is_final());
+    assert!(LoadSource::Memory(b"damaged".to_vec()).read().unwrap_err().is_final());
+    // EMFILE, EIO, ENOMEM, EACCES
+    for errno in [24, 5, 12, 13] {
+        assert!(!LoadError::Read(Error::from_raw_os_error(errno)).is_final(), "{errno}");
+    }
+}
+
 #[tokio::test]
 async fn loads_of_other_processes_are_found() {
     let directory = tempfile::tempdir().unwrap();
