@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use brine_client::ClientError;
 use brine_config::RestOptionError;
+use brine_http_server::CertificateError;
 use brine_zmtp::TransportError;
 
 /// An error at the startup of the API.
@@ -24,7 +25,13 @@ pub enum StartError {
     },
     /// The certificate or its key cannot be used.
     #[error("loading the certificate of the API failed: {0}")]
-    Certificate(String),
+    Certificate(#[from] CertificateError),
+    /// Only one of the two files of a certificate is configured.
+    #[error("loading the certificate of the API failed: ssl_crt and ssl_key are required together")]
+    IncompleteCertificate,
+    /// A certificate cannot be made or written.
+    #[error("making a certificate for the API failed: {0}")]
+    MakeCertificate(String),
     /// Listening on the port failed.
     #[error("listening on {address} failed: {error}; is another salt-api running?")]
     Listen {

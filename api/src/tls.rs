@@ -23,17 +23,17 @@ pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option
     let (certificate, key) = match (&options.ssl_crt, &options.ssl_key) {
         (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
         (None, None) => generated(config)?,
-        _ => return Err(StartError::Certificate("ssl_crt and ssl_key are required together".to_owned())),
+        _ => return Err(StartError::IncompleteCertificate),
     };
     let certificates: Vec<&Path> = once(&*certificate).chain(options.ssl_chain.as_deref()).collect();
-    load_certificate(&certificates, &key).map(Some).map_err(StartError::Certificate)
+    Ok(Some(load_certificate(&certificates, &key)?))
 }
 
 /// Returns the paths of the self-signed certificate and its key; generates them if they are missing.
 fn generated(config: &MasterConfig) -> Result<(PathBuf, PathBuf), StartError> {
     let (certificate, key) = (config.pki_dir.join(GENERATED_CERTIFICATE), config.pki_dir.join(GENERATED_KEY));
     if !(certificate.exists() && key.exists()) {
-        let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
+        let failed = |error: &dyn std::fmt::Display| StartError::MakeCertificate(error.to_string());
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend(host_name());
         let made = rcgen::generate_simple_self_signed(names).map_err(|error| failed(&error))?;

@@ -1,20 +1,38 @@
 //! The files of a server's certificate and its key.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brine_tls::ServerError;
 use rustls::ServerConfig;
+
+/// The error of the files of a server's certificate and its key.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("reading {} failed: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The content cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] ServerError),
+}
 
 /// Reads the certificates of a server, its chain among them, and their key, each in PEM. Blocks on the files.
 ///
 /// # Errors
 /// A file cannot be read or is invalid, or the key is not that of the certificate.
-pub fn load_certificate(certificates: &[&Path], key: &Path) -> Result<Arc<ServerConfig>, String> {
+pub fn load_certificate(certificates: &[&Path], key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|error| format!("reading {} failed: {error}", path.display()))
+        std::fs::read_to_string(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
     };
     let certificates: Vec<String> = certificates.iter().copied().map(read).collect::<Result<_, _>>()?;
-    brine_tls::server(&certificates, &read(key)?)
+    Ok(brine_tls::server(&certificates, &read(key)?)?)
 }
 
 #[cfg(test)]
@@ -34,7 +52,7 @@ mod tests {
         assert!(load_certificate(&[&certificate, &certificate], &key).is_ok());
         let missing = directory.path().join("missing");
         for (certificates, key) in [(&[&*certificate, &missing][..], &*key), (&[&certificate], &missing)] {
-            let error = load_certificate(certificates, key).unwrap_err();
+            let error = load_certificate(certificates, key).unwrap_err().to_string();
             assert!(error.starts_with(&format!("reading {} failed: No such file", missing.display())), "{error}");
         }
         let other = rcgen::generate_simple_self_signed(["one".to_owned()]).unwrap().signing_key.serialize_pem();

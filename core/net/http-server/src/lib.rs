@@ -24,7 +24,7 @@ mod requests;
 mod server;
 mod slow_peers;
 
-pub use certificates::load_certificate;
+pub use certificates::{CertificateError, load_certificate};
 pub use connections::{ConnectionLimits, ConnectionMetrics, Connections, Slot, network};
 pub use heads::{Following, Heads};
 pub use peer::Peer;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
 
@@ -27,6 +27,20 @@ pub struct AuthoritiesError {
     pub reason: String,
 }
 
+/// The error of a server's certificate or key.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The certificate or its chain is no PEM.
+    #[error("the certificate is invalid: {0}")]
+    Certificate(#[source] pem::Error),
+    /// The key is no PEM.
+    #[error("the key is invalid: {0}")]
+    Key(#[source] pem::Error),
+    /// The parts do not fit each other, or the library refuses one of them.
+    #[error(transparent)]
+    Refused(#[from] rustls::Error),
+}
+
 /// Returns the cryptography provider of all TLS connections, AWS-LC.
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
@@ -37,17 +51,16 @@ pub fn provider() -> Arc<CryptoProvider> {
 ///
 /// # Errors
 /// A part is invalid, or the key is not that of the certificate.
-pub fn server(certificates: &[String], key: &str) -> Result<Arc<ServerConfig>, String> {
+pub fn server(certificates: &[String], key: &str) -> Result<Arc<ServerConfig>, ServerError> {
     let certificates: Vec<CertificateDer<'static>> = certificates
         .iter()
         .flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Vec<_>>())
         .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| error.to_string())?;
+        .map_err(ServerError::Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(ServerError::Key)?;
     let tls = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
-        .map_err(|error| error.to_string())?;
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))?;
     Ok(Arc::new(tls))
 }
 
