@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use brine_engines::{BuiltIn, Engine, Publisher};
+use brine_bus::BusError;
+use brine_engines::{BuiltIn, Engine, EngineError, PublishError, Publisher};
 use brine_ids::Jid;
 use brine_master_calls::custom::CustomCaller;
 use brine_master_calls::{Caller, RunnerCalls, Services};
@@ -19,7 +20,7 @@ pub(crate) fn run(
     calls: Arc<RunnerCalls>,
     engine: Arc<Engine>,
     stopping: CancellationToken,
-) -> BoxFuture<'static, Result<(), String>> {
+) -> BoxFuture<'static, Result<(), EngineError>> {
     Box::pin(async move {
         // A function of a custom module lasts as long as the engine.
         let begun = threads::run("engine", {
@@ -37,8 +38,8 @@ pub(crate) fn run(
                 ControlFlow::Break(calls.custom.run_engine(&engine, &caller, &stopping))
             }
         });
-        match begun.await.map_err(|error| error.to_string())? {
-            ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| error.to_string()),
+        match begun.await? {
+            ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| EngineError::Custom(error.to_string())),
             ControlFlow::Continue(built_in) => {
                 built_in?.run(Arc::new(OnBus(Arc::clone(&calls.services))), stopping).await
             }
@@ -64,9 +65,13 @@ impl Publisher for OnBus {
         self.0.config.max_event_size
     }
 
-    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(
-            async move { self.0.bus.fire_durably(&tag, &data).await.map(|_| ()).map_err(|error| error.to_string()) },
-        )
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), PublishError>> {
+        Box::pin(async move {
+            let published = self.0.bus.fire_durably(&tag, &data).await;
+            published.map(|_| ()).map_err(|error| match error {
+                BusError::Event(_) | BusError::TooLarge { .. } => PublishError::Refused(error.to_string()),
+                _ => PublishError::Unavailable(error.to_string()),
+            })
+        })
     }
 }

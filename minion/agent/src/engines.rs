@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use brine_context::{Context, Job, Minion};
-use brine_engines::{BuiltIn, Engine, Publisher};
+use brine_engines::{BuiltIn, Engine, EngineError, PublishError, Publisher};
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_runtime::executors::Executor;
@@ -23,7 +23,7 @@ pub(crate) fn run(
     minion: Arc<Minion>,
     engine: Arc<Engine>,
     stopping: CancellationToken,
-) -> BoxFuture<'static, Result<(), String>> {
+) -> BoxFuture<'static, Result<(), EngineError>> {
     Box::pin(async move {
         // A function of a custom module lasts as long as the engine.
         let begun = threads::run("engine", {
@@ -37,8 +37,8 @@ pub(crate) fn run(
                 }
             }
         });
-        match begun.await.map_err(|error| error.to_string())? {
-            ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| error.to_string()),
+        match begun.await? {
+            ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| EngineError::Custom(error.to_string())),
             ControlFlow::Continue(built_in) => {
                 let sends = Executor::new("engine events", MAX_SENDS, 0);
                 let publisher = EventSend { minion, stopping: stopping.clone(), sends };
@@ -64,7 +64,7 @@ impl Publisher for EventSend {
         MAX_EVENT_SIZE
     }
 
-    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>> {
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), PublishError>> {
         let (minion, cancel, sends) = (Arc::clone(&self.minion), self.stopping.clone(), self.sends.clone());
         Box::pin(async move {
             let sent = sends.run(move |_| {
@@ -74,9 +74,11 @@ impl Publisher for EventSend {
             });
             match sent.await {
                 Ok(Ok(sent)) if sent.is_truthy() => Ok(()),
-                Ok(Ok(_)) => Err("the event was not accepted: see the log of the master".to_owned()),
-                Ok(Err(error)) => Err(error.message()),
-                Err(error) => Err(error.to_string()),
+                Ok(Ok(_)) => {
+                    Err(PublishError::Refused("the event was not accepted: see the log of the master".to_owned()))
+                }
+                Ok(Err(error)) => Err(PublishError::Unavailable(error.message())),
+                Err(error) => Err(PublishError::Unavailable(error.to_string())),
             }
         })
     }

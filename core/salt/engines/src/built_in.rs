@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::Engine;
 use crate::publisher::Publisher;
 use crate::script::Script;
 use crate::webhook::Webhook;
+use crate::{Engine, EngineError};
 
 /// A built-in engine with its arguments.
 #[derive(Debug)]
@@ -25,17 +25,16 @@ impl BuiltIn {
     ///
     /// # Errors
     /// An invalid argument.
-    fn of(engine: &Engine) -> Option<Result<Self, String>> {
+    fn of(engine: &Engine) -> Option<Result<Self, EngineError>> {
+        let refused = |why: &str| Some(Err(EngineError::Argument(why.to_owned())));
         match &*engine.module {
-            "script" => Some(Script::new(&engine.kwargs).map(BuiltIn::Script)),
-            "webhook" => Some(Webhook::new(&engine.kwargs).map(BuiltIn::Webhook)),
+            "script" => Some(Script::new(&engine.kwargs).map(BuiltIn::Script).map_err(EngineError::Argument)),
+            "webhook" => Some(Webhook::new(&engine.kwargs).map(BuiltIn::Webhook).map_err(EngineError::Argument)),
             "reactor" => Some(Ok(BuiltIn::Reactor)),
-            "test" => Some(Err(
-                "it only logs events: follow them by `salt-run state.event`, or with the engine `script`, and \
-                remove it"
-                    .to_owned(),
-            )),
-            "thorium" => Some(Err("rules over time take the place of thorium: write `reactor_rules`".to_owned())),
+            "test" => refused(
+                "it only logs events: follow them by `salt-run state.event`, or with the engine `script`, and remove it",
+            ),
+            "thorium" => refused("rules over time take the place of thorium: write `reactor_rules`"),
             _ => None,
         }
     }
@@ -49,7 +48,7 @@ impl BuiltIn {
         engine: &Engine,
         python_fallback: bool,
         is_custom: impl FnOnce() -> bool,
-    ) -> Option<Result<Self, String>> {
+    ) -> Option<Result<Self, EngineError>> {
         let built_in = Self::of(engine)?;
         let is_left_to_salt = built_in.is_err() && python_fallback;
         (!is_left_to_salt && !is_custom()).then_some(built_in)
@@ -59,7 +58,7 @@ impl BuiltIn {
     ///
     /// # Errors
     /// The reason why it has ended by itself.
-    pub async fn run(self, publisher: Arc<dyn Publisher>, stopping: CancellationToken) -> Result<(), String> {
+    pub async fn run(self, publisher: Arc<dyn Publisher>, stopping: CancellationToken) -> Result<(), EngineError> {
         match self {
             BuiltIn::Script(script) => script.run(&*publisher, &stopping).await,
             BuiltIn::Webhook(webhook) => webhook.run(publisher, stopping).await,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `engine` | the option `engines`, and restarts: [`Engine`] |
 //! | `built_in` | the engines of Brine by name: [`BuiltIn`] |
+//! | `error` | why an engine ends, why an event is not published |
 //! | `check` | the errors of the option before any engine runs |
 //! | `publisher` | what an engine gets from its daemon: [`Publisher`] |
 //! | `script` | `script`: events from the output of a program |
@@ -17,6 +18,7 @@ mod arguments;
 mod built_in;
 mod check;
 mod engine;
+mod error;
 pub mod metrics;
 mod publisher;
 mod script;
@@ -24,4 +26,5 @@ mod webhook;
 
 pub use built_in::BuiltIn;
 pub use engine::Engine;
+pub use error::{EngineError, PublishError};
 pub use publisher::Publisher;

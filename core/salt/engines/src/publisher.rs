@@ -3,6 +3,8 @@
 use brine_value::Map;
 use futures::future::BoxFuture;
 
+use crate::PublishError;
+
 /// The daemon of an engine, which publishes its events.
 pub trait Publisher: Send + Sync {
     /// Returns the id of the daemon.
@@ -15,5 +17,5 @@ pub trait Publisher: Send + Sync {
     ///
     /// # Errors
     /// The event is not accepted.
-    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>>;
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), PublishError>>;
 }

@@ -8,6 +8,7 @@ use brine_value::{Map, Value};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use crate::EngineError;
 use crate::metrics::ENGINE_ENDS;
 
 /// The first and the longest pause before an engine is restarted.
@@ -65,7 +66,7 @@ impl Engine {
     /// Runs the engine until `stopping` is cancelled. `start` runs it until it ends, with the reason if it fails.
     pub async fn run(
         self,
-        start: impl Fn(Arc<Engine>, CancellationToken) -> BoxFuture<'static, Result<(), String>> + Send,
+        start: impl Fn(Arc<Engine>, CancellationToken) -> BoxFuture<'static, Result<(), EngineError>> + Send,
         stopping: CancellationToken,
     ) {
         let engine = Arc::new(self);
@@ -78,7 +79,7 @@ impl Engine {
                 return;
             }
             ENGINE_ENDS.add(1);
-            let why = ended.err().unwrap_or_else(|| "its function returned".to_owned());
+            let why = ended.err().map_or_else(|| "its function returned".to_owned(), |error| error.to_string());
             if begun.elapsed() >= RESET_AFTER {
                 backoff.reset();
             }

@@ -57,11 +57,11 @@ fn mistakes_in_the_option_are_found() {
 async fn an_ended_engine_is_restarted() {
     let (starts, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
     let (counted, stop) = (Arc::clone(&starts), stopping.clone());
-    let start = move |_, _| -> BoxFuture<'static, Result<(), String>> {
+    let start = move |_, _| -> BoxFuture<'static, Result<(), EngineError>> {
         if counted.fetch_add(1, Ordering::Relaxed) == 3 {
             stop.cancel();
         }
-        Box::pin(async { Err("killed".to_owned()) })
+        Box::pin(async { Err(EngineError::Custom("killed".to_owned())) })
     };
     Engine::new("a", Map::new()).run(start, stopping).await;
     assert_eq!(starts.load(Ordering::Relaxed), 4);

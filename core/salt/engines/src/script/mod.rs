@@ -23,6 +23,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::EngineError;
 use crate::arguments::check_names;
 use crate::metrics;
 use crate::publisher::Publisher;
@@ -100,7 +101,7 @@ impl Script {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub(crate) async fn run(&self, publisher: &dyn Publisher, stopping: &CancellationToken) -> Result<(), String> {
+    pub(crate) async fn run(&self, publisher: &dyn Publisher, stopping: &CancellationToken) -> Result<(), EngineError> {
         let mut seen = Seen::default();
         loop {
             self.run_once(publisher, &mut seen, stopping).await?;
@@ -116,7 +117,7 @@ impl Script {
         publisher: &dyn Publisher,
         seen: &mut Seen,
         stopping: &CancellationToken,
-    ) -> Result<(), String> {
+    ) -> Result<(), EngineError> {
         let (output, mut process) = Process::start(&self.words).await?;
         let ended = tokio::select! {
             () = stopping.cancelled() => None,
@@ -191,7 +192,7 @@ impl Script {
         if self.only_changes && seen.last.get(&tag) == Some(&hash) {
             return Ok(());
         }
-        publisher.publish(tag.clone(), data).await?;
+        publisher.publish(tag.clone(), data).await.map_err(|error| error.to_string())?;
         if self.only_changes {
             seen.record(tag, hash);
         }
@@ -241,17 +242,17 @@ struct Process {
 
 impl Process {
     /// Starts a program, and returns the pipe of its output and errors.
-    async fn start(words: &[String]) -> Result<(Receiver, Self), String> {
-        let failed = |error: &dyn std::fmt::Display| format!("starting the program '{}' failed: {error}", words[0]);
-        let (reader, writer) = std::io::pipe().map_err(|error| failed(&error))?;
-        let errors = writer.try_clone().map_err(|error| failed(&error))?;
+    async fn start(words: &[String]) -> Result<(Receiver, Self), EngineError> {
+        let failed = |source| EngineError::Program { program: words[0].clone(), source };
+        let (reader, writer) = std::io::pipe().map_err(failed)?;
+        let errors = writer.try_clone().map_err(failed)?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(writer).stderr(errors);
         let (begun, begins) = oneshot::channel();
-        let waiting = threads::start("engine program", move |_| run(command, begun)).map_err(|error| failed(&error))?;
-        let group = begins.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        let waiting = threads::start("engine program", move |_| run(command, begun))?;
+        let group = begins.await.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
         let process = Process { group, waiting };
-        let output = Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(|error| failed(&error))?;
+        let output = Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
         Ok((output, process))
     }
 

@@ -2,6 +2,7 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::*;
+use crate::PublishError;
 
 /// Collects events; refuses those with the tag `refused`.
 struct Bus(UnboundedSender<(String, Map)>);
@@ -22,8 +23,8 @@ impl Publisher for Bus {
         1 << 20
     }
 
-    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>> {
-        let result = if tag == "refused" { Err("it is refused".to_owned()) } else { Ok(()) };
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), PublishError>> {
+        let result = if tag == "refused" { Err(PublishError::Refused("it is refused".to_owned())) } else { Ok(()) };
         _ = self.0.send((tag, data));
         Box::pin(async { result })
     }
@@ -124,7 +125,7 @@ async fn program_and_its_children_end_with_the_engine() {
 async fn program_that_cannot_be_started_ends_the_engine() {
     let (bus, _events) = Bus::new();
     let engine = Script::new(&map! {"cmd" => "/nonexistent/program -x"}).unwrap();
-    let error = engine.run(&bus, &CancellationToken::new()).await.unwrap_err();
+    let error = engine.run(&bus, &CancellationToken::new()).await.unwrap_err().to_string();
     assert!(error.starts_with("starting the program '/nonexistent/program' failed: No such file"), "{error}");
 }
 

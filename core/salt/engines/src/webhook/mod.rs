@@ -20,6 +20,7 @@ use brine_value::{FromValue, Map, Value};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::EngineError;
 use crate::arguments::check_names;
 use crate::metrics;
 use crate::publisher::Publisher;
@@ -69,15 +70,19 @@ impl Webhook {
     ///
     /// # Errors
     /// The certificate is invalid, or the socket cannot be opened.
-    pub(crate) async fn run(self, publisher: Arc<dyn Publisher>, stopping: CancellationToken) -> Result<(), String> {
+    pub(crate) async fn run(
+        self,
+        publisher: Arc<dyn Publisher>,
+        stopping: CancellationToken,
+    ) -> Result<(), EngineError> {
         let listener = self.listen().await?;
         self.serve(listener, publisher, stopping).await
     }
 
-    async fn listen(&self) -> Result<TcpListener, String> {
+    async fn listen(&self) -> Result<TcpListener, EngineError> {
         let bind = async |address: &str| {
             let bound = TcpListener::bind((address.trim_matches(['[', ']']), self.port)).await;
-            bound.map_err(|error| format!("listening on {address} port {} failed: {error}", self.port))
+            bound.map_err(|source| EngineError::Listen { address: address.to_owned(), port: self.port, source })
         };
         match &self.address {
             Some(address) => bind(address).await,
@@ -94,12 +99,12 @@ impl Webhook {
         listener: TcpListener,
         publisher: Arc<dyn Publisher>,
         stopping: CancellationToken,
-    ) -> Result<(), String> {
+    ) -> Result<(), EngineError> {
         let tls = match self.tls {
             None => None,
             Some((certificate, key)) => {
                 let loaded = threads::run("certificate", move |_| load_certificate(&[&certificate], &key));
-                Some(loaded.await.map_err(|error| error.to_string())??)
+                Some(loaded.await??)
             }
         };
         if let Ok(address) = listener.local_addr() {

@@ -12,6 +12,7 @@ use hyper::header::{ALLOW, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
+use crate::PublishError;
 use crate::metrics;
 use crate::publisher::Publisher;
 
@@ -85,7 +86,10 @@ impl Hook {
         let event = map! {"headers" => headers(&head.headers), "body" => body};
         let published = self.publisher.publish(format!("{TAG}{path}"), event);
         match tokio::time::timeout(PUBLISH_TIMEOUT, published).await {
-            Ok(published) => published.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error)),
+            Ok(Ok(())) => Ok(()),
+            // A repetition would be in vain.
+            Ok(Err(PublishError::Refused(why))) => Err((StatusCode::BAD_REQUEST, why)),
+            Ok(Err(PublishError::Unavailable(why))) => Err((StatusCode::SERVICE_UNAVAILABLE, why)),
             Err(_) => Err((StatusCode::SERVICE_UNAVAILABLE, "publishing its event took too long".to_owned())),
         }
     }

@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::*;
+use crate::PublishError;
 
 struct Bus(UnboundedSender<(String, Map)>);
 
@@ -18,8 +19,12 @@ impl Publisher for Bus {
         1000
     }
 
-    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>> {
-        let result = if tag.ends_with("/refused") { Err("it is refused".to_owned()) } else { Ok(()) };
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), PublishError>> {
+        let result = match tag.rsplit('/').next() {
+            Some("refused") => Err(PublishError::Refused("it is refused".to_owned())),
+            Some("unavailable") => Err(PublishError::Unavailable("the disk is full".to_owned())),
+            _ => Ok(()),
+        };
         _ = self.0.send((tag, data));
         Box::pin(async { result })
     }
@@ -30,7 +35,7 @@ struct Served {
     address: SocketAddr,
     events: UnboundedReceiver<(String, Map)>,
     stopping: CancellationToken,
-    ended: tokio::task::JoinHandle<Result<(), String>>,
+    ended: tokio::task::JoinHandle<Result<(), EngineError>>,
 }
 
 async fn served(kwargs: Map) -> Served {
@@ -120,7 +125,9 @@ async fn other_requests_are_refused() {
         assert_eq!(status(engine.address, &request).await, expected, "{request}");
     }
     assert!(engine.events.try_recv().is_err());
-    assert_eq!(status(engine.address, &post("/refused", "", "")).await, 503);
+    for (path, expected) in [("/refused", 400), ("/unavailable", 503)] {
+        assert_eq!(status(engine.address, &post(path, "", "")).await, expected, "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,5 +156,6 @@ async fn requests_by_tls_are_served_with_the_certificate() {
     assert_eq!(tag, "salt/engines/hook/tls");
     let broken = served(map! {"ssl_crt" => certificate.as_str(), "ssl_key" => "/nonexistent/key"}).await;
     let error = broken.ended.await.unwrap().unwrap_err();
+    let error = error.to_string();
     assert!(error.starts_with("reading /nonexistent/key failed"), "{error}");
 }
