@@ -9,5 +9,6 @@ mod jobs;
 pub mod metrics;
 
 pub use jobs::{
-    AUTH_LIST, JobReturns, Jobs, MASTER_ID, PublishError, PublishStream, Published, batches, causality, checkpoint,
+    AUTH_LIST, JobReturns, Jobs, MASTER_ID, PublishError, PublishStream, Published, RunError, batches, causality,
+    checkpoint,
 };

@@ -45,7 +45,7 @@ impl MasterAccess for Orchestrator {
         self.caller.thread.wait(async {
             let Some(checkpoint) = self.checkpoint.as_ref().filter(|_| ask.batch.is_none() && ask.subset.is_none())
             else {
-                return self.jobs.run_to_end(ask).await;
+                return self.jobs.run_to_end(ask).await.map_err(|error| error.to_string());
             };
             let earlier = checkpoint.take_interrupted_job(&ask.request);
             let published = match &earlier {
@@ -63,7 +63,7 @@ impl MasterAccess for Orchestrator {
                 self.jobs.run_to_end(ask).await
             };
             checkpoint.job_ended(jid);
-            answers
+            answers.map_err(|error| error.to_string())
         })
     }
 

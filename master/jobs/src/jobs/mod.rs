@@ -50,6 +50,7 @@ use causality::Causality;
 use recent_publishes::RecentPublishes;
 use stream::PackedLoad;
 pub use stream::PublishStream;
+pub use to_end::RunError;
 
 /// Whether a target refers to nodegroups, which only the master can resolve.
 fn names_groups(request: &PublishRequest) -> bool {
@@ -366,7 +367,7 @@ impl Jobs {
         request: PublishRequest,
         timeout: Duration,
     ) -> Result<JobReturns, PublishError> {
-        let mut returns = self.subscribe(Vec::new()).map_err(PublishError::Failed)?;
+        let mut returns = self.subscribe(Vec::new()).map_err(|error| PublishError::Failed(error.to_string()))?;
         let user = request.user.clone();
         let published = self.publish(request).await?;
         let mut answers = JobReturns { returned: Vec::new(), missing: Vec::new() };

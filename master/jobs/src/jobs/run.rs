@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use brine_bus::store::StoreError;
 use brine_bus::{Filter, Start, Subscription};
 use brine_event::Event;
 use brine_job::{Action, Driver};
@@ -38,10 +39,10 @@ pub(super) enum Progress {
 impl Jobs {
     /// Subscribes to returns, and to other tags with these prefixes. Must be called before the job is published, so
     /// that no return is missed.
-    pub(super) fn subscribe(&self, prefixes: Vec<String>) -> Result<Subscription, String> {
+    pub(super) fn subscribe(&self, prefixes: Vec<String>) -> Result<Subscription, StoreError> {
         let prefixes =
             ["salt/job/".to_owned(), "syndic/".to_owned()].into_iter().chain(prefixes).map(Into::into).collect();
-        self.events.bus.subscribe(Filter::Prefixes(prefixes), Start::Now).map_err(|error| error.to_string())
+        self.events.bus.subscribe(Filter::Prefixes(prefixes), Start::Now)
     }
 }
 

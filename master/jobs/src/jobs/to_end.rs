@@ -4,25 +4,43 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_bus::store::StoreError;
 use brine_ids::Jid;
 use brine_job::orchestration::{MinionResult, OrchestratedJob};
-use brine_job::{Batch, Driver, batch_size};
+use brine_job::{Batch, BatchSizeError, Driver, batch_size};
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
-use super::Jobs;
 use super::run::{Progress, Run};
+use super::{Jobs, PublishError};
+
+/// The reason why a job is not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The job, or a part of it, was not published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The size of a batch is invalid.
+    #[error(transparent)]
+    Batch(#[from] BatchSizeError),
+    /// The store failed: the returns cannot be read, or a batch cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 impl Jobs {
     /// Runs a job to its end: until every minion has returned or does not run it any more.
-    pub async fn run_to_end(self: &Arc<Self>, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String> {
+    ///
+    /// # Errors
+    /// The job is not published, or its returns cannot be read.
+    pub async fn run_to_end(self: &Arc<Self>, ask: OrchestratedJob) -> Result<Vec<MinionResult>, RunError> {
         let OrchestratedJob { request, timeout, batch, failhard, subset } = ask;
         let timeout = timeout.unwrap_or(self.config.timeout.seconds());
         let events = self.subscribe(Vec::new())?;
         if batch.is_none() && subset.is_none() {
-            let published = self.publish(request.clone()).await.map_err(|error| error.to_string())?;
+            let published = self.publish(request.clone()).await?;
             let Some(jid) = published.jid.clone() else { return Ok(Vec::new()) };
             let now = Instant::now();
             let driver = Driver::of_published(jid, &request.user, published.awaited(), self.times(timeout), now);
@@ -39,7 +57,7 @@ impl Jobs {
         // Minions that do not answer a ping are left out.
         let ping =
             PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
-        let present = self.publish_and_wait(ping, timeout).await.map_err(|error| error.to_string())?;
+        let present = self.publish_and_wait(ping, timeout).await?;
         let mut ids: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
         if let Some(subset) = subset {
             ids.shuffle(&mut rand::rng());
@@ -47,7 +65,7 @@ impl Jobs {
         }
         ids.sort();
         let size = match batch {
-            Some(batch) => batch_size(&batch, ids.len()).map_err(|error| error.to_string())?,
+            Some(batch) => batch_size(&batch, ids.len())?,
             None => ids.len().max(1),
         };
         let batch = Batch { size, wait: Duration::ZERO, failhard };
@@ -58,12 +76,15 @@ impl Jobs {
     }
 
     /// Awaits the returns of a job that an earlier process has published to these minions.
+    ///
+    /// # Errors
+    /// The returns cannot be read.
     pub async fn attach(
         self: &Arc<Self>,
         ask: OrchestratedJob,
         jid: Jid,
         ids: Vec<String>,
-    ) -> Result<Vec<MinionResult>, String> {
+    ) -> Result<Vec<MinionResult>, RunError> {
         let timeout = ask.timeout.unwrap_or(self.config.timeout.seconds());
         let events = self.subscribe(Vec::new())?;
         let cached = self.cached_returns(jid.clone()).await.unwrap_or_default();
@@ -86,13 +107,13 @@ impl Jobs {
         request: &PublishRequest,
         ids: Vec<String>,
         mut returned: HashMap<String, Map>,
-    ) -> Result<Vec<MinionResult>, String> {
+    ) -> Result<Vec<MinionResult>, RunError> {
         // The minions of syndics, which are known only from reports and returns.
         let (targets, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
         loop {
             match run.next().await {
                 Progress::Due(minions) => {
-                    self.publish_part(&mut run.driver, request, &minions).await.map_err(|error| error.to_string())?;
+                    self.publish_part(&mut run.driver, request, &minions).await?;
                 }
                 Progress::Returned(id, data) => {
                     below.extend(Some(&id).filter(|id| !targets.contains(*id)).cloned());

@@ -52,7 +52,7 @@ pub fn start(
     let timeout = timeout.unwrap_or(context.master.config.timeout.whole_seconds());
     let batch_request = BatchRequest { request, size: batch, failhard, wait: batch_wait, timeout };
     let (jid, minions, missing) =
-        context.wait(context.master.jobs.start_batch(batch_request)).map_err(CallError::Execution)?;
+        context.wait(context.master.jobs.start_batch(batch_request)).map_err(CallError::execution)?;
     Ok(map! {"jid" => jid.map(|jid| jid.to_string()), "minions" => minions, "missing" => missing}.into())
 }
 

@@ -21,6 +21,9 @@ pub enum InvalidPlan {
     /// A newer release wrote the plan.
     #[error("the plan has the form {0}, which this release does not know: apply it with the release that wrote it")]
     Form(i64),
+    /// Steps of an orchestration have the same name: which digest is meant would be open.
+    #[error("several steps have the name '{0}': give each 'salt.state' a name of its own")]
+    SameName(String),
 }
 
 /// A plan: a job, and for each minion that would change the digest of its changes.

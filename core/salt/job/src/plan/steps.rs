@@ -66,10 +66,10 @@ impl Steps {
     /// those that apply states, `name`, `comment` and `failed` of others; and whether the plan has failures.
     ///
     /// # Errors
-    /// The names of steps that are not unique: which digest is meant would be open.
-    pub fn finish(&self, results: &Map) -> Result<(Vec<Value>, bool), String> {
+    /// The names of steps that are not unique.
+    pub fn finish(&self, results: &Map) -> Result<(Vec<Value>, bool), InvalidPlan> {
         if let Some(name) = self.doubled.lock().first() {
-            return Err(format!("several steps have the name '{name}': give each 'salt.state' a name of its own"));
+            return Err(InvalidPlan::SameName(name.clone()));
         }
         let planned = self.planned.lock();
         let mut ordered: Vec<&Map> = results.values().filter_map(Value::as_map).collect();
@@ -208,7 +208,7 @@ mod tests {
         let steps = Steps::read(&true.into()).unwrap().unwrap();
         steps.planned("web", &[]);
         steps.planned("web", &[]);
-        assert!(steps.finish(&Map::new()).unwrap_err().contains("several steps have the name 'web'"));
+        assert!(steps.finish(&Map::new()).unwrap_err().to_string().contains("several steps have the name 'web'"));
         assert!(Steps::read(&Value::Nil).unwrap().is_none());
         assert!(Steps::read(&map! {"web" => 1}.into()).is_err() && Steps::read(&"x".into()).is_err());
         let job = || map! {"fun" => "orchestrate", "arg" => list![]};

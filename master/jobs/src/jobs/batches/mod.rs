@@ -24,8 +24,8 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Jobs;
 use super::run::{Progress, Run};
+use super::{Jobs, RunError};
 pub use observed::observe;
 use state::Stage;
 pub use state::State;
@@ -133,24 +133,24 @@ impl Jobs {
     /// that do not answer.
     ///
     /// # Errors
-    /// A message: the size is invalid, or the ping or the store failed.
+    /// The size is invalid, or the ping or the store failed.
     pub async fn start_batch(
         self: &Arc<Self>,
         batch: BatchRequest,
-    ) -> Result<(Option<Jid>, Vec<String>, Vec<String>), String> {
-        batch_size(&batch.size, 1).map_err(|error| error.to_string())?;
+    ) -> Result<(Option<Jid>, Vec<String>, Vec<String>), RunError> {
+        batch_size(&batch.size, 1)?;
         let request = &batch.request;
         let ping =
             PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
         let timeout = Duration::from_secs(batch.timeout.max(1));
-        let present = self.publish_and_wait(ping, timeout).await.map_err(|error| error.to_string())?;
+        let present = self.publish_and_wait(ping, timeout).await?;
         let mut minions: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
         minions.sort();
         if minions.is_empty() {
             return Ok((None, minions, present.missing));
         }
         let jid = Jid::new();
-        let size = batch_size(&batch.size, minions.len()).map_err(|error| error.to_string())?;
+        let size = batch_size(&batch.size, minions.len())?;
         let mut state = State::new(&jid, batch, minions.clone(), size);
         let ownership = match self.cluster.get() {
             Some(shared) => {
@@ -160,7 +160,7 @@ impl Jobs {
             None => None,
         };
         state.is_shared = ownership.is_some();
-        self.batches.store(&state).durable().await.map_err(|error| error.to_string())?;
+        self.batches.store(&state).durable().await?;
         self.publish_stage(&state, Stage::New).await;
         self.spawn_batch(state, ownership)?;
         Ok((Some(jid), minions, present.missing))
@@ -172,7 +172,7 @@ impl Jobs {
             let jid = state.jid.to_string();
             tracing::info!(jid, "batch resumed after the restart");
             if let Err(error) = self.spawn_batch(state, None) {
-                tracing::error!(jid, error, "resuming a batch failed");
+                tracing::error!(jid, %error, "resuming a batch failed");
             }
         }
     }
@@ -182,7 +182,7 @@ impl Jobs {
         self.events.fire(&format!("salt/batch/{}/{word}", state.jid), &body).await;
     }
 
-    fn spawn_batch(self: &Arc<Self>, state: State, ownership: Option<Ownership>) -> Result<(), String> {
+    fn spawn_batch(self: &Arc<Self>, state: State, ownership: Option<Ownership>) -> Result<(), StoreError> {
         let events = self.subscribe(vec![format!("salt/batch/{}/stop", state.jid)])?;
         let batch = Batch {
             size: state.size,

@@ -48,7 +48,7 @@ impl Jobs {
             }
             tracing::info!(jid, "batch resumed after the restart");
             if let Err(error) = self.spawn_batch(state, None) {
-                tracing::error!(jid, error, "resuming a batch failed");
+                tracing::error!(jid, %error, "resuming a batch failed");
             }
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Jobs {
             tracing::info!(jid, from = owned.member, "batch taken over");
             drop(self.batches.store(&state));
             if let Err(error) = self.spawn_batch(state, Some(ownership)) {
-                tracing::error!(jid, error, "taking over a batch failed");
+                tracing::error!(jid, %error, "taking over a batch failed");
             }
         }
         Ok(())

@@ -101,7 +101,7 @@ pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> Ca
     let run = Run { jid: args.orchestration_jid, plan: plan.clone() };
     let result = run.call(context, "state.sls", vec![args.mods], keyword, args.pillar)?;
     if let (Some(plan), true, Value::Map(results)) = (plan, makes_plan, &result.value) {
-        let (steps, has_failures) = plan.finish(results).map_err(CallError::Execution)?;
+        let (steps, has_failures) = plan.finish(results).map_err(|error| CallError::Execution(error.to_string()))?;
         let data = map! {"steps" => steps};
         return Ok(map! {"data" => data, "outputter" => "plan", "retcode" => i64::from(has_failures)}.into());
     }
