@@ -105,7 +105,7 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
 
 async fn clean(services: &Services) {
     if let Err(error) = services.access.remove_expired_tokens().await {
-        tracing::error!(error, "removing expired tokens failed");
+        tracing::error!(%error, "removing expired tokens failed");
     }
     let expired = services.storage.run(|storage| storage.sealed_arguments.expire()).await;
     if let Ok(Err(error)) = expired {

@@ -3,6 +3,7 @@
 use brine_auth::{Acl, Identity, JobRequest, may_see};
 use brine_function::Args;
 use brine_master_custom::Kind;
+use brine_master_facts::ResolveError;
 use brine_master_store::storage::Storage;
 use brine_value::{Map, Value, map};
 
@@ -38,16 +39,30 @@ pub struct PermissionQuery {
     pub kwargs: Map,
 }
 
+/// The reason why there is no decision.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The option `external_auth` does not have this system.
+    #[error("external_auth has no '{0}'")]
+    UnknownSystem(String),
+    /// The minions of a target, or those that a permission names, cannot be found.
+    #[error(transparent)]
+    Minions(#[from] ResolveError),
+}
+
 impl Access {
     /// Returns the decision of [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`], and the matching
     /// entries.
-    pub fn explain(&self, storage: &Storage, asked: PermissionQuery) -> Result<Value, String> {
+    ///
+    /// # Errors
+    /// An unknown authentication system, or an invalid target.
+    pub fn explain(&self, storage: &Storage, asked: PermissionQuery) -> Result<Value, ExplainError> {
         let entries = match &asked.eauth {
             None => self.external.entries_of_publisher(&self.config.publisher_acl, &asked.user),
             Some(eauth) => {
                 let identity = Identity::assumed(eauth, &asked.user, asked.groups.clone());
                 let entries = self.external.entries(&identity);
-                entries.ok_or_else(|| format!("external_auth has no '{eauth}'"))?
+                entries.ok_or_else(|| ExplainError::UnknownSystem(eauth.clone()))?
             }
         };
         let acl = Acl::new(&entries);
@@ -73,14 +88,13 @@ impl Access {
             let call = AskedCall::new(kind, function, Args { positional: asked.args, keyword: asked.kwargs });
             let is_kept_out = self.is_kept_out(&asked.user, &call.name, &call.args);
             let is_permitted = match call.named(&acl) {
-                Some(named) => permits_named(&acl, &named, &self.facts, storage).map_err(|error| error.to_string())?,
+                Some(named) => permits_named(&acl, &named, &self.facts, storage)?,
                 None => false,
             };
             let explained = map! {"permitted" => !is_kept_out && is_permitted, "entries" => entries};
             return Ok(with_reason(explained, is_kept_out).into());
         }
-        let minions = self.facts.possible_minions(storage, &asked.tgt_type, asked.tgt);
-        let minions = minions.map_err(|error| error.to_string())?;
+        let minions = self.facts.possible_minions(storage, &asked.tgt_type, asked.tgt)?;
         let arguments = Args { positional: asked.args, keyword: asked.kwargs }.to_wire();
         let job = JobRequest { functions: vec![(&asked.fun, &arguments)], minions: &minions };
         let is_kept_out = self.blacklist.has_function([asked.fun.as_str()])

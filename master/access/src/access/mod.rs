@@ -35,9 +35,10 @@ use tokio::sync::Semaphore;
 use called::{AskedCall, calls_of};
 use custom_auth::CustomAuth;
 use denials::Denials;
-pub use explain::PermissionQuery;
+pub use explain::{ExplainError, PermissionQuery};
 pub use keys::{LocalKeys, api_key_path, open_to_users, process_user, root_key_path, socket_group};
 use login::Logins;
+pub use login::TokenAccessError;
 use options::OptionRefused;
 pub use options::{SOURCE, permit_returners, permit_source};
 

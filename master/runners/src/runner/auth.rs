@@ -116,5 +116,5 @@ pub fn test(
         args,
         kwargs,
     };
-    context.master.access.explain(context.storage(), asked).map_err(CallError::Execution)
+    context.master.access.explain(context.storage(), asked).map_err(CallError::execution)
 }

@@ -50,6 +50,20 @@ enum LoginError {
     Executor(#[from] ExecutorError),
 }
 
+/// The reason why tokens cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenAccessError {
+    /// All calls of the custom store that may run at a time are waiting for it.
+    #[error("the store of eauth_tokens is busy")]
+    Busy,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] TokenError),
+    /// The master stops, or no thread is free.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+}
+
 impl LoginError {
     /// Returns the value of the metric's label.
     fn outcome(&self) -> &'static str {
@@ -213,7 +227,7 @@ impl Access {
         match self.with_tokens(move |tokens| tokens.get(&secret, Timestamp::now())).await {
             Ok(token) => token,
             Err(error) => {
-                tracing::error!(error, "reading a token failed");
+                tracing::error!(%error, "reading a token failed");
                 None
             }
         }
@@ -224,10 +238,10 @@ impl Access {
     async fn with_tokens<R: Send + 'static>(
         &self,
         operation: impl FnOnce(&TokenStore) -> Result<R, TokenError> + Send + 'static,
-    ) -> Result<R, String> {
+    ) -> Result<R, TokenAccessError> {
         let result = if let Some(custom_tokens) = &self.custom_tokens {
             let permit = tokio::time::timeout(CUSTOM_CALL_TIMEOUT, Arc::clone(custom_tokens).acquire_owned()).await;
-            let Ok(Ok(permit)) = permit else { return Err("the store of eauth_tokens is busy".to_owned()) };
+            let Ok(Ok(permit)) = permit else { return Err(TokenAccessError::Busy) };
             let storage = self.storage.clone();
             let work = move |thread: &MayBlock| {
                 let result = operation(&storage.get(thread).tokens);
@@ -238,14 +252,14 @@ impl Access {
         } else {
             self.storage.run(move |storage| operation(&storage.tokens)).await
         };
-        result.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        Ok(result??)
     }
 
     /// Removes expired tokens. Returns their number.
     ///
     /// # Errors
-    /// A message with the reason.
-    pub async fn remove_expired_tokens(&self) -> Result<usize, String> {
+    /// The store is busy or failed.
+    pub async fn remove_expired_tokens(&self) -> Result<usize, TokenAccessError> {
         self.with_tokens(|tokens| tokens.remove_expired(Timestamp::now())).await
     }
 
@@ -274,7 +288,7 @@ impl Access {
                 Some(made)
             }
             Err(error) => {
-                tracing::error!(%user, error, "creating a token failed");
+                tracing::error!(%user, %error, "creating a token failed");
                 None
             }
         }
