@@ -48,7 +48,7 @@ impl Server {
     }
 
     async fn start_tasks(config: &MasterConfig, key_file: PathBuf) -> Result<Self, StartError> {
-        brine_check::report(crate::check(config)).map_err(StartError::Refused)?;
+        brine_check::report(crate::check(config)).map_err(|finding| StartError::Refused(finding.message))?;
         let (options, _) = RestConfig::new(config)?;
         let tls = tls::load(config, &options)?;
         let host: String = options.host.clone();

@@ -80,14 +80,14 @@ impl fmt::Display for Finding {
 /// Logs the findings at the start of a daemon, except notes and the error that is returned.
 ///
 /// # Errors
-/// The message of the first finding that prevents the start; further ones are logged.
-pub fn report(findings: Vec<Finding>) -> Result<(), String> {
+/// The first finding that prevents the start; further ones are logged.
+pub fn report(findings: Vec<Finding>) -> Result<(), Finding> {
     let mut refused = None;
     for finding in findings {
         match finding.severity {
             Severity::Note => {}
             Severity::Warning | Severity::Broken => tracing::warn!("{}", finding.message),
-            Severity::Refused if refused.is_none() => refused = Some(finding.message),
+            Severity::Refused if refused.is_none() => refused = Some(finding),
             Severity::Refused => tracing::error!("{}", finding.message),
         }
     }

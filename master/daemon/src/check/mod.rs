@@ -219,7 +219,7 @@ pub(crate) async fn report(config: &Arc<MasterConfig>, executors: &Executors) ->
     let examined = Arc::clone(config);
     // The check panicked, which is logged: the start continues, and will hit the same error.
     let findings = executors.render.run(move |_| configuration(&examined)).await.unwrap_or_default();
-    brine_check::report(findings).map_err(StartError::Invalid)
+    brine_check::report(findings).map_err(|finding| StartError::Invalid(finding.message))
 }
 
 #[cfg(test)]

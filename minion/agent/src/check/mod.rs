@@ -199,7 +199,7 @@ fn identity(config: &MinionConfig) -> Vec<Finding> {
 /// # Errors
 /// The first finding that prevents the start.
 pub fn report(config: &MinionConfig) -> Result<(), MinionError> {
-    brine_check::report(configuration(config)).map_err(MinionError::Invalid)
+    brine_check::report(configuration(config)).map_err(|finding| MinionError::Invalid(finding.message))
 }
 
 #[cfg(test)]

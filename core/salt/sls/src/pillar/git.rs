@@ -67,7 +67,7 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
 ///
 /// # Errors
 /// A remote is malformed.
-pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Map, String> {
+pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Map, GitError> {
     let kinds = ["branch", "tag"].map(str::to_owned);
     let mut updated = Map::new();
     for item in items(opts) {
@@ -91,9 +91,9 @@ pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Ma
 ///
 /// # Errors
 /// A remote is malformed.
-pub fn unreachable(opts: &Map) -> Result<Vec<Unreachable>, String> {
+pub fn unreachable(opts: &Map) -> Result<Vec<Unreachable>, GitError> {
     let repositories = items(opts).into_iter().map(|item| Ok(Configured::read(&item, opts)?.repository));
-    let repositories = repositories.collect::<Result<Vec<_>, String>>()?;
+    let repositories = repositories.collect::<Result<Vec<_>, GitError>>()?;
     Ok(brine_fileserver::unreachable(&repositories))
 }
 
@@ -118,17 +118,19 @@ struct Configured {
 }
 
 impl Configured {
-    fn read(item: &Value, opts: &Map) -> Result<Self, String> {
-        let (written, own) = named_with_options(item).ok_or("a remote of ext_pillar git has no URL")?;
+    fn read(item: &Value, opts: &Map) -> Result<Self, GitError> {
+        let invalid = GitError::Options;
+        let (written, own) =
+            named_with_options(item).ok_or_else(|| invalid("an entry of ext_pillar has no URL".to_owned()))?;
         let options = RemoteOptions { own, all: opts, prefix: "git_pillar_" };
         let base = || options.text("base").unwrap_or_else(|| "master".into());
         let (branch, url) = match written.split_whitespace().collect::<Vec<_>>()[..] {
             [url] => (options.text("branch").unwrap_or_else(base), url.to_owned()),
             [branch, url] => (branch.to_owned(), url.to_owned()),
-            _ => return Err(format!("'{written}' is not a branch and a URL")),
+            _ => return Err(invalid(format!("'{written}' is not a branch and a URL"))),
         };
         let cache = opts::master::cachedir(opts).join("git_pillar");
-        let repository = Repository::new(&url, &options, &cache).map_err(|error| error.to_string())?;
+        let repository = Repository::new(&url, &options, &cache)?;
         Ok(Configured { branch, url, name: options.text("name"), repository, written })
     }
 }
