@@ -5,13 +5,31 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
 use brine_fileserver::Roots;
+use brine_host::web;
 use brine_system::files::read_sized;
 use brine_value::Map;
 
 use crate::{Context, FetchError, FileClient};
 
+/// Why the content of a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// The file server failed.
+    #[error(transparent)]
+    FileServer(#[from] FetchError),
+    /// The web server failed.
+    #[error(transparent)]
+    Web(#[from] web::FetchError),
+    /// The URL is of an unknown kind.
+    #[error("sources of this kind are not supported: {0}")]
+    Unsupported(String),
+}
+
 /// Returns the content of a file under `salt://`, of this host, or of a web server; `None` if it does not exist.
-pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+///
+/// # Errors
+/// A server fails, or does not exist for this kind of URL.
+pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, ContentError> {
     content_from(context, url, saltenv, false)
 }
 
@@ -24,15 +42,15 @@ pub fn content_from(
     url: &str,
     saltenv: &str,
     trust_anyone: bool,
-) -> Result<Option<Vec<u8>>, String> {
+) -> Result<Option<Vec<u8>>, ContentError> {
     match url.split_once("://") {
         Some(("salt", path)) => {
             let (path, saltenv) = in_environment(path, saltenv);
-            context.minion.files.read(path, saltenv).map_err(|error| error.to_string())
+            Ok(context.minion.files.read(path, saltenv)?)
         }
-        Some(("http" | "https", _)) => brine_host::web::fetch_from(&context.web(), url, trust_anyone).map(Some),
+        Some(("http" | "https", _)) => Ok(Some(web::fetch_from(&context.web(), url, trust_anyone)?)),
         Some(("file", path)) => Ok(std::fs::read(path).ok()),
-        Some(_) => Err(format!("sources of this kind are not supported: {}", brine_host::web::redacted(url))),
+        Some(_) => Err(ContentError::Unsupported(web::redacted(url))),
         None => Ok(std::fs::read(url).ok()),
     }
 }

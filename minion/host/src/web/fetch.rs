@@ -1,5 +1,6 @@
 //! Fetches files from web servers. Only a whole file is a file: neither a redirect nor a part, nor an answer without content.
 
+use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
@@ -23,11 +24,41 @@ pub enum Fetched {
     },
 }
 
+/// Why a file was not fetched. The message has the path of the URL, and nothing of its host and login.
+#[derive(Debug)]
+pub struct FetchError {
+    /// The cause.
+    pub error: WebError,
+    path: String,
+}
+
+impl FetchError {
+    fn new(error: WebError, url: &str) -> Self {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        FetchError { error, path: rest.find('/').map_or("/", |at| &rest[at..]).to_owned() }
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            error @ (WebError::Bundle { .. } | WebError::Proxy { .. }) => write!(f, "{error}"),
+            error => write!(f, "Error: {error} reading {}", self.path),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
 /// Fetches a URL into memory.
 ///
 /// # Errors
-/// The message of the error, with the path of the URL.
-pub fn fetch(access: &Access, url: &str) -> Result<Vec<u8>, String> {
+/// The server does not answer, refuses, or has no whole file.
+pub fn fetch(access: &Access, url: &str) -> Result<Vec<u8>, FetchError> {
     fetch_from(access, url, false)
 }
 
@@ -35,12 +66,12 @@ pub fn fetch(access: &Access, url: &str) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// As for [`fetch`].
-pub fn fetch_from(access: &Access, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
+pub fn fetch_from(access: &Access, url: &str, trust_anyone: bool) -> Result<Vec<u8>, FetchError> {
     let fetched = requested(access, url, trust_anyone, None).and_then(|mut response| {
         whole(&response)?;
         body::read(&mut response, access)
     });
-    fetched.map_err(|error| failed(&error, url))
+    fetched.map_err(|error| FetchError::new(error, url))
 }
 
 /// Fetches a URL and writes it to `into`, unless the server's entity tag still equals `etag`.
@@ -53,7 +84,7 @@ pub fn fetch_into(
     trust_anyone: bool,
     etag: Option<&str>,
     into: &mut dyn Write,
-) -> Result<Fetched, String> {
+) -> Result<Fetched, FetchError> {
     let fetched = requested(access, url, trust_anyone, etag).and_then(|mut response| {
         if etag.is_some() && response.status() == 304 {
             return Ok(Fetched::Unchanged);
@@ -63,7 +94,7 @@ pub fn fetch_into(
         let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         Ok(Fetched::Whole { etag })
     });
-    fetched.map_err(|error| failed(&error, url))
+    fetched.map_err(|error| FetchError::new(error, url))
 }
 
 /// Whether a web server has a file at a URL.
@@ -97,14 +128,5 @@ fn whole(response: &Response) -> Result<(), WebError> {
         // 203 is the answer of a proxy that has changed the content, as it was told to.
         200 | 203 => Ok(()),
         status => Err(WebError::Status(status)),
-    }
-}
-
-fn failed(error: &WebError, url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let path = rest.find('/').map_or("/", |at| &rest[at..]);
-    match error {
-        WebError::Bundle { .. } | WebError::Proxy { .. } => error.to_string(),
-        error => format!("Error: {error} reading {path}"),
     }
 }

@@ -18,7 +18,7 @@ pub use ureq::http::Request;
 
 pub use body::{copy, read};
 pub use client::{Client, Response};
-pub use fetch::{Fetched, exists, fetch, fetch_from, fetch_into};
+pub use fetch::{FetchError, Fetched, exists, fetch, fetch_from, fetch_into};
 
 /// The timeout of connections and requests without a limit.
 const NO_LIMIT: Duration = Duration::from_secs(1_000_000);

@@ -45,7 +45,7 @@ pub(super) fn copied(
 pub(super) fn fetched(context: &Context, url: &str, target: String) -> Result<Value, CallError> {
     let failed = |error: std::io::Error| file::error_at(&target, &error);
     let mut draft = Entry::resolve(Path::new(&target), Links::Follow).and_then(Draft::create).map_err(failed)?;
-    web::fetch_into(&context.web(), url, false, None, &mut draft.file).map_err(CallError::Execution)?;
+    web::fetch_into(&context.web(), url, false, None, &mut draft.file).map_err(CallError::execution)?;
     draft.finish_over(Attributes::default(), 0o644, Flush::Later).map_err(failed)?;
     Ok(target.into())
 }
@@ -83,7 +83,7 @@ pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, Ca
 
 /// Returns the content of a file as a string; false if the file server has no such file.
 pub(super) fn content(context: &Context, url: &str, saltenv: &str) -> Result<Value, CallError> {
-    let content = brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?;
+    let content = brine_context::files::content(context, url, saltenv).map_err(CallError::execution)?;
     match content {
         Some(content) => Ok(String::from_utf8_lossy(&content).into_owned().into()),
         None if url.starts_with("salt://") => Ok(false.into()),

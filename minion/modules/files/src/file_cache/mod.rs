@@ -136,8 +136,8 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
     make_room(path)?;
     let failed = |error| format!("writing {} failed: {error}", path.display());
     let mut draft = Entry::resolve(path, Links::Keep).and_then(Draft::create).map_err(failed)?;
-    let fetched = web::fetch_into(&context.web(), url, remote.trust_anyone, etag.as_deref(), &mut draft.file)?;
-    let Fetched::Whole { etag } = fetched else { return Ok(()) };
+    let fetched = web::fetch_into(&context.web(), url, remote.trust_anyone, etag.as_deref(), &mut draft.file);
+    let Fetched::Whole { etag } = fetched.map_err(|error| error.to_string())? else { return Ok(()) };
     draft.finish(Attributes::mode(0o600), Flush::Later).map_err(failed)?;
     match etag.filter(|_| remote.use_etag) {
         Some(etag) => store(&etag_path, etag.as_bytes()),

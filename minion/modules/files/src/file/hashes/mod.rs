@@ -88,7 +88,7 @@ pub fn get_source_sum(
         return Err(CallError::Execution(invalid_source_hash(&source_hash)));
     }
     let content = brine_context::files::content_from(context, &source_hash, &saltenv, !verify_ssl);
-    let content = content.map_err(CallError::Execution)?;
+    let content = content.map_err(CallError::execution)?;
     let content = content
         .ok_or_else(|| CallError::Execution(format!("Source hash file {} not found", web::redacted(&source_hash))))?;
     let names = [source_hash_name.unwrap_or_default(), file_name, source];

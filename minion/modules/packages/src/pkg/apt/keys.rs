@@ -163,7 +163,7 @@ impl Keys {
     fn add_file(&self, context: &Context, url: &str, saltenv: &str, name: Option<&str>) -> Result<(), CallError> {
         let missing = || CallError::Execution(format!("Error: file not found: {url}"));
         let key =
-            brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?.ok_or_else(missing)?;
+            brine_context::files::content(context, url, saltenv).map_err(CallError::execution)?.ok_or_else(missing)?;
         if self.by_apt_key {
             return apt_key_add(context, &key)
                 .map_err(|_| CallError::Execution(format!("Error: failed to add key from {url}")));

@@ -55,7 +55,7 @@ pub fn set_selections(
             ));
         }
         (Some(path), _) => {
-            let content = brine_context::files::content(context, &path, &saltenv).map_err(CallError::Execution)?;
+            let content = brine_context::files::content(context, &path, &saltenv).map_err(CallError::execution)?;
             let content = content.ok_or_else(|| CallError::Execution(format!("file not found: {path}")))?;
             of_file(&String::from_utf8_lossy(&content))
         }

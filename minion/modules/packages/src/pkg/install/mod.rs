@@ -385,7 +385,7 @@ pub fn package_files(
 ) -> Result<Vec<PackageFile>, CallError> {
     let mut files = Vec::new();
     for (package, source) in named {
-        let content = files::content(context, &source, saltenv).map_err(CallError::Execution)?;
+        let content = files::content(context, &source, saltenv).map_err(CallError::execution)?;
         let missing = || {
             CallError::Execution(if source.starts_with('/') {
                 format!("{source} does not exist on minion")

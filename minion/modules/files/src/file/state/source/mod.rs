@@ -212,7 +212,7 @@ pub(super) fn is_remote(source: &str) -> bool {
 /// Fetches a file from a web server. With `use_etag`, it is cached for the next run.
 fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>, String> {
     if !verify.use_etag {
-        return web::fetch_from(&context.call.web(), url, verify.trust_anyone);
+        return web::fetch_from(&context.call.web(), url, verify.trust_anyone).map_err(|error| error.to_string());
     }
     let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
     let path = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
