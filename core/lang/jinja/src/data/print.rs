@@ -20,7 +20,7 @@ pub(crate) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
             minijinja::escape_formatter(out, state, value)?;
         }
         _ => {
-            refuse_undefined_entries(value, 0)?;
+            refuse_undefined_entries(value)?;
             let failed = |_| Error::new(ErrorKind::WriteFailure, "the output cannot be written");
             let text = in_form(value, Form::Printed);
             limits::reserve(text.len())?;
@@ -32,7 +32,7 @@ pub(crate) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
 
 /// Returns the text that `{{ value }}` prints.
 pub(crate) fn printed(value: &JinjaValue) -> Result<String, Error> {
-    refuse_undefined_entries(value, 0)?;
+    refuse_undefined_entries(value)?;
     Ok(in_form(value, Form::Printed))
 }
 

@@ -47,7 +47,24 @@ pub(crate) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
 }
 
 /// Returns an error for a value that contains an undefined one at any depth, for filters that read all of it.
-pub(crate) fn refuse_undefined_within(value: &JinjaValue, depth: usize) -> Result<(), Error> {
+pub(crate) fn refuse_undefined_within(value: &JinjaValue) -> Result<(), Error> {
+    refuse_in(value, Within::All, 0)
+}
+
+/// Returns an error for a mapping that contains an undefined value, directly or in an inner mapping, for
+/// printing. Undefined items of lists are no error there, as in Salt.
+pub(crate) fn refuse_undefined_entries(value: &JinjaValue) -> Result<(), Error> {
+    refuse_in(value, Within::Mappings, 0)
+}
+
+/// Which containers are searched.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    All,
+    Mappings,
+}
+
+fn refuse_in(value: &JinjaValue, within: Within, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH || is_lenient() {
         return Ok(());
     }
@@ -57,33 +74,16 @@ pub(crate) fn refuse_undefined_within(value: &JinjaValue, depth: usize) -> Resul
             for (key, inner) in pairs(value) {
                 refuse_undefined(&key)?;
                 refuse_undefined(&inner)?;
-                refuse_undefined_within(&inner, depth + 1)?;
+                refuse_in(&inner, within, depth + 1)?;
             }
         }
-        ValueKind::Seq => {
+        ValueKind::Seq if within == Within::All => {
             for inner in value.try_iter()? {
                 refuse_undefined(&inner)?;
-                refuse_undefined_within(&inner, depth + 1)?;
+                refuse_in(&inner, within, depth + 1)?;
             }
         }
         _ => {}
-    }
-    Ok(())
-}
-
-/// Returns an error for a mapping that contains an undefined value, directly or in an inner mapping, for
-/// printing. Undefined items of lists are no error there, as in Salt.
-pub(crate) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Result<(), Error> {
-    if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {
-        return Ok(());
-    }
-    limits::check()?;
-    for (_, inner) in pairs(value) {
-        if inner.is_undefined() && !is_lenient() {
-            // minijinja's own error names the expression.
-            inner.get_attr("")?;
-        }
-        refuse_undefined_entries(&inner, depth + 1)?;
     }
     Ok(())
 }

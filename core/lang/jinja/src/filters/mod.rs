@@ -330,6 +330,6 @@ fn defined(value: &JinjaValue) -> Result<Value, Error> {
     let converted = from_jinja(value);
     // Before the second walk: a small value may contain others many times.
     limits::check()?;
-    refuse_undefined_within(value, 0)?;
+    refuse_undefined_within(value)?;
     Ok(converted)
 }
