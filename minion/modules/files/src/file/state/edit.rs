@@ -105,7 +105,7 @@ pub(super) fn write(path: &Path, text: &[u8], backup: &Value, keeps_links: bool)
 
 /// Returns the text of a file to edit, which is UTF-8, or why it cannot be edited.
 pub(super) fn read(name: &str) -> Result<String, String> {
-    String::from_utf8(read_bytes(name)?).map_err(|_| format!("Cannot edit a binary file: {name}"))
+    text(name, read_bytes(name)?)
 }
 
 /// Returns the text of a file as [`read`], unless its start looks binary as Salt tells it: `file.replace` and
@@ -115,6 +115,10 @@ fn read_text(name: &str) -> Result<String, String> {
     if is_binary(&bytes[..bytes.len().min(BINARY_START)]) {
         return Err(format!("Cannot perform string replacements on a binary file: {name}"));
     }
+    text(name, bytes)
+}
+
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
