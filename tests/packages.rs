@@ -235,15 +235,15 @@ fn the_same_program_gives_the_same_packages() {
     // The content of the program does not matter here, but packages ask it for its completions.
     let sums = ["a", "b"].map(|name| {
         let out = directory.path().join(name);
-        for kind in ["deb", "rpm", "tar"] {
+        for kind in ["deb", "rpm", "tar", "container"] {
             run(Command::new(project.join("packaging/build"))
-                .args([kind, "--compression", "zstd", "--program", BRINE, "--out"])
+                .args([kind, "--compression", "zstd", "--program", BRINE, "--static", BRINE, "--out"])
                 .arg(&out)
                 .env("SOURCE_DATE_EPOCH", "1700000000"));
         }
         run(Command::new(project.join("packaging/build")).args(["sums", "--out"]).arg(&out));
         std::fs::read_to_string(out.join("SHA256SUMS")).unwrap()
     });
-    assert_eq!(sums[0].lines().count(), 15, "{}", sums[0]);
+    assert_eq!(sums[0].lines().count(), 16, "{}", sums[0]);
     assert_eq!(sums[0], sums[1]);
 }
