@@ -3,8 +3,13 @@
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
 use brine_value::{Map, Value, map};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use super::{ask, current};
+
+/// The format of times that a schedule returns.
+const TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
 
 /// Run a job now; with `force` also a disabled one.
 ///
@@ -62,8 +67,41 @@ pub fn job_status(
     context: &Context,
     /// Name of the job.
     name: String,
-    #[keywords] _kwargs: Map,
+    /// Format of times.
+    #[default(TIME_FORMAT.into())]
+    time_fmt: String,
 ) -> CallResult {
     let request = map! {"func" => "job_status", "name" => &name};
-    Ok(ask(context, request, "job_status_complete", "data")?.unwrap_or_else(Value::map))
+    let status = ask(context, request, "job_status_complete", "data")?.unwrap_or_else(Value::map);
+    let Value::Map(mut status) = status else { return Ok(status) };
+    for (_, time) in status.iter_mut().filter(|(field, _)| field.as_str().is_some_and(|field| field.starts_with('_'))) {
+        if let Some(formatted) = formatted(time, &time_fmt)? {
+            *time = formatted.into();
+        }
+    }
+    Ok(status.into())
+}
+
+/// Returns a time in another format; `None` for other values.
+fn formatted(time: &Value, format: &str) -> Result<Option<String>, CallError> {
+    let Some(time) = time.as_str().and_then(|text| DateTime::strptime(TIME_FORMAT, text).ok()) else { return Ok(None) };
+    let time = time.to_zoned(TimeZone::system()).map_err(CallError::execution)?;
+    brine_clock::strftime(format, &time).map(Some).map_err(CallError::execution)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_alone_get_the_format() {
+        for (value, expected) in [
+            (Value::from("2026-12-01T08:05:09"), Some("08.05.09 01/12/26")),
+            ("test.ping".into(), None),
+            (Value::Bool(true), None),
+            (7.into(), None),
+        ] {
+            assert_eq!(formatted(&value, "%H.%M.%S %d/%m/%y").unwrap().as_deref(), expected, "{value}");
+        }
+    }
 }
