@@ -124,10 +124,11 @@ async fn a_load_that_cannot_be_read_now_is_sent_later() {
     let outbox = Arc::new(Outbox::open("test", bounds(9, 1000), LOST, directory.path()));
     outbox.push("x", &load(1));
     let path = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
-    // A read fails, but not because the file is gone.
-    let content = std::fs::read(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    std::fs::create_dir(&path).unwrap();
+    // A read fails, but not because the file is gone: a link to itself is in its place.
+    let other_directory = tempfile::tempdir().unwrap();
+    let elsewhere = other_directory.path().join("load");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&path, &path).unwrap();
     let (sender, mut sent) = tokio::sync::mpsc::unbounded_channel();
     let (_session, ready) = watch::channel(true);
     let stop = CancellationToken::new();
@@ -139,8 +140,7 @@ async fn a_load_that_cannot_be_read_now_is_sent_later() {
     let running = tokio::spawn(Arc::clone(&outbox).run(send, ready, backoff, disk, stop.clone()));
     tokio::time::sleep(5 * RESCAN_INTERVAL).await;
     assert_eq!(outbox.len(), 1);
-    std::fs::remove_dir(&path).unwrap();
-    std::fs::write(&path, content).unwrap();
+    std::fs::rename(&elsewhere, &path).unwrap();
     assert_eq!(sent.recv().await.unwrap(), load(1));
     stop.cancel();
     running.await.unwrap();
