@@ -235,6 +235,26 @@ async fn new_member_receives_earlier_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_cannot_be_stored_is_stored_later() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
+    members[0].start_minion("web1").await;
+    let (accepted, rejected) = (members[1].path("pki/minions/web1"), members[1].path("pki/minions_rejected"));
+    until("the key is known", || accepted.exists()).await;
+    // The second member can reject no key, as on a full disk.
+    _ = std::fs::remove_dir_all(&rejected);
+    std::fs::write(&rejected, "").unwrap();
+    let refused = members[0].tool("salt-key", &["-y", "-r", "web1", "--include-all"]);
+    assert!(refused.status.success(), "{}", stderr(&refused));
+    let failures = || members[1].master_log().matches("storing a value of the cluster failed: retrying").count();
+    until("storing it fails again and again", || failures() > 1).await;
+    assert!(accepted.exists());
+    std::fs::remove_file(&rejected).unwrap();
+    std::fs::create_dir(&rejected).unwrap();
+    until("it is rejected here, too", || rejected.join("web1").exists() && !accepted.exists()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_master_with_another_secret_or_key_does_not_join() {
     let nats = Nats::start().await;
     let members = cluster(&[nats.port], &["m1"], "").await;

@@ -65,7 +65,7 @@ pub use queues::QueueItem;
 pub use secrets::{KeyPairError, share_key_pair};
 pub use settings::{Settings, SettingsError};
 pub use shared::{Lock, Members, Shared, SharedError, Stored};
-pub use tables::Table;
+pub use tables::{Table, TableError};
 
 use rule_state::RuleGate;
 use state::State;
@@ -92,11 +92,16 @@ fn is_publish(event: &Event) -> bool {
 /// A future that a [`Local`] returns.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Why a master does not publish the job of another member.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct NotPublished(#[from] pub Box<dyn std::error::Error + Send + Sync>);
+
 /// The master that is a member.
 pub trait Local: Send + Sync {
     /// Publishes the load of another member's job to the minions of this one. The field [`MASKED`](brine_event::MASKED)
     /// refers to arguments that were stored by [`Local::store_sealed`].
-    fn publish(&self, load: Map) -> Pending<'_, Result<(), String>>;
+    fn publish(&self, load: Map) -> Pending<'_, Result<(), NotPublished>>;
 
     /// Returns the packed masked arguments of a job; `None` if they have expired.
     fn sealed<'a>(&'a self, reference: &'a str) -> Pending<'a, Option<Vec<u8>>>;

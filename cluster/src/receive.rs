@@ -297,7 +297,7 @@ impl Receiver {
         let mut load: Map = event.data();
         load.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with('_') && name != MASKED));
         if let Err(error) = self.local.publish(load).await {
-            tracing::error!(tag = event.tag(), error, "publishing a job of another member failed");
+            tracing::error!(tag = event.tag(), %error, "publishing a job of another member failed");
         }
     }
 }

@@ -10,7 +10,7 @@
 //! without the secret, and the members that know the value write it again. Two values may replace the same revision:
 //! servers before 2.9.21, and a new leader of others, can accept both. Then the last one counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::link::{Entry, Link, name_of, token};
 use crate::message::MAX_PAYLOAD;
 use crate::part_list::PartList;
 use crate::secrets::PUBLISH_KEYS;
-use crate::tables::{Request, Table, digest};
+use crate::tables::{Request, Table, TableError, digest};
 use crate::{Local, metrics, secrets};
 
 const KNOWN: StoreName = StoreName("cluster_known");
@@ -35,6 +35,8 @@ const KNOWN: StoreName = StoreName("cluster_known");
 const FILES_INTERVAL: Duration = Duration::from_secs(10);
 /// The interval at which the server is asked for its newest revision, in case the watch has missed values.
 const STALL_INTERVAL: Duration = Duration::from_secs(3);
+/// The interval at which values are tried again that could not be read or stored here.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The first byte of a stored value: the value itself, or the marker of a removed one; a list of parts
 /// has another one.
 const WHOLE: u8 = 0;
@@ -54,6 +56,9 @@ pub(crate) struct Sync {
     /// The first one is that of the minions' keys, which are files.
     pub tables: Arc<Vec<Arc<dyn Table>>>,
     records: HashMap<Name, Known>,
+    /// The values that this member could not read or store: without a retry, a minion that was rejected elsewhere would
+    /// stay accepted here after the disk was full for a moment.
+    missed: BTreeSet<Name>,
     /// The last revision of the publish keys, and the one that it replaced.
     publish_keys: (u64, u64),
 }
@@ -78,7 +83,8 @@ impl Sync {
                 records.insert((table, key[at + 1..].to_vec()), known_here);
             }
         }
-        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), records, publish_keys: (0, 0) })
+        let (tables, missed) = (Arc::new(tables), BTreeSet::new());
+        Ok(Sync { link, local, store, disk, tables, records, missed, publish_keys: (0, 0) })
     }
 
     /// Synchronises the tables until `shutdown`.
@@ -128,6 +134,7 @@ impl Sync {
         }
         let mut rotated = self.local.publish_keys_changed();
         let mut stall = tokio::time::interval(STALL_INTERVAL);
+        let mut again = tokio::time::interval(RETRY_INTERVAL);
         let (mut seen, mut is_behind) = (0, false);
         loop {
             tokio::select! {
@@ -155,6 +162,7 @@ impl Sync {
                         return Err(nats("the server sends nothing, though it has values"));
                     }
                 }
+                _ = again.tick(), if behind.is_none() && !self.missed.is_empty() => self.retry().await?,
                 _ = files.tick(), if behind.is_none() => self.push_table(0).await?,
             }
         }
@@ -177,6 +185,22 @@ impl Sync {
                 }
                 _ = reply.send(());
             }
+        }
+        Ok(())
+    }
+
+    /// Applies or sends the missed values. A lost connection needs no care here: the next session compares all values.
+    async fn retry(&mut self) -> Result<(), LinkError> {
+        for name in std::mem::take(&mut self.missed) {
+            let key = self.key_of(&name);
+            match self.link.get(&key).await {
+                Ok(Some(entry)) => self.apply(&key, entry).await?,
+                Ok(None) => {}
+                // The watch has reported it.
+                Err(error) if error.is_forgery() => continue,
+                Err(error) => return Err(error),
+            }
+            self.push(name).await?;
         }
         Ok(())
     }
@@ -209,8 +233,8 @@ impl Sync {
         let mut keys = match keys {
             Ok(keys) => keys,
             Err(error) => {
-                tracing::error!(table = self.tables[table].name(), error, "reading a table of the cluster failed");
-                return Ok(());
+                // The next session sends all values.
+                return Err(LinkError::Local(error));
             }
         };
         let gone = self.records.iter().filter(|((of, _), record)| *of == table && record.digest.is_some());
@@ -319,10 +343,19 @@ impl Sync {
             }
             let (id, written) = (name.1.clone(), value);
             let set = self.disk.run(move |thread| table.set(thread, &id, written.as_deref())).await.map_err(nats)?;
-            if let Err(error) = set {
-                metrics::VALUES_REFUSED.add(1);
-                tracing::error!(key, error, "storing a value of the cluster failed");
-                return Ok(());
+            match set {
+                Ok(()) => {}
+                Err(TableError::Invalid(why)) => {
+                    metrics::VALUES_REFUSED.add(1);
+                    tracing::error!(key, why, "a value of the cluster is refused");
+                    return Ok(());
+                }
+                Err(TableError::Unavailable(why)) => {
+                    metrics::VALUES_MISSED.add(1);
+                    tracing::error!(key, why, "storing a value of the cluster failed: retrying");
+                    self.missed.insert(name);
+                    return Ok(());
+                }
             }
         }
         self.remember(name, record).await;
@@ -415,20 +448,21 @@ impl Sync {
         Ok(if is_whole { Content::Value(whole) } else { Content::Damaged })
     }
 
-    /// Returns the local value. The outer `Option` is `None` if it cannot be read, which is logged.
-    async fn read(&self, name: &Name) -> Option<Option<Vec<u8>>> {
+    /// Returns the local value. The outer `Option` is `None` if it cannot be read, which is logged, and tried again
+    /// unless the key is invalid.
+    async fn read(&mut self, name: &Name) -> Option<Option<Vec<u8>>> {
         let (table, key) = (Arc::clone(&self.tables[name.0]), name.1.clone());
-        match self.disk.run(move |thread| table.get(thread, &key)).await {
-            Ok(Ok(value)) => Some(value),
-            Ok(Err(error)) => {
-                tracing::error!(table = self.tables[name.0].name(), error, "reading a table of the cluster failed");
-                None
-            }
-            Err(error) => {
-                tracing::error!(%error, "reading a table of the cluster failed");
-                None
-            }
+        let read = self.disk.run(move |thread| table.get(thread, &key)).await;
+        let error = match read.map_err(|error| TableError::Unavailable(error.to_string())).flatten() {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        tracing::error!(table = self.tables[name.0].name(), %error, "reading a value for the cluster failed");
+        if matches!(error, TableError::Unavailable(_)) {
+            metrics::VALUES_MISSED.add(1);
+            self.missed.insert(name.clone());
         }
+        None
     }
 
     async fn remember(&mut self, name: Name, record: Known) {

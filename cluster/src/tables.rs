@@ -1,6 +1,6 @@
 //! The tables that all members have: minions' keys, their data, the mine, tokens.
 
-use brine_bus::store::{Batch, BlockingStore, Table as StoreName};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table as StoreName};
 use brine_digest::Digest;
 use brine_runtime::executors::MayBlock;
 use tokio::sync::{mpsc, oneshot};
@@ -12,6 +12,23 @@ const PAGE_BYTES: usize = 8 << 20;
 /// The SHA-256 digest of a value; `None` if there is no value.
 pub(crate) type ValueDigest = Option<Vec<u8>>;
 
+/// Why a table cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The disk failed, or has no room. A retry may succeed.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The key or the value is none of this table.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<StoreError> for TableError {
+    fn from(error: StoreError) -> Self {
+        TableError::Unavailable(error.to_string())
+    }
+}
+
 /// A table of this master that is replicated to all members.
 pub trait Table: Send + Sync {
     /// Returns the name of the table in the cluster: letters, digits and `_`.
@@ -21,19 +38,19 @@ pub trait Table: Send + Sync {
     ///
     /// # Errors
     /// The table cannot be read.
-    fn keys(&self, thread: &MayBlock) -> Result<Vec<Vec<u8>>, String>;
+    fn keys(&self, thread: &MayBlock) -> Result<Vec<Vec<u8>>, TableError>;
 
     /// Returns a value.
     ///
     /// # Errors
     /// The table cannot be read.
-    fn get(&self, thread: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, String>;
+    fn get(&self, thread: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, TableError>;
 
     /// Sets a value, or removes it.
     ///
     /// # Errors
     /// The table cannot be written, or the value is invalid.
-    fn set(&self, thread: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String>;
+    fn set(&self, thread: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), TableError>;
 
     /// Whether the local value wins where both sides were changed; by default the cluster's value does.
     fn prefers(&self, _local: Option<&[u8]>, _cluster: Option<&[u8]>) -> bool {
@@ -52,11 +69,10 @@ impl Table for StoreTable {
         self.table.0
     }
 
-    fn keys(&self, _: &MayBlock) -> Result<Vec<Vec<u8>>, String> {
+    fn keys(&self, _: &MayBlock) -> Result<Vec<Vec<u8>>, TableError> {
         let (mut keys, mut start) = (Vec::new(), Vec::new());
         loop {
-            let page = self.store.scan_page(self.table, &start, PAGE, PAGE_BYTES);
-            let (pairs, more) = page.map_err(|error| error.to_string())?;
+            let (pairs, more) = self.store.scan_page(self.table, &start, PAGE, PAGE_BYTES)?;
             keys.extend(pairs.into_iter().map(|(key, _)| key));
             let Some(last) = keys.last().filter(|_| more) else { return Ok(keys) };
             start.clone_from(last);
@@ -64,17 +80,17 @@ impl Table for StoreTable {
         }
     }
 
-    fn get(&self, _: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        self.store.get(self.table, key).map_err(|error| error.to_string())
+    fn get(&self, _: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, TableError> {
+        Ok(self.store.get(self.table, key)?)
     }
 
-    fn set(&self, _: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String> {
+    fn set(&self, _: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), TableError> {
         let mut batch = Batch::new();
         match value {
             Some(value) => batch.put(self.table, key, value.to_vec()),
             None => batch.delete(self.table, key),
         };
-        self.store.write_blocking(batch).durable_blocking().map_err(|error| error.to_string())
+        Ok(self.store.write_blocking(batch).durable_blocking()?)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_cluster::Table;
+use brine_cluster::{Table, TableError};
 use brine_ids::MinionId;
-use brine_master_store::keys::{Act, Key, KeyState, KeyStore};
+use brine_master_store::keys::{Act, Key, KeyError, KeyState, KeyStore};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map, msgpack};
 
@@ -16,35 +16,39 @@ impl Table for Keys {
         "keys"
     }
 
-    fn keys(&self, _: &MayBlock) -> Result<Vec<Vec<u8>>, String> {
+    fn keys(&self, _: &MayBlock) -> Result<Vec<Vec<u8>>, TableError> {
         let mut ids = Vec::new();
         for state in KeyState::ALL {
-            ids.extend(self.0.list(state).map_err(|error| error.to_string())?.into_iter().map(String::into_bytes));
+            ids.extend(self.0.list(state).map_err(unavailable)?.into_iter().map(String::into_bytes));
         }
         ids.sort();
         ids.dedup();
         Ok(ids)
     }
 
-    fn get(&self, _: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    fn get(&self, _: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, TableError> {
         let id = id(key)?;
-        let text = |error: brine_system::files::FileError| error.to_string();
         let mut fields = Map::new();
         let _unchanged = self.0.lock(&id);
-        if let Some((state, pem)) = self.0.current(&id).map_err(text)? {
+        if let Some((state, pem)) = self.0.current(&id).map_err(unavailable)? {
             fields = map! {"state" => state.directory(), "key" => pem};
         }
-        if let Some(pem) = self.0.get(KeyState::Denied, &id).map_err(text)? {
+        if let Some(pem) = self.0.get(KeyState::Denied, &id).map_err(unavailable)? {
             fields.insert("denied".into(), pem.into());
         }
         Ok((!fields.is_empty()).then(|| msgpack::pack_map(&fields)))
     }
 
-    fn set(&self, _: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String> {
+    fn set(&self, _: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), TableError> {
         let id = id(key)?;
-        let fields = value.map(msgpack::unpack_map).transpose().map_err(|error| error.to_string())?.unwrap_or_default();
+        let fields = value.map(msgpack::unpack_map).transpose().map_err(invalid)?.unwrap_or_default();
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
-        let store = |state, pem: &str| self.0.set(&id, state, pem).map_err(|error| error.to_string());
+        let store = |state, pem: &str| {
+            self.0.set(&id, state, pem).map_err(|error| match error {
+                KeyError::File(_) => unavailable(error),
+                _ => invalid(error),
+            })
+        };
         let state = text("state").and_then(KeyState::of_directory);
         let _changing = self.0.lock(&id);
         let entries = [state.zip(text("key")), text("denied").map(|pem| (KeyState::Denied, pem))];
@@ -59,8 +63,8 @@ impl Table for Keys {
             .collect();
         for (key, removed) in self.0.apply(Act::Delete, &gone) {
             match removed {
-                Ok(()) | Err(brine_master_store::keys::KeyError::Gone { .. }) => {}
-                Err(error) => return Err(format!("the {} key: {error}", key.state.word())),
+                Ok(()) | Err(KeyError::Gone { .. }) => {}
+                Err(error) => return Err(TableError::Unavailable(format!("the {} key: {error}", key.state.word()))),
             }
         }
         Ok(())
@@ -72,9 +76,16 @@ impl Table for Keys {
     }
 }
 
-fn id(key: &[u8]) -> Result<MinionId, String> {
-    let text = std::str::from_utf8(key).map_err(|error| error.to_string())?;
-    text.parse().map_err(|error: brine_ids::InvalidMinionId| error.to_string())
+fn id(key: &[u8]) -> Result<MinionId, TableError> {
+    std::str::from_utf8(key).map_err(invalid)?.parse().map_err(|error: brine_ids::InvalidMinionId| invalid(error))
+}
+
+fn invalid(error: impl std::fmt::Display) -> TableError {
+    TableError::Invalid(error.to_string())
+}
+
+fn unavailable(error: impl std::fmt::Display) -> TableError {
+    TableError::Unavailable(error.to_string())
 }
 
 fn strictness(value: Option<&[u8]>) -> u8 {
@@ -139,11 +150,14 @@ mod tests {
         assert!(keys.prefers(None, Some(&value("minions"))) && !keys.prefers(Some(&value("minions")), None));
         keys.set(&thread, b"web1", None).unwrap();
         assert!(keys.get(&thread, b"web1").unwrap().is_none() && keys.keys(&thread).unwrap().is_empty());
-        for (id, value) in [(&b"../x"[..], value("minions")), (b"web1", b"junk".to_vec())] {
-            assert!(keys.set(&thread, id, Some(&value)).is_err());
-        }
         let no_key = msgpack::pack_map(&map! {"state" => "minions", "key" => "junk"});
-        assert!(keys.set(&thread, b"web1", Some(&no_key)).is_err());
+        for (id, value) in [(&b"../x"[..], value("minions")), (b"web1", b"junk".to_vec()), (b"web1", no_key)] {
+            assert!(matches!(keys.set(&thread, id, Some(&value)), Err(TableError::Invalid(_))));
+        }
         assert!(keys.keys(&thread).unwrap().is_empty());
+        // A directory that takes no files is a matter of the disk, as is a full one.
+        std::fs::remove_dir_all(directory.path().join("minions")).unwrap();
+        std::fs::write(directory.path().join("minions"), "").unwrap();
+        assert!(matches!(keys.set(&thread, b"web1", Some(&value("minions"))), Err(TableError::Unavailable(_))));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_bus::store::{BlockingStore, StoreError};
-use brine_cluster::{KeyPairError, Link, Local, Member, Parts, Pending, Settings};
+use brine_cluster::{KeyPairError, Link, Local, Member, NotPublished, Parts, Pending, Settings};
 use brine_config::{InvalidOption, MasterConfig};
 use brine_crypt::{Cipher, Session};
 use brine_master_access::admission::identity::{Identity, own_id};
@@ -104,8 +104,8 @@ struct MasterParts {
 }
 
 impl Local for MasterParts {
-    fn publish(&self, load: Map) -> Pending<'_, Result<(), String>> {
-        Box::pin(async { self.jobs.publish_of_member(load).await.map_err(|error| error.to_string()) })
+    fn publish(&self, load: Map) -> Pending<'_, Result<(), NotPublished>> {
+        Box::pin(async { self.jobs.publish_of_member(load).await.map_err(|error| NotPublished(error.into())) })
     }
 
     fn sealed<'a>(&'a self, reference: &'a str) -> Pending<'a, Option<Vec<u8>>> {
