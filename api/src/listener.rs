@@ -9,7 +9,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use brine_config::{MasterConfig, RestConfig};
-use brine_http_server::{Accepted, Following, HeadLimits, Options, WriteLimit, WriteTimeout, serve_requests};
+use brine_http_server::{
+    Accepted, ConnectionError, Following, HeadLimits, Options, WriteLimit, WriteTimeout, serve_requests,
+};
 use brine_runtime::supervisor::Background;
 use futures::future::BoxFuture;
 use hyper::Request;
@@ -116,7 +118,7 @@ impl Entry {
 }
 
 /// Serves a connection until it ends, or an event stream takes it over.
-async fn serve(accepted: Accepted, entry: Entry) -> Result<(), String> {
+async fn serve(accepted: Accepted, entry: Entry) -> Result<(), ConnectionError> {
     let client = Client { address: accepted.peer.ip().to_canonical(), slot: accepted.slot };
     let (tasks, slot) = (entry.api.connections.clone(), Arc::clone(&client.slot));
     let heads = HeadLimits { timeout: entry.head_timeout(), size: MAX_HEAD_SIZE };

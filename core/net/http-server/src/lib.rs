@@ -29,5 +29,5 @@ pub use connections::{ConnectionLimits, ConnectionMetrics, Connections, Slot, ne
 pub use heads::{Following, Heads};
 pub use peer::Peer;
 pub use requests::{HeadLimits, serve_requests};
-pub use server::{Accepted, Options, Server};
+pub use server::{Accepted, ConnectionError, Options, Server};
 pub use slow_peers::{WriteLimit, WriteTimeout};

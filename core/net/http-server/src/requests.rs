@@ -11,6 +11,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::ConnectionError;
+
 /// The limits of the head of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadLimits {
@@ -28,7 +30,7 @@ pub async fn serve_requests<A, B>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     heads: HeadLimits,
     answer: impl Fn(Request<Incoming>) -> A,
-) -> Result<(), String>
+) -> Result<(), ConnectionError>
 where
     A: Future<Output = Response<B>>,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
@@ -44,5 +46,5 @@ where
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
         .await;
-    served.map_err(|error| error.to_string())
+    Ok(served?)
 }

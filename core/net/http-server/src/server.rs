@@ -1,6 +1,7 @@
 //! Accepts connections within limits, does their TLS handshakes, and hands them to the handler.
 
 use std::future::pending;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +49,31 @@ pub struct Accepted {
     pub slot: Arc<Slot>,
 }
 
+/// Why a connection has ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    /// The client has sent nothing.
+    #[error("the client is silent")]
+    Silent,
+    /// The TLS handshake has not ended in time.
+    #[error("the TLS handshake took too long")]
+    SlowHandshake,
+    /// Another client took its place.
+    #[error("it has not logged in, and others wait")]
+    Evicted,
+    /// It has reached the lifetime of connections.
+    #[error("it has been open for too long")]
+    Lifetime,
+    /// The network or TLS failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A request is none of HTTP, or took too long, or the network failed.
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+}
+
 /// Serves a connection. Boxed, because the code of a future is compiled by the crate that polls it.
-type Handler = Box<dyn Fn(Accepted) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+type Handler = Box<dyn Fn(Accepted) -> BoxFuture<'static, Result<(), ConnectionError>> + Send + Sync>;
 
 /// A server of one listening socket.
 pub struct Server {
@@ -66,7 +90,7 @@ impl Server {
     pub fn new(
         options: Options,
         tasks: Background,
-        handler: impl Fn(Accepted) -> BoxFuture<'static, Result<(), String>> + Send + Sync + 'static,
+        handler: impl Fn(Accepted) -> BoxFuture<'static, Result<(), ConnectionError>> + Send + Sync + 'static,
     ) -> Self {
         let connections = Arc::new(Connections::new(options.limits, options.metrics));
         let acceptor = options.tls.clone().map(TlsAcceptor::from);
@@ -79,20 +103,20 @@ impl Server {
     }
 
     /// Serves a connection until it ends.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, slot: Arc<Slot>) -> Result<(), String> {
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, slot: Arc<Slot>) -> Result<(), ConnectionError> {
         // Answers and events are small and should be sent without delay.
         _ = stream.set_nodelay(true);
         if let Some(silence) = self.options.silence {
             // Not `readable`, which is true of a new connection until a read finds nothing.
             let received = timeout(silence, stream.peek(&mut [0])).await;
-            received.map_err(|_| "the client is silent".to_owned())?.map_err(|error| error.to_string())?;
+            received.map_err(|_| ConnectionError::Silent)??;
         }
         let stream = match &self.acceptor {
             None => Peer::Plain(stream),
             Some(acceptor) => {
                 let handshake = timeout(HANDSHAKE_TIMEOUT, Box::pin(acceptor.accept(stream))).await;
-                let stream = handshake.map_err(|_| "the TLS handshake took too long".to_owned())?;
-                Peer::Tls(Box::new(stream.map_err(|error| error.to_string())?))
+                let stream = handshake.map_err(|_| ConnectionError::SlowHandshake)?;
+                Peer::Tls(Box::new(stream?))
             }
         };
         (self.handler)(Accepted { stream, peer, slot }).await
@@ -119,11 +143,11 @@ async fn accept(server: Arc<Server>, listener: TcpListener) {
         server.tasks.spawn(server.options.task, async move {
             let ended = tokio::select! {
                 ended = served.serve(stream, peer, Arc::clone(&slot)) => ended,
-                () = slot.evicted() => Err("it has not logged in, and others wait".to_owned()),
-                () = after(served.options.lifetime) => Err("it has been open for too long".to_owned()),
+                () = slot.evicted() => Err(ConnectionError::Evicted),
+                () = after(served.options.lifetime) => Err(ConnectionError::Lifetime),
             };
             if let Err(error) = ended {
-                tracing::debug!(%address, error, "a connection of {name} ended");
+                tracing::debug!(%address, %error, "a connection of {name} ended");
             }
         });
     }
