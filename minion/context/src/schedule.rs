@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use brine_config::MinionConfig;
-use brine_system::files;
+use brine_system::files::{self, FileError};
 use brine_value::{Map, map};
 use brine_yaml::Style;
 
@@ -19,10 +19,13 @@ pub fn file(config: &MinionConfig) -> PathBuf {
 }
 
 /// Writes a schedule to its file.
-pub fn write(config: &MinionConfig, schedule: &Map) -> Result<(), String> {
+///
+/// # Errors
+/// The directory cannot be created, or the file not written.
+pub fn write(config: &MinionConfig, schedule: &Map) -> Result<(), FileError> {
     let path = file(config);
     let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
     let directory = path.parent().unwrap_or(&path);
-    std::fs::create_dir_all(directory).map_err(|error| format!("creating {} failed: {error}", directory.display()))?;
-    files::write_atomic(&path, text.as_bytes(), 0o600).map_err(|error| error.to_string())
+    std::fs::create_dir_all(directory).map_err(FileError::at("create", directory))?;
+    files::write_atomic(&path, text.as_bytes(), 0o600)
 }

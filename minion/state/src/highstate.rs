@@ -193,7 +193,8 @@ impl StateRun {
 
     /// Returns the high data of an SLS source.
     pub fn text(&self, text: &str) -> Result<HighData, Vec<String>> {
-        let data = self.source.render_text(text, &Map::new(), &self.saltenv()).map_err(|error| vec![error])?;
+        let data =
+            self.source.render_text(text, &Map::new(), &self.saltenv()).map_err(|error| vec![error.to_string()])?;
         // As in Salt: a template that belongs to no environment includes nothing.
         let sections = ["include", "exclude", "extends"];
         match sections.iter().find(|section| data.get(section).is_some()) {
@@ -210,7 +211,8 @@ impl StateRun {
         let Ok(text) = std::fs::read_to_string(&path) else {
             return Err(vec![format!("Specified SLS {path} on local filesystem cannot be found.")]);
         };
-        let data = self.source.render_text(&text, &Map::new(), &self.saltenv()).map_err(|error| vec![error])?;
+        let data =
+            self.source.render_text(&text, &Map::new(), &self.saltenv()).map_err(|error| vec![error.to_string()])?;
         self.data_of(&data, &path)
     }
 

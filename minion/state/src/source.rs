@@ -9,10 +9,12 @@ use brine_context::redact::Redactor;
 use brine_context::template_host::{MinionHost, pillar_tree};
 use brine_context::{Context, FetchError};
 use brine_function::CallError;
-use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
+use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, JinjaError, Limits, Template, Tree};
 use brine_sls::compile::{SlsError, SlsSource};
 use brine_sls::gpg::Gpg;
-use brine_sls::render::{AllowedRenderers, Explained, Settings, Sls, sls_imports, sls_variables, template_imports};
+use brine_sls::render::{
+    AllowedRenderers, Explained, RenderError, Settings, Sls, sls_imports, sls_variables, template_imports,
+};
 use brine_sls::top;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -155,14 +157,16 @@ impl Source {
     }
 
     /// Renders the content of an SLS, with additional variables.
-    pub fn render_text(&self, text: impl AsRef<[u8]>, more: &Map, saltenv: &str) -> Result<Value, String> {
+    ///
+    /// # Errors
+    /// As for an SLS file.
+    pub fn render_text(&self, text: impl AsRef<[u8]>, more: &Map, saltenv: &str) -> Result<Value, RenderError> {
         let compiled = Sls::compile_sharing(&self.template_imports, "template", text, &self.renderer)
-            .and_then(|compiled| compiled.allowed_by(&self.allowed))
-            .map_err(|error| error.to_string())?;
+            .and_then(|compiled| compiled.allowed_by(&self.allowed))?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         let mut variables = self.variables(saltenv);
         variables.set_all(more);
-        compiled.render(&variables, &self.host).map_err(|error| error.to_string())
+        compiled.render(&variables, &self.host)
     }
 
     /// Renders a file's content by a renderer of the host, such as `py`, with additional variables; `None` if there is
@@ -174,23 +178,25 @@ impl Source {
         source: &str,
         more: &Map,
         saltenv: &str,
-    ) -> Option<Result<String, String>> {
+    ) -> Option<Result<String, CallError>> {
         let mut variables = self.variables(saltenv);
         variables.set_all(more);
         let (variables, _) = variables.plain();
         let source = &Value::from(source);
         let file = HostedFile { renderer, args: "", name, source, saltenv, variables, data: None };
         let rendered = self.host.render(&file)?;
-        Some(rendered.map(|value| value.to_string()).map_err(CallError::message))
+        Some(rendered.map(|value| value.to_string()))
     }
 
     /// Renders a file's content as a template, with additional variables.
-    pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, String> {
-        let compiled = Template::compile_sharing(&self.template_imports, name, content);
-        let template = compiled.map_err(|error| error.to_string())?;
+    ///
+    /// # Errors
+    /// The template is invalid, or an expression in it fails.
+    pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, JinjaError> {
+        let template = Template::compile_sharing(&self.template_imports, name, content)?;
         let mut variables = self.variables(saltenv);
         variables.set_all(more);
-        template.render(&variables, &self.host).map_err(|error| error.to_string())
+        template.render(&variables, &self.host)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use brine_context::Minion;
 use brine_context::schedule::write;
 use brine_schedule::Schedule;
+use brine_system::files::FileError;
 use brine_value::{Map, Value, list, map};
 
 use super::with_schedule;
@@ -142,9 +143,9 @@ fn complete(tag: &str, field: &str, value: Value) -> Answer {
 }
 
 /// Whether a schedule was written; a failure is logged.
-fn is_written(written: Result<(), String>) -> bool {
+fn is_written(written: Result<(), FileError>) -> bool {
     if let Err(error) = &written {
-        tracing::error!(error, "saving the schedule failed");
+        tracing::error!(%error, "saving the schedule failed");
     }
     written.is_ok()
 }

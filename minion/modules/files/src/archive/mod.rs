@@ -298,7 +298,7 @@ fn rendered(context: &Context, template: Option<&str>, text: String) -> Result<S
         return Ok(text);
     }
     let rendering = brine_state::Source::new(context, context.pillar());
-    rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
+    rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::execution)
 }
 
 /// Runs a program and returns its output with its errors.

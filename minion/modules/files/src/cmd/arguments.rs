@@ -209,7 +209,7 @@ impl CommandArgs {
         }
         let rendering = brine_state::Source::new(context, self.template_pillar(context)?);
         let saltenv = self.saltenv.as_deref().unwrap_or("base");
-        rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)
+        rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::execution)
     }
 
     /// Returns the command, rendered with `template`, and wrapped in `chroot` with `root`.

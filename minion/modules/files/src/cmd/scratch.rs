@@ -93,7 +93,7 @@ pub fn script_content(
             variables.extend(args.kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
             let rendering = brine_state::Source::new(context, args.template_pillar(context)?);
             let rendered = rendering.render_template(source, &text, &variables, saltenv);
-            Ok(Some(rendered.map_err(CallError::Execution)?.into_bytes()))
+            Ok(Some(rendered.map_err(CallError::execution)?.into_bytes()))
         }
         (content, _) => Ok(content),
     }

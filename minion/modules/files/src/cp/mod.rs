@@ -85,7 +85,7 @@ impl RenderingArgs {
             pillar.map_err(CallError::execution)?.into()
         };
         let variables = map! {"saltenv" => saltenv};
-        Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::Execution)
+        Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::execution)
     }
 }
 
@@ -255,7 +255,7 @@ pub fn get_template(
     let text = match Source::new(context, context.pillar()).render_template(&path, &text, &variables, environment) {
         Ok(text) => text,
         Err(error) => {
-            tracing::error!(path, error, "rendering a template failed");
+            tracing::error!(path, %error, "rendering a template failed");
             return Ok("".into());
         }
     };

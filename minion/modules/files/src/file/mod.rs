@@ -261,7 +261,7 @@ pub fn apply_template_on_contents(
     let mut variables = defaults.as_map().cloned().unwrap_or_default();
     variables.extend(context.as_map().cloned().unwrap_or_default());
     let source = Source::new(host, host.pillar());
-    source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
+    source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::execution)
 }
 
 /// Return the hash of a file in hex. `chunk_size` is without effect: a file is read as fits.

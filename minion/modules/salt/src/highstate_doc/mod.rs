@@ -86,7 +86,7 @@ pub fn render(
     let variables = map! {"config" => settings.clone(), "lowstates" => lowstates, "kwargs" => kwargs};
     let source = Source::new(context, context.pillar());
     let rendered = source.render_template("highstate_doc", &template, &variables, "base");
-    let mut text = rendered.map_err(CallError::Execution)?;
+    let mut text = rendered.map_err(CallError::execution)?;
     for (pattern, replacement) in settings.get("replace_text_regex").and_then(Value::as_map).into_iter().flatten() {
         let pattern = pattern.to_string();
         let regex = regex(&pattern)?;

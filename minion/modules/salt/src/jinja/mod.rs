@@ -64,7 +64,7 @@ pub fn import_json(
 fn rendered(context: &Context, path: &str, template: &str) -> Result<Value, CallError> {
     let source = Source::new(context, context.pillar());
     let named = sls_variables("", path.strip_prefix("salt://").unwrap_or(path));
-    let text = source.render_template("template", template, &named, "base").map_err(CallError::Execution)?;
+    let text = source.render_template("template", template, &named, "base").map_err(CallError::execution)?;
     brine_yaml::load(&text).map_err(CallError::execution)
 }
 

@@ -175,7 +175,7 @@ pub fn purge(
         }
     }
     if is_set(&kwargs, "offline") && !is_set(&kwargs, "test") {
-        own::write(context.config(), &schedule).map_err(CallError::Execution)?;
+        own::write(context.config(), &schedule).map_err(CallError::execution)?;
     }
     let comments: Value = comments.into_iter().collect();
     Ok(map! {"comment" => comments, "changes" => changes, "result" => true}.into())
@@ -477,7 +477,7 @@ fn saved(context: &Context) -> Result<Map, CallError> {
 fn save_for_next_start(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
     match own::write(context.config(), schedule) {
         Ok(()) => outcome(true, comment, changes),
-        Err(error) => outcome(false, error, Map::new()),
+        Err(error) => outcome(false, error.to_string(), Map::new()),
     }
 }
 

@@ -407,11 +407,11 @@ pub fn renderer(
         return renderers
             .render_template("string", &text, &variables, &saltenv)
             .map(Value::from)
-            .map_err(CallError::Execution);
+            .map_err(CallError::execution);
     }
     let pipe = format!("#!{default_renderer}\n").into_bytes();
     let source = if source.starts_with(b"#!") { source } else { [pipe, source].concat() };
-    let data = renderers.render_text(&source, &variables, &saltenv).map_err(CallError::Execution)?;
+    let data = renderers.render_text(&source, &variables, &saltenv).map_err(CallError::execution)?;
     // As in Salt, for an SLS file without content, too.
     Ok(if data.is_truthy() { data } else { Value::map() })
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use brine_context::StateContext;
+use brine_function::CallError;
 use brine_state::Source;
 use brine_text::binary::is_binary;
 use brine_value::{Map, Value, map};
@@ -333,10 +334,13 @@ impl Contents {
         let label = source.as_str().unwrap_or(name);
         let rendering = Source::new(&context.call, context.call.pillar());
         let rendered = if engine == "jinja" {
-            rendering.render_template(label, text, &variables, &context.saltenv)
+            rendering.render_template(label, text, &variables, &context.saltenv).map_err(|error| error.to_string())
         } else {
             let hosted = rendering.render_hosted(engine, label, text, &variables, &context.saltenv);
-            hosted.unwrap_or_else(|| Err(format!("Specified template format {engine} is not supported")))
+            match hosted {
+                Some(rendered) => rendered.map_err(CallError::message),
+                None => Err(format!("Specified template format {engine} is not supported")),
+            }
         };
         rendered.map(String::into_bytes).map_err(|error| format!("Unable to manage file: {error}"))
     }
