@@ -197,10 +197,11 @@ impl EventLoop {
                     let Some(batch) = batch else { return };
                     for event in batch {
                         self.handle_event(event).await;
-                        if self.due_handled_at.elapsed() >= DUE_INTERVAL {
+                        let now = Instant::now();
+                        if now.duration_since(self.due_handled_at) >= DUE_INTERVAL {
                             self.handle_due().await;
                         }
-                        if self.committed_at.elapsed() >= COMMIT_INTERVAL {
+                        if now.duration_since(self.committed_at) >= COMMIT_INTERVAL {
                             self.commit(events);
                         }
                     }

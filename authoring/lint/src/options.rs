@@ -25,13 +25,19 @@ pub struct Options {
     pub external: Vec<String>,
 }
 
+/// The error of a configuration file: the place, and what is expected there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidOptions(String);
+
 impl Options {
     /// Parses a configuration file.
     ///
     /// # Errors
     /// As for [`Options::read`], or a text that is not TOML.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let data = brine_sls::toml::load(text).map_err(|error| format!("line {}: {}", error.line, error.message))?;
+    pub fn parse(text: &str) -> Result<Self, InvalidOptions> {
+        let data = brine_sls::toml::load(text)
+            .map_err(|error| InvalidOptions(format!("line {}: {}", error.line, error.message)))?;
         Options::read(&data)
     }
 
@@ -39,11 +45,11 @@ impl Options {
     ///
     /// # Errors
     /// An option that does not exist, or whose value is no list of strings.
-    pub fn read(data: &Value) -> Result<Self, String> {
+    pub fn read(data: &Value) -> Result<Self, InvalidOptions> {
         let mut options = Options::default();
         let Some(section) = data.get("check") else { return Ok(options) };
         let Value::Map(section) = section else {
-            return Err("section 'check' is invalid: expected a table".to_owned());
+            return Err(InvalidOptions("section 'check' is invalid: expected a table".to_owned()));
         };
         for (name, value) in section {
             let list = match name.as_str() {
@@ -54,14 +60,14 @@ impl Options {
                 Some("pillar_roots") => &mut options.pillar_roots,
                 Some("external") => &mut options.external,
                 _ => {
-                    return Err(format!(
+                    return Err(InvalidOptions(format!(
                         "option '{name}' is invalid: expected select, ignore, exclude, file_roots, pillar_roots or \
                          external"
-                    ));
+                    )));
                 }
             };
-            let items =
-                value.as_list().ok_or_else(|| format!("option '{name}' is invalid: expected a list, got '{value}'"))?;
+            let no_list = || InvalidOptions(format!("option '{name}' is invalid: expected a list, got '{value}'"));
+            let items = value.as_list().ok_or_else(no_list)?;
             list.extend(items.iter().map(ToString::to_string));
         }
         Ok(options)

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use brine_value::Value;
 
+/// The error of a duration in none of the forms.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("duration '{0}' is invalid: expected seconds, or 30s, 10m, 2h, 1d")]
+pub struct InvalidDuration(String);
+
 /// Parses a duration: seconds, or a string such as `90`, `30s`, `10m`, `2h`, `1d`, `1h30m`. It must be above 0.
 ///
 /// # Errors
-/// A message with the expected form.
-pub fn read(value: &Value) -> Result<Duration, String> {
-    let invalid = || format!("duration '{value}' is invalid: expected seconds, or 30s, 10m, 2h, 1d");
+/// Another form, or a time of 0 or less.
+pub fn read(value: &Value) -> Result<Duration, InvalidDuration> {
+    let invalid = || InvalidDuration(value.to_string());
     let seconds = match value {
         Value::Int(_) | Value::Float(_) => value.as_f64(),
         Value::Str(text) => text.trim().parse().ok().or_else(|| sum(text.trim())),

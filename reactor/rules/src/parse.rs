@@ -153,7 +153,7 @@ impl Arguments {
 
     fn time(&mut self, name: &str) -> Result<Duration, String> {
         let value = self.need(name)?;
-        duration::read(&value).map_err(|reason| self.invalid(name, reason))
+        duration::read(&value).map_err(|error| self.invalid(name, error.to_string()))
     }
 
     fn count(&self, name: &str, value: &Value) -> Result<usize, String> {
@@ -279,7 +279,7 @@ fn kind(function: &str, arguments: &mut Arguments) -> Result<(Kind, Vec<Trigger>
                 }
             };
             let window = arguments.take("window").map(|window| duration::read(&window));
-            let window = window.transpose().map_err(|reason| arguments.invalid("window", reason))?;
+            let window = window.transpose().map_err(|error| arguments.invalid("window", error.to_string()))?;
             let last = arguments.take("last").map(|last| arguments.count("last", &last)).transpose()?;
             let last = last.unwrap_or(if function == Function::Last { 1 } else { DEFAULT_VALUES });
             (

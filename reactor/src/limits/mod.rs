@@ -78,11 +78,11 @@ impl Limits {
                 Ok(())
             }),
             ("reactor_cooldown", |limits, value| {
-                limits.cooldown = Some(duration::read(plain(value, "within"))?);
+                limits.cooldown = Some(seconds(plain(value, "within"))?);
                 Ok(())
             }),
             ("reactor_debounce", |limits, value| {
-                limits.debounce = Some(duration::read(plain(value, "within"))?);
+                limits.debounce = Some(seconds(plain(value, "within"))?);
                 Ok(())
             }),
         ];
@@ -182,7 +182,11 @@ fn rate(value: &Value) -> Result<Rate, String> {
         }
     };
     let count = usize::from_value(&count).filter(|count| *count > 0).ok_or_else(wrong)?;
-    Ok(Rate { count, within: duration::read(&within)? })
+    Ok(Rate { count, within: seconds(&within)? })
+}
+
+fn seconds(value: &Value) -> Result<Duration, String> {
+    duration::read(value).map_err(|error| error.to_string())
 }
 
 /// The counters of all limits, in memory: they are reset with the process.

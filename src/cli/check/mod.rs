@@ -94,7 +94,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     options.paths = paths.iter().map(|path| inside(&root, path)).collect::<anyhow::Result<_>>()?;
     let catalogue = catalogue();
     let (grains, pillars) = (data_of(&arguments.grains)?, data_of(&arguments.pillar)?);
-    let samples = Sample::of_files(&grains, &pillars).map_err(anyhow::Error::msg)?;
+    let samples = Sample::of_files(&grains, &pillars)?;
     let mut samples = Minions::new(samples);
     let choice = if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto };
     let mut ui = Ui::new(choice);
@@ -158,7 +158,7 @@ pub fn configured(root: &Path, named: Option<&Path>) -> anyhow::Result<Options> 
     }
     let failed = || format!("reading {} failed", path.display());
     let text = std::fs::read_to_string(&path).with_context(failed)?;
-    Options::parse(&text).map_err(anyhow::Error::msg).with_context(failed)
+    Options::parse(&text).with_context(failed)
 }
 
 /// Reads files with grains or pillar.

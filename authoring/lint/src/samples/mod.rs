@@ -37,6 +37,11 @@ const READERS: [&str; 9] = [
 /// The text that a function returns whose result is not known: the data have a placeholder in its place.
 const UNKNOWN: &str = "\u{F0000}";
 
+/// The error of more than [`MAX_SAMPLES`] samples.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the samples are invalid: expected at most {MAX_SAMPLES} pairs of grains and pillar, got {0}")]
+pub struct TooManySamples(usize);
+
 /// A sample minion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
@@ -76,7 +81,7 @@ impl Sample {
     ///
     /// # Errors
     /// There are more than [`MAX_SAMPLES`].
-    pub fn of_files(grains: &[(String, Value)], pillars: &[(String, Value)]) -> Result<Vec<Self>, String> {
+    pub fn of_files(grains: &[(String, Value)], pillars: &[(String, Value)]) -> Result<Vec<Self>, TooManySamples> {
         let named: Vec<Self> = grains.iter().flat_map(|(name, data)| of_grains(name, data)).collect();
         let systems = if named.is_empty() { Self::common() } else { named };
         let mut samples = Vec::new();
@@ -91,10 +96,7 @@ impl Sample {
             }
         }
         if samples.len() > MAX_SAMPLES {
-            return Err(format!(
-                "the samples are invalid: expected at most {MAX_SAMPLES} pairs of grains and pillar, got {}",
-                samples.len()
-            ));
+            return Err(TooManySamples(samples.len()));
         }
         Ok(samples)
     }
