@@ -1,4 +1,9 @@
 //! The events of a new job: their bodies are made from one encoding of the job's load.
+//!
+//! There are two. Salt's programs read `new`, whose fields are Salt's and may differ from those of the load (a masked
+//! argument, a field of the cause); `publish` has the load as minions get it, from which late minions, members of a
+//! cluster and a restarted master publish it. The publish stream gets the load itself and does not subscribe to it: no
+//! event has the real arguments of a masked job.
 
 use brine_event::{Event, EventError};
 use brine_ids::Jid;
