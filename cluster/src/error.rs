@@ -1,7 +1,5 @@
 //! The errors of requests to the NATS servers.
 
-use crate::tables::TableError;
-
 /// The error of a request to the NATS servers.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -17,9 +15,6 @@ pub enum LinkError {
         /// What is needed, in MiB.
         needed: i64,
     },
-    /// A table of this master cannot be read.
-    #[error("reading a table of this master failed: {0}")]
-    Local(TableError),
     /// A file named in the option `cluster` cannot be read.
     #[error("option 'cluster': {0}")]
     File(#[from] std::io::Error),

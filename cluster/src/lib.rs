@@ -10,7 +10,7 @@
 //! | `secrets` | the key pair and the publish keys that all members share |
 //! | `forward` | events of the local bus, published to the cluster |
 //! | `receive` | events of other members, published on the local bus; their jobs, published to the local minions |
-//! | `tables`, `sync`, `part_list` | minions' keys and data, replicated to all members |
+//! | `tables`, `sync`, `stored`, `part_list` | minions' keys and data, replicated to all members |
 //! | `shared`, `queues`, `large` | work that another member can resume; queues; returns larger than an event |
 //! | `heartbeat` | the members that are alive, and the minions of each |
 //! | `rule_state` | the state of rules over time, which a new leader resumes |
@@ -42,6 +42,7 @@ mod secrets;
 mod settings;
 mod shared;
 mod state;
+mod stored;
 mod streams;
 mod sync;
 mod tables;

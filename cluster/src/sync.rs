@@ -19,14 +19,14 @@ use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
 use futures::StreamExt;
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{LinkError, nats};
 use crate::known::Known;
 use crate::link::{Entry, Link, name_of, token};
-use crate::message::MAX_PAYLOAD;
-use crate::part_list::PartList;
 use crate::secrets::PUBLISH_KEYS;
+use crate::stored::{Content, REMOVED, content, stored};
 use crate::tables::{Request, Table, TableError, digest};
 use crate::{Local, metrics, secrets};
 
@@ -37,10 +37,6 @@ const FILES_INTERVAL: Duration = Duration::from_secs(10);
 const STALL_INTERVAL: Duration = Duration::from_secs(3);
 /// The interval at which values are tried again that could not be read or stored here.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// The first byte of a stored value: the value itself, or the marker of a removed one; a list of parts
-/// has another one.
-const WHOLE: u8 = 0;
-const REMOVED: u8 = 2;
 /// The key of the row with the creation time of the bucket in which the revisions were seen.
 const BUCKET: &[u8] = b"bucket";
 
@@ -59,6 +55,8 @@ pub(crate) struct Sync {
     /// The values that this member could not read or store: without a retry, a minion that was rejected elsewhere would
     /// stay accepted here after the disk was full for a moment.
     missed: BTreeSet<Name>,
+    /// The tables whose keys this member could not list.
+    unlisted: BTreeSet<usize>,
     /// The last revision of the publish keys, and the one that it replaced.
     publish_keys: (u64, u64),
 }
@@ -83,8 +81,8 @@ impl Sync {
                 records.insert((table, key[at + 1..].to_vec()), known_here);
             }
         }
-        let (tables, missed) = (Arc::new(tables), BTreeSet::new());
-        Ok(Sync { link, local, store, disk, tables, records, missed, publish_keys: (0, 0) })
+        let (missed, unlisted) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), records, missed, unlisted, publish_keys: (0, 0) })
     }
 
     /// Synchronises the tables until `shutdown`.
@@ -135,6 +133,7 @@ impl Sync {
         let mut rotated = self.local.publish_keys_changed();
         let mut stall = tokio::time::interval(STALL_INTERVAL);
         let mut again = tokio::time::interval(RETRY_INTERVAL);
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut seen, mut is_behind) = (0, false);
         loop {
             tokio::select! {
@@ -162,7 +161,7 @@ impl Sync {
                         return Err(nats("the server sends nothing, though it has values"));
                     }
                 }
-                _ = again.tick(), if behind.is_none() && !self.missed.is_empty() => self.retry().await?,
+                _ = again.tick(), if behind.is_none() && self.has_failed() => self.retry().await?,
                 _ = files.tick(), if behind.is_none() => self.push_table(0).await?,
             }
         }
@@ -189,8 +188,15 @@ impl Sync {
         Ok(())
     }
 
+    fn has_failed(&self) -> bool {
+        !self.missed.is_empty() || !self.unlisted.is_empty()
+    }
+
     /// Applies or sends the missed values. A lost connection needs no care here: the next session compares all values.
     async fn retry(&mut self) -> Result<(), LinkError> {
+        for table in std::mem::take(&mut self.unlisted) {
+            self.push_table(table).await?;
+        }
         for name in std::mem::take(&mut self.missed) {
             let key = self.key_of(&name);
             match self.link.get(&key).await {
@@ -233,8 +239,10 @@ impl Sync {
         let mut keys = match keys {
             Ok(keys) => keys,
             Err(error) => {
-                // The next session sends all values.
-                return Err(LinkError::Local(error));
+                tracing::error!(table = self.tables[table].name(), %error, "reading a table of the cluster failed: retrying");
+                metrics::VALUES_MISSED.add(1);
+                self.unlisted.insert(table);
+                return Ok(());
             }
         };
         let gone = self.records.iter().filter(|((of, _), record)| *of == table && record.digest.is_some());
@@ -275,7 +283,7 @@ impl Sync {
     async fn send(&mut self, name: &Name, value: Option<&[u8]>, revision: u64) -> Result<bool, LinkError> {
         let key = self.key_of(name);
         let stored = match value {
-            Some(value) => self.stored(&key, value).await?,
+            Some(value) => stored(&self.link, &key, value).await?,
             None if revision == 0 => {
                 self.remember(name.clone(), Known::default()).await;
                 return Ok(true);
@@ -319,7 +327,7 @@ impl Sync {
         let Some(after) = entry.after.filter(|after| *after >= record.after) else {
             return self.refuse(key, entry.revision, LinkError::Replayed(key.to_owned())).await;
         };
-        let value = match self.content(key, &entry.value).await? {
+        let value = match content(&self.link, key, &entry.value).await? {
             Content::Value(value) => Some(value),
             Content::Removed => None,
             Content::Unknown => return Ok(()),
@@ -401,53 +409,6 @@ impl Sync {
         drop(self.store.write_when_room(batch).await);
     }
 
-    /// Returns the stored form of a value; the parts of a large one are stored first, in the one of two slots of this
-    /// member that the current value does not use.
-    async fn stored(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, LinkError> {
-        if value.len() <= MAX_PAYLOAD {
-            return Ok([&[WHOLE], value].concat());
-        }
-        let member = self.link.settings.member.as_str();
-        let current = match self.link.get(key).await {
-            Ok(entry) => entry.and_then(|entry| PartList::unpack(&entry.value)),
-            Err(error) if error.is_forgery() => None,
-            Err(error) => return Err(error),
-        };
-        let is_second = current.is_some_and(|current| current.member == member && !current.is_second);
-        let parts = value.chunks(MAX_PAYLOAD);
-        let digest = digest(Some(value)).unwrap_or_default();
-        let list = PartList { member: member.to_owned(), is_second, count: parts.len() as u64, digest };
-        for (number, part) in (0..).zip(parts) {
-            self.link.put_part(&list.key(number, key), part).await?;
-        }
-        Ok(list.pack())
-    }
-
-    /// Returns the content of a value from its stored form.
-    async fn content(&self, key: &str, stored: &[u8]) -> Result<Content, LinkError> {
-        let list = match stored.split_first() {
-            Some((&WHOLE, value)) => return Ok(Content::Value(value.to_vec())),
-            Some((&REMOVED, [])) => return Ok(Content::Removed),
-            _ => PartList::unpack(stored),
-        };
-        let Some(list) = list else {
-            metrics::VALUES_REFUSED.add(1);
-            tracing::error!(key, "a value of the cluster has an unknown format: is another member newer?");
-            return Ok(Content::Unknown);
-        };
-        let mut whole = Vec::new();
-        for number in 0..list.count {
-            match self.link.get(&list.key(number, key)).await {
-                Ok(Some(part)) => whole.extend(part.value),
-                Ok(None) => return Ok(Content::Damaged),
-                Err(error) if error.is_forgery() => return Ok(Content::Damaged),
-                Err(error) => return Err(error),
-            }
-        }
-        let is_whole = digest(Some(&whole)) == Some(list.digest);
-        Ok(if is_whole { Content::Value(whole) } else { Content::Damaged })
-    }
-
     /// Returns the local value. The outer `Option` is `None` if it cannot be read, which is logged, and tried again
     /// unless the key is invalid.
     async fn read(&mut self, name: &Name) -> Option<Option<Vec<u8>>> {
@@ -483,14 +444,4 @@ impl Sync {
         let table = self.tables.iter().position(|candidate| candidate.name() == table)?;
         Some((table, name_of(key)?))
     }
-}
-
-/// The content of a value in the cluster.
-enum Content {
-    Value(Vec<u8>),
-    Removed,
-    /// Its parts do not belong together.
-    Damaged,
-    /// Written by a newer version.
-    Unknown,
 }
