@@ -4,7 +4,6 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
 use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 
 use super::{ask, current};
 
@@ -85,7 +84,7 @@ pub fn job_status(
 /// Returns a time in another format; `None` for other values.
 fn formatted(time: &Value, format: &str) -> Result<Option<String>, CallError> {
     let Some(time) = time.as_str().and_then(|text| DateTime::strptime(TIME_FORMAT, text).ok()) else { return Ok(None) };
-    let time = time.to_zoned(TimeZone::system()).map_err(CallError::execution)?;
+    let time = time.to_zoned(brine_clock::zone()).map_err(CallError::execution)?;
     brine_clock::strftime(format, &time).map(Some).map_err(CallError::execution)
 }
 
