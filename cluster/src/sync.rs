@@ -37,6 +37,8 @@ const FILES_INTERVAL: Duration = Duration::from_secs(10);
 const STALL_INTERVAL: Duration = Duration::from_secs(3);
 /// The interval at which values are tried again that could not be read or stored here.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// The number of values that fail again before the others wait for the next interval.
+const MAX_FAILURES: usize = 8;
 /// The key of the row with the creation time of the bucket in which the revisions were seen.
 const BUCKET: &[u8] = b"bucket";
 
@@ -55,6 +57,8 @@ pub(crate) struct Sync {
     /// The values that this member could not read or store: without a retry, a minion that was rejected elsewhere would
     /// stay accepted here after the disk was full for a moment.
     missed: BTreeSet<Name>,
+    /// The first one of the missed values that is tried next.
+    retry_from: Name,
     /// The tables whose keys this member could not list.
     unlisted: BTreeSet<usize>,
     /// The last revision of the publish keys, and the one that it replaced.
@@ -82,7 +86,8 @@ impl Sync {
             }
         }
         let (missed, unlisted) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), records, missed, unlisted, publish_keys: (0, 0) })
+        let (tables, publish_keys, retry_from) = (Arc::new(tables), (0, 0), Name::default());
+        Ok(Sync { link, local, store, disk, tables, records, missed, retry_from, unlisted, publish_keys })
     }
 
     /// Synchronises the tables until `shutdown`.
@@ -197,7 +202,16 @@ impl Sync {
         for table in std::mem::take(&mut self.unlisted) {
             self.push_table(table).await?;
         }
-        for name in std::mem::take(&mut self.missed) {
+        let mut names = std::mem::take(&mut self.missed);
+        let first = names.split_off(&self.retry_from);
+        let mut names = first.into_iter().chain(names);
+        while let Some(name) = names.next() {
+            if self.missed.len() >= MAX_FAILURES {
+                // The disk still fails: the others wait for their turn, and the log for the disk.
+                self.retry_from.clone_from(&name);
+                self.missed.extend([name].into_iter().chain(names));
+                break;
+            }
             let key = self.key_of(&name);
             match self.link.get(&key).await {
                 Ok(Some(entry)) => self.apply(&key, entry).await?,
