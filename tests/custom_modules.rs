@@ -157,6 +157,40 @@ fn full() -> Minion {
 }
 
 #[test]
+fn only_what_a_module_defines_and_names_is_a_function_of_it() {
+    let minion = Minion::new(&[
+        (
+            "_modules/helper.py",
+            "from subprocess import run, call\nfrom functools import partial, wraps\n\
+             from salt.utils.decorators import memoize\n__virtualname__ = 'cmd'\n__virtual_aliases__ = ('helper',)\n\
+             def __virtual__():\n    return __virtualname__\ndef hello():\n    return 1\n\
+             @memoize\ndef kept(words):\n    return len(words)\nbound = partial(print)\n",
+        ),
+        ("_modules/all_.py", "__all__ = ['one']\ndef one():\n    return 1\ndef two():\n    return 2\n"),
+        ("_modules/load_.py", "__load__ = ['one']\n__all__ = ['two']\ndef one():\n    return 1\ndef two():\n    pass\n"),
+        ("_modules/nothing.py", "__load__ = []\ndef one():\n    return 1\n"),
+        ("_states/copies.py", "from shutil import copy\n__virtualname__ = 'file'\ndef __virtual__():\n    return 'file'\n"),
+    ]);
+    minion.call(&["saltutil.sync_all", "saltenv=base"]);
+    assert_eq!(minion.call(&["cmd.run", "echo built in"]), "built in");
+    assert_eq!(minion.call(&["cmd.retcode", "/bin/true"]), 0);
+    for (function, argument) in [("cmd.hello", None), ("helper.hello", None), ("all_.one", None), ("load_.one", None)] {
+        let words: Vec<&str> = [function].into_iter().chain(argument).collect();
+        assert_eq!(minion.call(&words), 1, "{function}");
+    }
+    // Kept by the text of its arguments, which need not be hashable.
+    assert_eq!(minion.call(&["cmd.kept", "[a, b]"]), 2);
+    for function in ["cmd.call", "helper.run", "cmd.partial", "cmd.bound", "all_.two", "load_.two", "nothing.one"] {
+        let error = minion.error(&[function]);
+        assert!(error.contains("is not available"), "{function}: {error}");
+    }
+    let (from, to) = (minion.0.path().join("minion"), minion.0.path().join("copy"));
+    let name = format!("name={}", to.display());
+    let copied = minion.call(&["state.single", "file.copy", &name, &format!("source={}", from.display())]);
+    assert!(copied.to_string().contains(r#""result":true"#) && to.exists(), "{copied}");
+}
+
+#[test]
 fn without_custom_modules_no_python_starts() {
     let minion = Minion::new(&[]);
     // An interpreter whose start would be noticed.

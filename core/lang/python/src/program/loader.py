@@ -375,14 +375,18 @@ class Loader:
         if hasattr(module, "__init__") and inspect.isfunction(module.__init__):
             module.__init__(module.__opts__)
         aliases = getattr(module, "__func_alias__", {})
+        modules = [virtual, *getattr(module, "__virtual_aliases__", ())]
         functions = {}
-        for name in getattr(module, "__load__", None) or dir(module):
+        for name in getattr(module, "__load__", getattr(module, "__all__", dir(module))):
             function = getattr(module, name, None)
             if name.startswith("_") or not (inspect.isfunction(function) or isinstance(function, functools.partial)):
                 continue
-            if kind == "grains" and getattr(function, "__module__", None) != module.__name__:
+            # As in Salt, what a module imports is none of its functions: `from subprocess import run` in a module
+            # with the virtual name `cmd` would replace `cmd.run`.
+            if kind != "utils" and not str(function.__module__).startswith("salt.loaded."):
                 continue
-            functions["%s.%s" % (virtual, aliases.get(name, name))] = function
+            for one in modules:
+                functions["%s.%s" % (one, aliases.get(name, name))] = function
         return functions
 
     def describe(self, kinds):

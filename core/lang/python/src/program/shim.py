@@ -218,8 +218,19 @@ class Depends:
 
 
 def memoize(function):
-    """Decorates a function whose results are kept."""
-    return functools.lru_cache(maxsize=1024)(function)
+    """Decorates a function whose results are kept. As in Salt, arguments are the same if their texts are."""
+    kept = {}
+
+    @functools.wraps(function)
+    def remembered(*args, **kwargs):
+        key = (tuple(map(str, args)), tuple(sorted((name, str(value)) for name, value in kwargs.items())))
+        if key not in kept:
+            if len(kept) >= 1024:
+                kept.clear()
+            kept[key] = function(*args, **kwargs)
+        return kept[key]
+
+    return remembered
 
 
 def _yaml():
