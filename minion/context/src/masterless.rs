@@ -1,5 +1,6 @@
 //! Minions without a session: those that work without a master, and variants of a running one for a state run.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -17,6 +18,9 @@ use indexmap::IndexMap;
 use crate::files::LocalFiles;
 use crate::template_host::MinionHost;
 use crate::{Context, Grains, Job, MasterEvent, Minion, Modules, SetupError, Upstream, UpstreamError, minion_id};
+
+/// The maximum number of pillars that are rendered one within the other.
+const MAX_DEPTH: usize = 8;
 
 /// Creates a minion that works without a master: `salt-call --local`.
 pub fn masterless(config: MinionConfig, modules: Modules) -> Result<Arc<Minion>, SetupError> {
@@ -122,15 +126,21 @@ impl LocalUpstream {
 }
 
 impl LocalUpstream {
-    fn render(&self, (saltenv, pillarenv): (Option<&str>, Option<&str>), over: &Map, on_demand: Option<&Map>) -> Map {
+    fn render(
+        &self,
+        (saltenv, pillarenv): (Option<&str>, Option<&str>),
+        over: &Map,
+        on_demand: Option<&Map>,
+    ) -> Result<Map, UpstreamError> {
         if over.is_empty() && on_demand.is_none() && !self.pillar.has_sources() {
-            return Map::new();
+            return Ok(Map::new());
         }
+        let _nested = Nested::begin()?;
         let grains = self.grains.get();
         let minion = self.minion.get().and_then(Weak::upgrade);
         let functions = minion.map(|minion| host(&minion, "pillar.items"));
         let id = &self.id;
-        self.pillar.render(&PillarRequest {
+        Ok(self.pillar.render(&PillarRequest {
             id,
             grains: &grains,
             saltenv,
@@ -139,7 +149,32 @@ impl LocalUpstream {
             on_demand,
             extra_minion_data: &Map::new(),
             functions,
-        })
+        }))
+    }
+}
+
+thread_local! {
+    /// The number of pillars that are being rendered on this thread, each for a template of the one before.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A pillar that is being rendered. Its templates can ask for a pillar again, by `pillar.items`, also for their own.
+struct Nested;
+
+impl Nested {
+    fn begin() -> Result<Self, UpstreamError> {
+        let depth = DEPTH.get();
+        if depth >= MAX_DEPTH {
+            return Err(UpstreamError::PillarDepth(MAX_DEPTH));
+        }
+        DEPTH.set(depth + 1);
+        Ok(Nested)
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
@@ -159,11 +194,11 @@ impl Upstream for LocalUpstream {
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, UpstreamError> {
-        Ok(self.render((saltenv, pillarenv), over, None))
+        self.render((saltenv, pillarenv), over, None)
     }
 
     fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, UpstreamError> {
-        Ok(self.render((None, None), over, Some(external)))
+        self.render((None, None), over, Some(external))
     }
 }
 

@@ -33,6 +33,9 @@ pub enum UpstreamError {
         /// The tag of the event.
         tag: String,
     },
+    /// Pillar files ask for the pillar, whose files ask again.
+    #[error("the pillar is not rendered: its files ask for the pillar, {0} times one within the other")]
+    PillarDepth(usize),
     /// The minion that should carry out the request does not exist any more.
     #[error("the minion is gone")]
     MinionGone,
