@@ -8,8 +8,19 @@ use brine_text::glob::fnmatch;
 use brine_value::{FromValue, Map, Value, merge_deep};
 
 use super::external::Call;
-use crate::render::Sls;
+use crate::render::{AllowedRenderers, Sls};
 
+/// The arguments, in the order of positional ones.
+const ARGUMENTS: [&str; 8] = [
+    "root_dir",
+    "follow_dir_links",
+    "debug",
+    "keep_newline",
+    "render_default",
+    "renderer_blacklist",
+    "renderer_whitelist",
+    "template",
+];
 /// The maximum depth of directories: symbolic links may form cycles.
 const MAX_DEPTH: usize = 64;
 
@@ -21,19 +32,32 @@ struct Reading<'a> {
     keep_newline: Value,
     /// The renderers, if files are templates.
     template: Option<String>,
+    /// The renderers that its own arguments allow.
+    allowed: AllowedRenderers,
 }
 
 /// Returns the files below `<root_dir>/nodegroups/<group>` of each group, and over them those below
 /// `<root_dir>/hosts/<id>`.
 pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
+    let unknown = call.args.keyword.keys().map(ToString::to_string).find(|name| !ARGUMENTS.contains(&name.as_str()));
+    if let Some(name) = unknown {
+        return Err(format!("the argument '{name}' is unknown: expected {}", ARGUMENTS.join(", ")));
+    }
     let root = call.argument(0, "root_dir").and_then(PathBuf::from_value).ok_or("root_dir is missing")?;
     let on = |index: usize, name: &str| call.argument(index, name).is_some_and(Value::is_truthy);
     let renderer = call.argument(4, "render_default").map_or_else(|| call.source.renderer.clone(), ToString::to_string);
+    let keep_newline = call.argument(3, "keep_newline").cloned().unwrap_or_default();
+    if !matches!(keep_newline, Value::Nil | Value::Bool(_) | Value::List(_)) {
+        let got = keep_newline.type_name();
+        return Err(format!("keep_newline is invalid: expected True, False or a list of globs, got {got}"));
+    }
+    let names = |index: usize, name: &str| call.argument(index, name).and_then(Vec::from_value).unwrap_or_default();
     let reading = Reading {
         call,
         follow_links: on(1, "follow_dir_links"),
-        keep_newline: call.argument(3, "keep_newline").cloned().unwrap_or_default(),
-        template: on(7, "template").then_some(renderer),
+        keep_newline,
+        template: (call.argument(7, "template") == Some(&Value::Bool(true))).then_some(renderer),
+        allowed: AllowedRenderers::new(names(5, "renderer_blacklist"), names(6, "renderer_whitelist")),
     };
     let roots = if root.is_absolute() {
         vec![root]
@@ -92,7 +116,11 @@ impl Reading<'_> {
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let mut content = std::fs::read(path).map_err(|error| failed(&error))?;
         let keeps = match &self.keep_newline {
-            Value::List(globs) => globs.iter().any(|glob| fnmatch(&glob.to_string(), relative)),
+            Value::List(globs) => {
+                // As in Salt, for which a file in the directory of the host itself is below `.`.
+                let path = if relative.contains('/') { relative.to_owned() } else { format!("./{relative}") };
+                globs.iter().any(|glob| fnmatch(&glob.to_string(), &path))
+            }
             other => other.is_truthy(),
         };
         if content.last() == Some(&b'\n') && !keeps {
@@ -111,7 +139,7 @@ impl Reading<'_> {
         context.set("pillar", &self.call.pillar.clone().into());
         let host = self.call.request.functions.clone().unwrap_or_default();
         let sls = Sls::compile(relative, &text, renderer);
-        let sls = sls.and_then(|sls| sls.allowed_by(&source.allowed));
+        let sls = sls.and_then(|sls| sls.allowed_by(&source.allowed)?.allowed_by(&self.allowed));
         let sls = sls.map_err(|error| failed(&error))?;
         sls.with_gpg(Arc::clone(&source.gpg)).render(&context, &host).map_err(|error| failed(&error))
     }

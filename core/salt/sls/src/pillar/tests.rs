@@ -340,7 +340,7 @@ fn file_tree_serves_the_minion_and_its_nodegroups() {
         list![map! {"file_tree" => args}]
     };
     let (plain, rendered) = (
-        tree(map! {"keep_newline" => list!["ke*"]}),
+        tree(map! {"keep_newline" => list!["./ke*", "word"]}),
         tree(map! {"template" => true, "render_default" => "jinja|text"}),
     );
     master.opts.insert("ext_pillar".into(), plain);
@@ -349,6 +349,26 @@ fn file_tree_serves_the_minion_and_its_nodegroups() {
     master.opts.insert("ext_pillar".into(), rendered);
     assert_eq!(master.of("m1").get("os"), Some(&"Debian".into()));
     assert_eq!(master.of("m3").keys().collect::<Vec<_>>(), [&Value::from("a"), &"os".into()]);
+}
+
+#[test]
+fn file_tree_refuses_renderers_and_arguments() {
+    let mut master = Master::new(&[("tree/hosts/m1/os", "{{ grains.os }}")], map! {});
+    for (argument, value, expected) in [
+        ("renderer_blacklist", list!["jinja"], "jinja"),
+        ("renderer_whitelist", list!["text"], "jinja"),
+        ("nosuch", 1.into(), "the argument 'nosuch' is unknown"),
+        ("keep_newline", "f".into(), "keep_newline is invalid"),
+    ] {
+        let mut args = map! {
+            "root_dir" => master.directory.path().join("tree"), "template" => true, "render_default" => "jinja|text",
+        };
+        args.insert(argument.into(), value);
+        master.opts.insert("ext_pillar".into(), list![map! {"file_tree" => args}]);
+        let pillar = master.of("m1");
+        assert!(pillar.get("_errors").unwrap().to_string().contains(expected), "{argument}: {pillar:?}");
+        assert_eq!(pillar.len(), 1, "{argument}");
+    }
 }
 
 #[test]

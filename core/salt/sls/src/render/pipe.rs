@@ -114,6 +114,11 @@ pub struct AllowedRenderers {
 }
 
 impl AllowedRenderers {
+    /// Creates the lists of refused and of allowed renderers; an empty second one allows all.
+    pub fn new(blacklist: Vec<String>, whitelist: Vec<String>) -> Self {
+        AllowedRenderers { blacklist, whitelist }
+    }
+
     /// Reads the options.
     pub fn of(opts: &Map) -> Self {
         let (blacklist, whitelist) = (shared::renderer_blacklist(opts), shared::renderer_whitelist(opts));
