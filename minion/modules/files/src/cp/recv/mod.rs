@@ -37,7 +37,10 @@ pub fn recv(
     for (path, content) in &files {
         let (path, target) = (path.to_string(), Path::new(&dest));
         let is_directory = target.is_dir();
-        let is_writable = last_name(&path) == last_name(&dest) || target.parent().is_some_and(Path::is_dir);
+        // What ends in a slash is a directory, and does not exist.
+        let is_name = !dest.ends_with('/');
+        let is_writable =
+            is_name && (last_name(&path) == last_name(&dest) || target.parent().is_some_and(Path::is_dir));
         let target = match is_directory {
             true => target.join(last_name(&path)),
             false if is_writable => target.to_owned(),

@@ -20,9 +20,14 @@ fn small_files_go_to_a_path_or_into_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     fs::create_dir(path("sub")).unwrap();
-    for (dest, target) in
-        [(path("b.txt"), Some(path("b.txt"))), (path("sub"), Some(path("sub/a.txt"))), (path("no/such/x"), None)]
-    {
+    for (dest, target) in [
+        (path("b.txt"), Some(path("b.txt"))),
+        (path("sub"), Some(path("sub/a.txt"))),
+        (path("sub/"), Some(path("sub/a.txt"))),
+        (path("no/such/x"), None),
+        (path("new/"), None),
+        (path("a.txt/"), None),
+    ] {
         let returned = recv(&testing::context(&[]), map! {"/from/a.txt" => "text"}, dest).unwrap();
         match target {
             Some(target) => {
