@@ -127,7 +127,7 @@ impl StateRun {
     pub fn top(&self) -> Top {
         let of_opts = shared::state_top(&self.context.opts());
         let state_top = self.options.state_top.as_deref().unwrap_or(&of_opts);
-        let state_top = state_top.strip_prefix("salt://").unwrap_or(state_top);
+        let state_top = state_top.strip_prefix("salt://").unwrap_or(state_top).trim_start_matches('/');
         let facts = MinionFacts::of(&self.context);
         let mut top = Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &facts);
         if top.errors.is_empty() {

@@ -47,18 +47,17 @@ pub enum Queue {
     Refuse,
     /// The run waits.
     Wait,
-    /// The run waits unless this many are waiting already.
+    /// The run waits unless this many are running or waiting already.
     WaitIfFewer(usize),
 }
 
 impl Queue {
-    /// Parses the option: True, or the maximum number of waiting runs.
+    /// Parses the option: True, or the maximum number of runs with the running one; 0 is no limit. As in Salt, other
+    /// values are those of a run that does not wait.
     pub fn of(value: &Value) -> Self {
         match value {
-            Value::Int(most) => {
-                usize::try_from(*most).ok().filter(|most| *most > 0).map_or(Queue::Refuse, Queue::WaitIfFewer)
-            }
-            other if other.is_truthy() => Queue::Wait,
+            Value::Bool(true) | Value::Int(0) => Queue::Wait,
+            Value::Int(most) => usize::try_from(*most).map_or(Queue::Refuse, Queue::WaitIfFewer),
             _ => Queue::Refuse,
         }
     }
@@ -68,7 +67,7 @@ impl Queue {
         match self {
             Queue::Refuse => false,
             Queue::Wait => true,
-            Queue::WaitIfFewer(most) => before <= most,
+            Queue::WaitIfFewer(most) => before < most,
         }
     }
 }
@@ -95,15 +94,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_limits_the_waiting_runs() {
+    fn a_number_limits_the_runs() {
         for (written, before, admits) in [
             (Value::Nil, 1, false),
             (false.into(), 1, false),
-            (0.into(), 1, false),
             (true.into(), 9, true),
-            (1.into(), 1, true),
-            (1.into(), 2, false),
-            (2.into(), 2, true),
+            (0.into(), 9, true),
+            (1.into(), 1, false),
+            (2.into(), 1, true),
+            (2.into(), 2, false),
+            ((-1).into(), 1, false),
+            ("abc".into(), 1, false),
         ] {
             assert_eq!(Queue::of(&written).admits(before), admits, "{written} behind {before}");
         }
