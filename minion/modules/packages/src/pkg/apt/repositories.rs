@@ -191,7 +191,11 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
                 || source.architectures() != architectures)
     };
     let comment = kwargs.get("comments").map(combined);
-    let index = if let Some(index) = sources.list.iter().position(is_match) {
+    // An entry that is in the file already comes before those of other files: it would be added again at each run.
+    let file = text("file");
+    let is_there = |source: &Source| file.as_ref() == Some(&source.file) && is_match(source);
+    let index = sources.list.iter().position(is_there).or_else(|| sources.list.iter().position(is_match));
+    let index = if let Some(index) = index {
         index
     } else {
         let trusted = kwargs.get("trusted").is_some_and(|value| bool::from_value(value).unwrap_or_default());
