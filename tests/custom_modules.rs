@@ -167,9 +167,15 @@ fn only_what_a_module_defines_and_names_is_a_function_of_it() {
              @memoize\ndef kept(words):\n    return len(words)\nbound = partial(print)\n",
         ),
         ("_modules/all_.py", "__all__ = ['one']\ndef one():\n    return 1\ndef two():\n    return 2\n"),
-        ("_modules/load_.py", "__load__ = ['one']\n__all__ = ['two']\ndef one():\n    return 1\ndef two():\n    pass\n"),
+        (
+            "_modules/load_.py",
+            "__load__ = ['one']\n__all__ = ['two']\ndef one():\n    return 1\ndef two():\n    pass\n",
+        ),
         ("_modules/nothing.py", "__load__ = []\ndef one():\n    return 1\n"),
-        ("_states/copies.py", "from shutil import copy\n__virtualname__ = 'file'\ndef __virtual__():\n    return 'file'\n"),
+        (
+            "_states/copies.py",
+            "from shutil import copy\n__virtualname__ = 'file'\ndef __virtual__():\n    return 'file'\n",
+        ),
     ]);
     minion.call(&["saltutil.sync_all", "saltenv=base"]);
     assert_eq!(minion.call(&["cmd.run", "echo built in"]), "built in");
