@@ -248,3 +248,6 @@ fn at_path(map: &Map, path: &str, delimiter: &str, default: Value) -> Value {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod file_tree_tests;
