@@ -226,3 +226,41 @@ fn templates_are_imported_by_their_path_on_this_host() {
         assert!(!result.contains("'secret'"), "{result}");
     }
 }
+
+#[test]
+fn pillar_files_that_ask_for_the_pillar_end_with_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display();
+    std::fs::create_dir(directory.path().join("pillar")).unwrap();
+    std::fs::write(directory.path().join("pillar/top.sls"), "base: {'*': [a]}\n").unwrap();
+    let config = format!("id: m1\nroot_dir: {root}\npillar_roots: {{base: [{root}/pillar]}}\n");
+    std::fs::write(directory.path().join("minion"), config).unwrap();
+    for asking in [
+        "salt['pillar.items']()",
+        "salt['pillar.data']()",
+        "salt['pillar.ls']()",
+        "salt['pillar.obfuscate']()",
+        "salt['pillar.get']('a', pillarenv='base')",
+        "salt['saltutil.refresh_pillar']()",
+        "salt['saltutil.pillar_refresh']()",
+    ] {
+        std::fs::write(directory.path().join("pillar/a.sls"), format!("a: {{{{ {asking} | json }}}}\nb: 1\n")).unwrap();
+        let (pillar, code) = local(directory.path(), &["pillar.items"]);
+        // A process whose stack overflows is ended by a signal.
+        assert!(code.is_some() && !pillar.is_empty(), "{asking}: {pillar}");
+    }
+}
+
+#[test]
+fn the_state_top_may_begin_with_a_slash_or_a_scheme() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display();
+    std::fs::create_dir(directory.path().join("tree")).unwrap();
+    std::fs::write(directory.path().join("tree/other.sls"), "base: {'*': [a]}\n").unwrap();
+    for state_top in ["other.sls", "/other.sls", "salt://other.sls", "salt:///other.sls"] {
+        let config = format!("id: m1\nroot_dir: {root}\nfile_roots: {{base: [{root}/tree]}}\nstate_top: {state_top}\n");
+        std::fs::write(directory.path().join("minion"), config).unwrap();
+        let (top, _) = local(directory.path(), &["state.show_top"]);
+        assert_eq!(top, "{'base': ['a']}", "{state_top}");
+    }
+}
