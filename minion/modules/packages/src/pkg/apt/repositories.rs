@@ -191,11 +191,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
                 || source.architectures() != architectures)
     };
     let comment = kwargs.get("comments").map(combined);
-    // An entry that is in the file already comes before those of other files: it would be added again at each run.
-    let file = text("file");
-    let is_there = |source: &Source| file.as_ref() == Some(&source.file) && is_match(source);
-    let index = sources.list.iter().position(is_there).or_else(|| sources.list.iter().position(is_match));
-    let index = if let Some(index) = index {
+    let index = if let Some(index) = position(&sources.list, text("file").as_deref(), is_match) {
         index
     } else {
         let trusted = kwargs.get("trusted").is_some_and(|value| bool::from_value(value).unwrap_or_default());
@@ -224,6 +220,13 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
         source.set("uri", &entry.uri().into());
     }
     sources.write().map_err(CallError::execution)
+}
+
+/// Returns the index of the first match, of one in the named file if there is one: a match of another file would be
+/// moved into the file, which has it already, at each run.
+pub(super) fn position(list: &[Source], file: Option<&str>, is_match: impl Fn(&Source) -> bool) -> Option<usize> {
+    let is_in_file = |source: &Source| file == Some(source.file.as_str()) && is_match(source);
+    list.iter().position(is_in_file).or_else(|| list.iter().position(is_match))
 }
 
 /// Joins comments into one string.

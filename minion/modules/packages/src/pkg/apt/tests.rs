@@ -102,6 +102,19 @@ fn lists_are_current_for_the_given_time() {
     assert!(!is_current(Path::new("/nonexistent"), 60));
 }
 
+#[test]
+fn the_entry_of_the_named_file_is_changed() {
+    let line = sources::Source::line("deb http://a s m");
+    let list = ["a.list", "b.list", "b.sources"].map(|file| sources::Source::for_file(&line, Some(file)));
+    let is_source = |source: &sources::Source| source.uris() == ["http://a"];
+    for (file, expected) in
+        [(None, 0), (Some("a.list"), 0), (Some("b.list"), 1), (Some("b.sources"), 2), (Some("new.list"), 0)]
+    {
+        assert_eq!(repositories::position(&list, file, is_source), Some(expected), "{file:?}");
+    }
+    assert_eq!(repositories::position(&list, Some("b.list"), |_| false), None);
+}
+
 /// Salt's results of `pkg.mod_repo` for a line that a file has and the line that is desired.
 #[test]
 fn options_of_a_line_are_those_of_the_desired_one() {
