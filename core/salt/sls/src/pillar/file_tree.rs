@@ -43,21 +43,21 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     if let Some(name) = unknown {
         return Err(format!("the argument '{name}' is unknown: expected {}", ARGUMENTS.join(", ")));
     }
-    let root = call.argument(0, "root_dir").and_then(PathBuf::from_value).ok_or("root_dir is missing")?;
-    let on = |index: usize, name: &str| call.argument(index, name).is_some_and(Value::is_truthy);
-    let renderer = call.argument(4, "render_default").map_or_else(|| call.source.renderer.clone(), ToString::to_string);
-    let keep_newline = call.argument(3, "keep_newline").cloned().unwrap_or_default();
+    let argument = |name: &str| call.argument(ARGUMENTS.iter().position(|known| *known == name)?, name);
+    let root = argument("root_dir").and_then(PathBuf::from_value).ok_or("root_dir is missing")?;
+    let renderer = argument("render_default").map_or_else(|| call.source.renderer.clone(), ToString::to_string);
+    let keep_newline = argument("keep_newline").cloned().unwrap_or_default();
     if !matches!(keep_newline, Value::Nil | Value::Bool(_) | Value::List(_)) {
         let got = keep_newline.type_name();
         return Err(format!("keep_newline is invalid: expected True, False or a list of globs, got {got}"));
     }
-    let names = |index: usize, name: &str| call.argument(index, name).and_then(Vec::from_value).unwrap_or_default();
+    let names = |name: &str| argument(name).and_then(Vec::from_value).unwrap_or_default();
     let reading = Reading {
         call,
-        follow_links: on(1, "follow_dir_links"),
+        follow_links: argument("follow_dir_links").is_some_and(Value::is_truthy),
         keep_newline,
-        template: (call.argument(7, "template") == Some(&Value::Bool(true))).then_some(renderer),
-        allowed: AllowedRenderers::new(names(5, "renderer_blacklist"), names(6, "renderer_whitelist")),
+        template: (argument("template") == Some(&Value::Bool(true))).then_some(renderer),
+        allowed: AllowedRenderers::new(names("renderer_blacklist"), names("renderer_whitelist")),
     };
     let roots = if root.is_absolute() {
         vec![root]
