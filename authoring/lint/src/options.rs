@@ -25,7 +25,7 @@ pub struct Options {
     pub external: Vec<String>,
 }
 
-/// The error of a configuration file: the place, and what is expected there.
+/// The error of a configuration file; displays the place and the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidOptions(String);

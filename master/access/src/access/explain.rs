@@ -45,7 +45,7 @@ pub enum ExplainError {
     /// The option `external_auth` does not have this system.
     #[error("external_auth has no '{0}'")]
     UnknownSystem(String),
-    /// The minions of a target, or those that a permission names, cannot be found.
+    /// The target of the query or of a permission cannot be resolved.
     #[error(transparent)]
     Minions(#[from] ResolveError),
 }
