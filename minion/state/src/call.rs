@@ -264,8 +264,12 @@ impl Caller<'_> {
             });
         }
         let mut all = chunk.args.clone();
-        if slots::are_in(&args.keyword) {
+        if slots::are_in(&all) {
             slots::fill(self.context, &mut args)?;
+            // An argument of every state; those of commands take it from the chunk.
+            if let Some(user) = all.get_mut("runas") {
+                slots::fill_value(self.context, user)?;
+            }
             all.extend(args.keyword.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
         let saltenv = chunk.args.get("saltenv").map_or_else(|| chunk.saltenv.clone(), ToString::to_string);

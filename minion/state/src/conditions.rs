@@ -10,6 +10,8 @@ use brine_sls::compile::Chunk;
 use brine_target::{DEFAULT_DELIMITER, Match, Target, TargetFacts, TargetKind};
 use brine_value::{Map, Value};
 
+use crate::slots;
+
 /// Arguments of a state that also apply to the commands of its conditions; as in Salt, `umask` is for the state alone.
 const COMMAND_ARGS: [&str; 8] = ["cwd", "root", "runas", "env", "prepend_path", "timeout", "success_retcodes", "shell"];
 
@@ -225,7 +227,8 @@ fn function(context: &Context, condition: &str, fun: &str, call: &Map) -> Result
         }
     };
     let keyword = call.iter().filter(|(key, _)| !matches!(key.as_str(), Some("fun" | "args" | "get_return")));
-    let args = Args { positional, keyword: keyword.map(|(key, value)| (key.clone(), value.clone())).collect() };
+    let mut args = Args { positional, keyword: keyword.map(|(key, value)| (key.clone(), value.clone())).collect() };
+    slots::fill(context, &mut args)?;
     let retcode = &context.job.retcode;
     let before = retcode.swap(0, Ordering::Relaxed);
     let value = context.call_nested(fun, args);

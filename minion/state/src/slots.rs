@@ -1,8 +1,10 @@
 //! Slots: arguments that are replaced by the result of a function call when the state runs.
 //!
-//! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` becomes the value at the path of the call's result, with the
-//! text appended. Slots are replaced in arguments, in the values of their mappings, in the items of their lists, and in
+//! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` becomes the value at the path of the call's result; if that is a
+//! string, the text is appended. The arguments of the call are texts, also `7`, `no` and `[a, b]`. Slots are replaced in arguments, in the values of their mappings, in the items of their lists, and in
 //! the values of mappings in these.
+
+use std::str::CharIndices;
 
 use brine_context::Context;
 use brine_function::{Args, CallError};
@@ -10,7 +12,7 @@ use brine_value::{Map, Value};
 
 const MARK: &str = "__slot__:salt:";
 
-/// Replaces the slots in the arguments of a chunk.
+/// Replaces the slots in the arguments of a state, or of a function of its conditions.
 pub(super) fn fill(context: &Context, args: &mut Args) -> Result<(), CallError> {
     for value in args.keyword.values_mut().chain(&mut args.positional) {
         fill_values(context, value)?;
@@ -28,7 +30,8 @@ fn fill_values(context: &Context, value: &mut Value) -> Result<(), CallError> {
     map.values_mut().try_for_each(|inner| fill_value(context, inner))
 }
 
-fn fill_value(context: &Context, value: &mut Value) -> Result<(), CallError> {
+/// Replaces a value that is a slot.
+pub(super) fn fill_value(context: &Context, value: &mut Value) -> Result<(), CallError> {
     if let Some(written) = value.as_str().and_then(|text| text.strip_prefix(MARK))
         && let Some(filled) = filled(context, written)?
     {
@@ -39,21 +42,27 @@ fn fill_value(context: &Context, value: &mut Value) -> Result<(), CallError> {
 
 /// Returns the value of a slot. An invalid slot, or one with an unknown function, is left unchanged.
 fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> {
-    let Some((call, rest)) = split_call(written) else { return Ok(None) };
-    let Some((fun, args)) = call.split_once('(') else { return Ok(None) };
-    let fun = fun.trim();
-    if context.minion.functions.get(fun).is_none() {
-        tracing::warn!(fun, "the function of a slot does not exist");
+    let Some(Call { fun, args, rest }) = Call::parse(written)? else {
+        tracing::warn!(slot = written, "a slot is not a call such as mod.fun(a, name=b): it stays as it is");
+        return Ok(None);
+    };
+    if context.minion.functions.get(&fun).is_none() {
+        tracing::warn!(slot = written, fun, "the function of a slot does not exist: the slot stays as it is");
         return Ok(None);
     }
-    let mut value = context.call_nested(fun, arguments(args))?;
+    let mut value = context.call_nested(&fun, args)?;
     let (path, text) = rest.split_once('~').map_or((rest, None), |(path, text)| (path, Some(unquoted(text.trim()))));
-    for key in path.trim().trim_start_matches('.').split('.').filter(|key| !key.is_empty()) {
-        value = value.get(key).cloned().unwrap_or_default();
+    if let Some((_, path)) = path.split_once('.') {
+        value = brine_yaml::traverse(&value, path.trim(), ".").cloned().unwrap_or_default();
     }
-    Ok(Some(match text {
-        Some(text) => format!("{value}{text}").into(),
-        None => value,
+    Ok(Some(match (value, text) {
+        (Value::Str(value), Some(text)) => format!("{value}{text}").into(),
+        (value, Some(text)) => {
+            let kind = value.type_name();
+            tracing::error!(slot = written, kind, text, "the result of a slot is no string: the text is not appended");
+            value
+        }
+        (value, None) => value,
     }))
 }
 
@@ -63,63 +72,90 @@ fn unquoted(text: &str) -> &str {
     inside('\'').or_else(|| inside('"')).unwrap_or(text)
 }
 
-/// Splits the call, without its closing bracket, from the rest.
-fn split_call(written: &str) -> Option<(&str, &str)> {
-    let (mut depth, mut quote) = (0, None);
-    for (at, c) in written.char_indices() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('"' | '\'', None) => quote = Some(c),
-            ('(', None) => depth += 1,
-            (')', None) => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some((&written[..at], &written[at + 1..]));
+/// A call as a slot spells it, and what follows its closing bracket.
+#[derive(Debug, PartialEq)]
+struct Call<'a> {
+    fun: String,
+    /// Its arguments, all of them texts.
+    args: Args,
+    rest: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// Reads a call in the words of a shell, as Salt does: blanks outside of quotes are left out, words beside each other
+    /// are one, `#` begins a comment. Brackets in arguments have to match. Quoted signs are text. Returns `None` for what
+    /// is no call, an error for a quote or an escape without its end.
+    fn parse(written: &'a str) -> Result<Option<Self>, CallError> {
+        let mut chars = written.char_indices();
+        let (mut fun, mut args) = (None, Args::default());
+        let (mut word, mut is_quoted, mut name, mut closing) = (String::new(), false, String::new(), Vec::new());
+        while let Some((at, c)) = chars.next() {
+            match c {
+                ' ' | '\t' | '\r' | '\n' => {}
+                '#' => _ = chars.find(|(_, c)| *c == '\n'),
+                '\\' => word.push(chars.next().ok_or_else(|| unfinished(written, c))?.1),
+                '"' | '\'' => {
+                    add_quoted(&mut word, &mut chars, c).ok_or_else(|| unfinished(written, c))?;
+                    is_quoted = true;
                 }
+                '(' if fun.is_none() => {
+                    if word.is_empty() {
+                        return Ok(None);
+                    }
+                    fun = Some(std::mem::take(&mut word));
+                }
+                _ if fun.is_none() => word.push(c),
+                ',' | ')' if closing.is_empty() => {
+                    let (text, is_given) = (std::mem::take(&mut word), std::mem::take(&mut is_quoted));
+                    match std::mem::take(&mut name) {
+                        name if !name.is_empty() => _ = args.keyword.insert(name.into(), text.into()),
+                        _ if is_given || !text.is_empty() => args.positional.push(text.into()),
+                        _ => {}
+                    }
+                    if c == ')' {
+                        let rest = &written[at + 1..];
+                        return Ok(fun.map(|fun| Call { fun, args, rest }));
+                    }
+                }
+                '=' if closing.is_empty() => name = std::mem::take(&mut word),
+                '(' | '[' | '{' => {
+                    word.push(c);
+                    closing.push(if c == '(' {
+                        ')'
+                    } else if c == '[' {
+                        ']'
+                    } else {
+                        '}'
+                    });
+                }
+                ')' | ']' | '}' if closing.pop() != Some(c) => return Ok(None),
+                _ => word.push(c),
             }
-            _ => {}
         }
+        Ok(None)
     }
-    None
 }
 
-/// Parses comma-separated arguments as YAML. Blanks outside of quotes and brackets are ignored.
-fn arguments(text: &str) -> Args {
-    let mut args = Args::default();
-    for written in split_commas(text) {
-        let read = |text: &str| brine_yaml::load(text).unwrap_or_else(|_| text.into());
-        match written.split_once('=').filter(|(name, _)| name.chars().all(|c| c == '_' || c.is_alphanumeric())) {
-            Some((name, value)) => _ = args.keyword.insert(name.into(), read(value)),
-            None => args.positional.push(read(&written)),
+/// Adds the rest of a quoted text. A backslash escapes itself and the quote, and is text before others; `None` if the
+/// quote does not end.
+fn add_quoted(word: &mut String, chars: &mut CharIndices<'_>, quote: char) -> Option<()> {
+    loop {
+        match chars.next()?.1 {
+            c if c == quote => return Some(()),
+            '\\' => {
+                let escaped = chars.next()?.1;
+                if escaped != '\\' && escaped != quote {
+                    word.push('\\');
+                }
+                word.push(escaped);
+            }
+            c => word.push(c),
         }
     }
-    args
 }
 
-fn split_commas(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut depth, mut quote) = (Vec::new(), String::new(), 0, None);
-    for c in text.chars() {
-        match (c, quote) {
-            (c, Some(open)) => {
-                quote = (c != open).then_some(open);
-                word.push(c);
-            }
-            ('"' | '\'', None) => {
-                quote = Some(c);
-                word.push(c);
-            }
-            (',', None) if depth == 0 => words.push(std::mem::take(&mut word)),
-            (c, None) if c.is_whitespace() && depth == 0 => {}
-            (c, None) => {
-                depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
-                word.push(c);
-            }
-        }
-    }
-    if !word.is_empty() || !words.is_empty() {
-        words.push(word);
-    }
-    words
+fn unfinished(written: &str, sign: char) -> CallError {
+    CallError::execution(format!("the slot '{MARK}{written}' has a {sign} without its end"))
 }
 
 /// Returns whether an argument contains a slot, so that most chunks need not be copied.
@@ -144,7 +180,14 @@ mod tests {
             ("__slot__:salt:test.echo('a, b')", "a, b".into()),
             ("__slot__:salt:test.echo(text=7) ~ /x", "7/x".into()),
             ("__slot__:salt:test.echo('a ') ~ 'b'", "a b".into()),
-            ("__slot__:salt:test.arg(1, k={a: [2]}).kwargs.k", map! {"a" => list![2]}.into()),
+            ("__slot__:salt:test.arg(1, k={a: [2]}).kwargs.k", "{a:[2]}".into()),
+            ("__slot__:salt:test.arg(1, 0644, no).args", list!["1", "0644", "no"]),
+            ("__slot__:salt:test.arg(1, 0644, no).args.1", "0644".into()),
+            ("__slot__:salt:test.arg(a).args ~ /x", list!["a"]),
+            ("__slot__:salt:test.echo(a)b", "a".into()),
+            ("__slot__:salt:test.arg(a).no.such", Value::Nil),
+            ("__slot__:salt:test.echo(a", "__slot__:salt:test.echo(a".into()),
+            ("__slot__:salt:test.echo(a#b)", "__slot__:salt:test.echo(a#b)".into()),
             ("__slot__:salt:no.such(1)", "__slot__:salt:no.such(1)".into()),
             ("__slot__:other", "__slot__:other".into()),
             // Values in a slot are no commands.
@@ -159,6 +202,53 @@ mod tests {
             assert_eq!(are_in(&args.keyword), written.starts_with(MARK), "{written}");
             fill(&context, &mut args).unwrap();
             assert_eq!(args.keyword, filled, "{written}");
+        }
+    }
+
+    #[test]
+    fn calls_are_read_as_salt_reads_them() {
+        let call = |args: &[&str], keyword: &[(&str, &str)]| {
+            let positional = args.iter().map(|arg| Value::from(*arg)).collect();
+            let keyword = keyword.iter().map(|(name, value)| (Value::from(*name), Value::from(*value))).collect();
+            Some(Args { positional, keyword })
+        };
+        for (written, args) in [
+            ("f()", call(&[], &[])),
+            ("f( )", call(&[], &[])),
+            ("f(a b)", call(&["ab"], &[])),
+            ("f('a, b')", call(&["a, b"], &[])),
+            ("f(text=7)", call(&[], &[("text", "7")])),
+            ("f(text=)", call(&[], &[("text", "")])),
+            ("f(k= ' v ')", call(&[], &[("k", " v ")])),
+            ("f('x'='y')", call(&[], &[("x", "y")])),
+            ("f(a=b=c)", call(&[], &[("b", "c")])),
+            ("f(=a)", call(&["a"], &[])),
+            ("f(x=[a=b])", call(&[], &[("x", "[a=b]")])),
+            ("f([a, b], {c: d})", call(&["[a,b]", "{c:d}"], &[])),
+            ("f((a,b))", call(&["(a,b)"], &[])),
+            ("f(a,)", call(&["a"], &[])),
+            ("f(,a,,b)", call(&["a", "b"], &[])),
+            ("f('a'\"b\")", call(&["ab"], &[])),
+            ("f('it\\'s')", call(&["it's"], &[])),
+            ("f(\"a\\nb\")", call(&["a\\nb"], &[])),
+            ("f(a\\,b)", call(&["a,b"], &[])),
+            ("f(a#b\n)", call(&["a"], &[])),
+            ("f(salt://x/y.txt)", call(&["salt://x/y.txt"], &[])),
+            ("f(日本)", call(&["日本"], &[])),
+            ("f('(')", call(&["("], &[])),
+            ("f('', a)", call(&["", "a"], &[])),
+            ("f([a)", None),
+            ("f(a]", None),
+            ("f(a", None),
+            ("(a)", None),
+            ("f", None),
+        ] {
+            let read = Call::parse(written).unwrap();
+            assert!(read.as_ref().is_none_or(|call| call.fun == "f"), "{written}");
+            assert_eq!(read.map(|call| call.args), args, "{written}");
+        }
+        for unfinished in ["f('a", "f(\"a\\", "f(a\\"] {
+            assert!(Call::parse(unfinished).unwrap_err().to_string().contains("without its end"), "{unfinished}");
         }
     }
 }
