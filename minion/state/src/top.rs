@@ -79,7 +79,10 @@ impl Top {
             "merge_all" => merged(&tops, true, |_, _, _| true),
             "same" => merged(&tops, false, |own, section, _| own == section),
             // The base environment's top file wins for all sections that it has; the others only for their own.
-            _ => merged(&tops, false, |own, section, in_base| own == "base" || own == section && !in_base),
+            _ => {
+                tops.sort_by_key(|(environment, _)| environment != "base");
+                merged(&tops, false, |own, section, in_base| own == "base" || own == section && !in_base)
+            }
         };
         let mut top = Top { errors, ..Top::default() };
         verify(&sections, &mut top.errors);
@@ -199,14 +202,14 @@ fn unmatched(state_top: &str, sections: &Sections, id: &str, nodegroups: &Map) -
     message
 }
 
-/// Returns the environments of `env_order`, if it lists any, or all; the base environment first, which has precedence.
+/// Returns the environments of `env_order` in its order, if it lists any; otherwise all, the base environment first.
 fn ordered(mut environments: Vec<String>, mut env_order: Vec<String>) -> Vec<String> {
-    if !env_order.is_empty() {
-        env_order.retain(|environment| environments.contains(environment));
-        environments = env_order;
+    if env_order.is_empty() {
+        environments.sort_by_key(|environment| environment != "base");
+        return environments;
     }
-    environments.sort_by_key(|environment| environment != "base");
-    environments
+    env_order.retain(|environment| environments.contains(environment));
+    env_order
 }
 
 /// The reason why a top file is ignored.
