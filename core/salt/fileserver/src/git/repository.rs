@@ -68,7 +68,46 @@ pub struct RemoteOptions<'a> {
     pub prefix: &'a str,
 }
 
+/// The options that a remote of gitfs and of git_pillar may have.
+const NAMES: &[&str] = &[
+    "all_saltenvs",
+    "base",
+    "depth",
+    "disable_saltenv_mapping",
+    "fallback",
+    "insecure_auth",
+    "mountpoint",
+    "name",
+    "passphrase",
+    "password",
+    "privkey",
+    "proxy",
+    "pubkey",
+    "ref_types",
+    "refspecs",
+    "root",
+    "ssl_verify",
+    "timeout",
+    "update_interval",
+    "user",
+];
+const GITFS_NAMES: &[&str] = &["saltenv", "saltenv_blacklist", "saltenv_whitelist"];
+const GIT_PILLAR_NAMES: &[&str] = &["branch", "env"];
+
 impl RemoteOptions<'_> {
+    /// Refuses options that do not exist, as Salt does: a misspelt `root` would serve the whole repository.
+    fn check_names(&self, url: &str) -> Result<(), GitError> {
+        let further = if self.prefix == "gitfs_" { GITFS_NAMES } else { GIT_PILLAR_NAMES };
+        let is_known = |name: &str| NAMES.contains(&name) || further.contains(&name);
+        let Some(name) = self.own.keys().find(|name| !name.as_str().is_some_and(is_known)) else { return Ok(()) };
+        let mut known = [NAMES, further].concat();
+        known.sort_unstable();
+        Err(GitError::Options(format!(
+            "the remote {url} has the unknown option '{name}': expected {}",
+            known.join(", ")
+        )))
+    }
+
     /// Returns an option: the remote's own, or the default.
     pub fn get(&self, name: &str) -> Option<Value> {
         let all = || self.all.get(format!("{}{name}", self.prefix).as_str());
@@ -197,6 +236,7 @@ pub struct Repository {
 impl Repository {
     /// Creates a repository cached below `cache`. The option `name` distinguishes remotes of the same URL.
     pub fn new(url: &str, options: &RemoteOptions<'_>, cache: &Path) -> Result<Self, GitError> {
+        options.check_names(url)?;
         let (access, url) = Access::of(url, options)?;
         if url.starts_with('-') {
             return Err(GitError::Options(format!("{url} is not a URL")));

@@ -248,6 +248,26 @@ fn invalid_options_of_remotes_are_refused() {
 }
 
 #[test]
+fn options_of_a_remote_that_do_not_exist_are_refused() {
+    for (prefix, option, is_known) in [
+        ("gitfs_", "saltenv_whitelist", true),
+        ("gitfs_", "env", false),
+        ("gitfs_", "roots", false),
+        ("git_pillar_", "env", true),
+        ("git_pillar_", "mountpoint", true),
+        ("git_pillar_", "saltenv", false),
+        ("git_pillar_", "fall_back", false),
+    ] {
+        let all = Map::new();
+        let options = RemoteOptions { own: map! {option => "x"}, all: &all, prefix };
+        let error = Repository::new("file:///x", &options, Path::new("/nonexistent")).err();
+        let refusal = format!("the remote file:///x has the unknown option '{option}': expected all_saltenvs, base,");
+        let is_refused = error.is_some_and(|error| error.to_string().contains(&refusal));
+        assert_eq!(is_refused, !is_known, "{prefix} {option}");
+    }
+}
+
+#[test]
 fn the_first_remote_that_has_a_file_serves_it() {
     let (first, second, cache) = (repository(), repository(), tempfile::tempdir().unwrap());
     sh(&second, "echo second > states/a.sls && echo more > more.sls && git add . && git commit -qm second");

@@ -33,7 +33,8 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     let keyword =
         call.args.keyword.iter().map(|(name, own)| Value::Map(brine_value::map! {name.clone() => own.clone()}));
     let items = call.args.positional.iter().cloned().chain(keyword);
-    let remotes = items.map(|item| Remote::read(&item, call)).collect::<Result<Vec<_>, _>>()?;
+    let remotes = items.map(|item| Remote::read(&item, call)).collect::<Result<Vec<_>, _>>();
+    let remotes = remotes.map_err(|error| error.to_string())?;
     let mut directories = Vec::new();
     for remote in &remotes {
         directories.push((remote.environment.as_str(), remote.directory(&call.source.fetched.0)?));
@@ -71,8 +72,8 @@ pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Ma
     let kinds = ["branch", "tag"].map(str::to_owned);
     let mut updated = Map::new();
     for item in items(opts) {
-        let Configured { written, branch: of_branch, url, name, repository } = Configured::read(&item, opts)?;
-        let is_named = |repo: &str| repo == url || name.as_deref() == Some(repo);
+        let Configured { written, branch: of_branch, url, options, repository, .. } = Configured::read(&item, opts)?;
+        let is_named = |repo: &str| repo == url || options.text("name").as_deref() == Some(repo);
         if branch.is_some_and(|branch| branch != of_branch) || repo.is_some_and(|repo| !is_named(repo)) {
             continue;
         }
@@ -108,44 +109,38 @@ fn items(opts: &Map) -> Vec<Value> {
     remotes.collect()
 }
 
-/// One remote of the configuration.
-struct Configured {
+/// One remote as it is written: `BRANCH URL` or `URL`, with options.
+struct Configured<'o> {
     written: String,
     branch: String,
+    /// The branch that is the environment `base`.
+    base: String,
     url: String,
-    name: Option<String>,
+    options: RemoteOptions<'o>,
     repository: Repository,
 }
 
-impl Configured {
-    fn read(item: &Value, opts: &Map) -> Result<Self, GitError> {
+impl<'o> Configured<'o> {
+    fn read(item: &Value, opts: &'o Map) -> Result<Self, GitError> {
         let invalid = GitError::Options;
         let (written, own) =
             named_with_options(item).ok_or_else(|| invalid("an entry of ext_pillar has no URL".to_owned()))?;
         let options = RemoteOptions { own, all: opts, prefix: "git_pillar_" };
-        let base = || options.text("base").unwrap_or_else(|| "master".into());
+        let base = options.text("base").unwrap_or_else(|| "master".into());
         let (branch, url) = match written.split_whitespace().collect::<Vec<_>>()[..] {
-            [url] => (options.text("branch").unwrap_or_else(base), url.to_owned()),
+            [url] => (options.text("branch").unwrap_or_else(|| base.clone()), url.to_owned()),
             [branch, url] => (branch.to_owned(), url.to_owned()),
             _ => return Err(invalid(format!("'{written}' is not a branch and a URL"))),
         };
         let cache = opts::master::cachedir(opts).join("git_pillar");
         let repository = Repository::new(&url, &options, &cache)?;
-        Ok(Configured { branch, url, name: options.text("name"), repository, written })
+        Ok(Configured { written, branch, base, url, options, repository })
     }
 }
 
 impl Remote {
-    fn read(item: &Value, call: &Call<'_>) -> Result<Self, String> {
-        let (written, own) = named_with_options(item).ok_or("a remote has no URL")?;
-        let options = RemoteOptions { own, all: &call.source.opts, prefix: "git_pillar_" };
-        let base = options.text("base").unwrap_or_else(|| "master".into());
-        let words: Vec<&str> = written.split_whitespace().collect();
-        let (branch, url) = match words[..] {
-            [url] => (options.text("branch").unwrap_or_else(|| base.clone()), url),
-            [branch, url] => (branch.to_owned(), url),
-            _ => return Err(format!("'{written}' is not a branch and a URL")),
-        };
+    fn read(item: &Value, call: &Call<'_>) -> Result<Self, GitError> {
+        let Configured { branch, base, options, repository, .. } = Configured::read(item, &call.source.opts)?;
         let requested = call.request.pillarenv.or(call.request.saltenv);
         let everywhere = options.own.get("all_saltenvs").filter(|_| branch == ANY_ENVIRONMENT).map(ToString::to_string);
         let (branch, environment) = match (everywhere, requested) {
@@ -155,10 +150,9 @@ impl Remote {
             (None, None | Some("base")) => (base, "base".to_owned()),
             (None, Some(requested)) => (requested.to_owned(), requested.to_owned()),
         };
-        let cache = opts::master::cachedir(&call.source.opts);
         let interval = options.get("update_interval").and_then(|seconds| u64::from_value(&seconds)).unwrap_or(60);
         Ok(Remote {
-            repository: Repository::new(url, &options, &cache.join("git_pillar")).map_err(|error| error.to_string())?,
+            repository,
             branch,
             fallback: options.text("fallback"),
             environment: options.text("env").unwrap_or(environment),
