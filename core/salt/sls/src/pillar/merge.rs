@@ -25,9 +25,19 @@ impl Merging {
     pub fn of(opts: &Map) -> Self {
         let lists = shared::pillar_merge_lists(opts);
         // As in Salt, lists are joined by the strategies alone that say so.
+        let renderer = shared::renderer(opts);
+        let aggregates = renderer.rsplit('|').next() == Some("yamlex") || renderer.starts_with("yamlex_");
         let (strategy, lists) = match shared::pillar_source_merging_strategy(opts).as_str() {
-            "smart" | "recurse" => (Strategy::Deep, lists),
-            "overwrite" | "aggregate" => (Strategy::Top, lists),
+            "smart" if !aggregates => (Strategy::Deep, lists),
+            "recurse" => (Strategy::Deep, lists),
+            "overwrite" => (Strategy::Top, lists),
+            "smart" | "aggregate" => {
+                tracing::warn!(
+                    "pillar files are merged by 'aggregate': values that are marked !aggregate are joined within a file \
+                     only, of several files the last one wins; join them with 'recurse' and pillar_merge_lists"
+                );
+                (Strategy::Top, lists)
+            }
             "none" => (Strategy::None, false),
             other => {
                 tracing::warn!(
@@ -71,11 +81,17 @@ mod tests {
             ("none", true, deep.clone(), list![2, 3]),
             ("nonsense", true, deep, list![2, 3]),
             ("overwrite", true, map! {"y" => 3, "z" => 4}, list![2, 3]),
+            ("aggregate", true, map! {"y" => 3, "z" => 4}, list![2, 3]),
         ] {
             let opts = map! {"pillar_source_merging_strategy" => strategy, "pillar_merge_lists" => lists};
             let mut merged = under.clone();
             Merging::of(&opts).merge(&mut merged, over.clone());
             assert_eq!(merged, map! {"a" => a, "l" => l, "s" => map! {"n" => 1}}, "{strategy}");
+        }
+        for (renderer, keeps) in [("jinja|yaml", true), ("jinja|yamlex", false), ("yamlex_jinja", false)] {
+            let mut merged = under.clone();
+            Merging::of(&map! {"renderer" => renderer}).merge(&mut merged, over.clone());
+            assert_eq!(merged.get("a").is_some_and(|a| a.get("x").is_some()), keeps, "smart with {renderer}");
         }
     }
 }
