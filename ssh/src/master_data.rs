@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use brine_config::MasterConfig;
+use brine_config::{MasterConfig, master_template_opts};
 use brine_digest::{Digest, hex};
 use brine_fileserver::Roots;
 use brine_ids::MinionId;
@@ -37,7 +37,7 @@ impl MasterData {
         let files =
             brine_master_store::storage::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
         files.update();
-        let pillar = PillarSource::new(Arc::new(config.opts.clone()));
+        let pillar = PillarSource::new(Arc::new(master_template_opts(&config)));
         Ok(MasterData { config, files, pillar, host, modules: OnceLock::new() })
     }
 

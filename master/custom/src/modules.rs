@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_bus::SocketNames;
-use brine_config::MasterConfig;
+use brine_config::{MasterConfig, master_template_opts};
 use brine_engines::Engine;
 use brine_function::{Args, CallError, CallResult, Function};
 use brine_python::{Call, Described, Functions, Library, PythonError, Services, Settings};
@@ -76,9 +76,7 @@ impl CustomModules {
         for (kind, more) in kinds {
             directories.extend(Library::directories(kind, &config.module_dirs, more, &synced));
         }
-        let mut opts = config.opts.clone();
-        opts.insert("__role".into(), "master".into());
-        opts.insert("extension_modules".into(), synced.into());
+        let opts = master_template_opts(config);
         let events = config.sock_dir.join(SocketNames::master().publish);
         let library = Library::new(settings, directories, CALLED).with_events(events);
         CustomModules { library, built_in, opts: Arc::new(opts), host, updating_files: Mutex::default() }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
-use brine_config::MinionConfig;
+use brine_config::{MinionConfig, template_opts};
 use brine_fileserver::Roots;
 use brine_function::Args;
 use brine_host::grains;
@@ -94,7 +94,7 @@ impl Local {
     /// # Errors
     /// File server backends that cannot be used.
     pub fn open(config: &Arc<MinionConfig>, id: &MinionId, grains: &Arc<Grains>) -> Result<Self, SetupError> {
-        let pillar = PillarSource::new(Arc::new(config.opts.clone()));
+        let pillar = PillarSource::new(Arc::new(template_opts(config)));
         let options = brine_fileserver::Options {
             ignore_globs: config.file_ignore_glob.clone(),
             ignore_regexes: config.file_ignore_regex.clone(),

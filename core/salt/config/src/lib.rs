@@ -34,7 +34,7 @@ pub use number::Number;
 pub use optional_parts::{OPTIONAL_PARTS, OptionalPart, remedy_of_missing};
 pub use options::{ANY_ENVIRONMENT, BadOption, InvalidOption, OptionDoc, Roots, in_environment};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
-pub use template_opts::template_opts;
+pub use template_opts::{master_template_opts, template_opts};
 pub use transport::Transport;
 pub use unknown_arguments::UnknownArguments;
 

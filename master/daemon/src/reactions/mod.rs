@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_bus::store::{BlockingStore, StoreError};
-use brine_config::InvalidOption;
+use brine_config::{InvalidOption, master_template_opts};
 use brine_master_calls::{REACTOR, RunnerCalls};
 use brine_master_facts::Facts;
 use brine_reactor::{DETACH, Entries, EntryError, Options, Reactor};
@@ -74,7 +74,7 @@ pub(crate) async fn start(
         max_depth: config.reactor_max_depth,
         user: REACTOR,
         renderer: config.renderer.clone(),
-        opts: Arc::new(config.opts.clone()),
+        opts: Arc::new(master_template_opts(config)),
         grains: Arc::new(move || functions.as_ref().map(|functions| functions.grains()).unwrap_or_default()),
         host: calls.template_host()(&thread),
         group_size: group_size(&services.facts),

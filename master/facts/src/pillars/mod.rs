@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_config::MasterConfig;
+use brine_config::{MasterConfig, master_template_opts};
 use brine_function::{Args, CallError};
 use brine_ids::MinionId;
 use brine_jinja::{Functions, Host};
@@ -63,7 +63,7 @@ impl Pillars {
         events: Events,
         host: Option<Arc<dyn HostFunctions>>,
     ) -> Self {
-        let source = PillarSource::new(Arc::new(config.opts.clone()));
+        let source = PillarSource::new(Arc::new(master_template_opts(&config)));
         Pillars { config, source, storage, render, events, host, cache: PillarCache::default() }
     }
 

@@ -1,5 +1,6 @@
 //! `config`: the master's configuration.
 
+use brine_config::master_template_opts;
 use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::Value;
 use brine_yaml::traverse;
@@ -26,7 +27,7 @@ pub fn get(
     #[default(":".into())]
     delimiter: String,
 ) -> CallResult {
-    let opts = Value::Map(context.master.config.opts.clone());
+    let opts = Value::Map(master_template_opts(&context.master.config));
     match traverse(&opts, &key, &delimiter) {
         Some(Value::Str(uri)) if uri.starts_with("sdb://") => {
             context.call_host("sdb.get", Args::positional([uri.as_str().into()]))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brine_config::master_template_opts;
 use brine_function::{CallResult, Functions, function, registry};
 use brine_runtime::seconds;
 use brine_value::{Map, Value, list, map};
@@ -118,7 +119,7 @@ pub fn stream(context: &RunnerContext) -> CallResult {
 ///     salt-run test.get_opts
 #[function(secret)]
 pub fn get_opts(context: &RunnerContext) -> CallResult {
-    let mut opts = context.master.config.opts.clone();
+    let mut opts = master_template_opts(&context.master.config);
     opts.insert("id".into(), context.master.id.as_str().into());
     Ok(wheel::config::visible(opts).into())
 }

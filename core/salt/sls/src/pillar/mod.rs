@@ -26,7 +26,7 @@ mod tree;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use brine_config::opts::shared;
+use brine_config::opts::{modules, shared};
 use brine_config::{ANY_ENVIRONMENT, Roots, in_environment};
 use brine_function::Args;
 use brine_ids::MinionId;
@@ -122,13 +122,22 @@ impl PillarSource {
         }
         let mut roots = self.roots.clone();
         let any = roots.shift_remove(ANY_ENVIRONMENT).unwrap_or_default();
-        let of_opts = |name: &str| self.opts.get(name).and_then(Value::as_str);
-        let named = request.pillarenv.or_else(|| of_opts("pillarenv"));
-        let named = named.or(request.saltenv).or_else(|| of_opts("saltenv")).unwrap_or("base");
+        let saltenv = || request.saltenv.or_else(|| self.opts.get("saltenv").and_then(Value::as_str));
+        let named = request.pillarenv.or_else(saltenv).unwrap_or("base");
         if !roots.contains_key(named) && files::relative_path(named).is_some() {
             roots.insert(named.to_owned(), in_environment(&any, named));
         }
         Cow::Owned(PillarSource { roots, ..self.clone() })
+    }
+
+    /// Returns a request with the pillar environment that the options name where it names none.
+    fn in_its_environment<'r>(&'r self, request: &PillarRequest<'r>) -> PillarRequest<'r> {
+        let of_options = || {
+            let follows = modules::pillarenv_from_saltenv(&self.opts);
+            if follows { request.saltenv } else { self.opts.get("pillarenv").and_then(Value::as_str) }
+        };
+        let pillarenv = request.pillarenv.or_else(of_options).filter(|name| !name.is_empty());
+        PillarRequest { pillarenv, ..request.clone() }
     }
 
     /// Renders a minion's pillar. Errors are a list below `_errors`.
@@ -136,6 +145,7 @@ impl PillarSource {
     /// PGP messages and NaCl boxes in the override stay encrypted: they come from the minion, and must not be decrypted
     /// with the master's keys.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
+        let request = &self.in_its_environment(request);
         self.for_environment_of(request).render_in_environment(request)
     }
 
@@ -179,6 +189,7 @@ impl PillarSource {
 
     /// Returns the merged top files of all environments, and their errors.
     pub fn top(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
+        let request = &self.in_its_environment(request);
         let source = &*self.for_environment_of(request);
         let (opts, mut errors) = (source.opts_for(request), Vec::new());
         let sections = tops::sections(&Tree::new(source, request, &opts, &Map::new()), &mut errors);
@@ -197,10 +208,21 @@ impl PillarSource {
         (data, errors)
     }
 
-    /// Returns `opts` for templates, with the minion's id in place of the daemon's.
+    /// Returns `opts` for templates: those of the daemon, with the id, grains and environments of the minion.
     fn opts_for(&self, request: &PillarRequest<'_>) -> Arc<Map> {
         let mut opts = (*self.opts).clone();
-        opts.insert("id".into(), request.id.into());
+        for (name, requested) in [("saltenv", request.saltenv), ("pillarenv", request.pillarenv)] {
+            let written = || opts.get(name).cloned().unwrap_or_default();
+            let environment = requested.map_or_else(written, Value::from);
+            opts.insert(name.into(), environment);
+        }
+        opts.extend(map! {
+            "id" => request.id,
+            "minion_id" => request.id,
+            "grains" => Value::Map(Map::clone(request.grains)),
+            "file_client" => "local",
+            "state_top" => format!("salt://{}", self.state_top),
+        });
         Arc::new(opts)
     }
 }

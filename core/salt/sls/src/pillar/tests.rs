@@ -50,6 +50,35 @@ impl Master {
 }
 
 #[test]
+fn templates_see_the_options_of_the_request() {
+    let seen = "v: {{ opts.saltenv }} {{ opts.pillarenv }} {{ opts.id }} {{ opts.minion_id }} {{ opts.grains.os }} \
+                {{ opts.file_client }} {{ opts.state_top }}";
+    let files = [
+        ("base/top.sls", "base: {'*': [a, in_base]}"),
+        ("base/a.sls", seen),
+        ("base/in_base.sls", "in: base"),
+        ("dev/top.sls", "dev: {'*': [a, in_dev]}"),
+        ("dev/a.sls", seen),
+        ("dev/in_dev.sls", "in: dev"),
+    ];
+    for (saltenv, pillarenv, written, expected, from) in [
+        (None, None, map! {}, "None None", "dev"),
+        (Some("dev"), None, map! {}, "dev None", "dev"),
+        (None, Some("base"), map! {}, "None base", "base"),
+        (None, None, map! {"saltenv" => "a", "pillarenv" => "base"}, "a base", "base"),
+        (None, None, map! {"pillarenv" => ""}, "None ", "dev"),
+        (Some("dev"), Some("base"), map! {"saltenv" => "a", "pillarenv" => "dev"}, "dev base", "base"),
+        (Some("base"), None, map! {"pillarenv_from_saltenv" => true, "pillarenv" => "dev"}, "base base", "base"),
+    ] {
+        let pillar = Master::new(&files, written.clone()).pillar_in("web1", saltenv, pillarenv, &Map::new());
+        let expected = format!("{expected} web1 web1 Debian local salt://top.sls");
+        let case = format!("{saltenv:?} {pillarenv:?} {written:?}");
+        assert_eq!(pillar.get("v"), Some(&expected.as_str().into()), "{case}");
+        assert_eq!(pillar.get("in"), Some(&from.into()), "{case}");
+    }
+}
+
+#[test]
 fn an_environment_without_an_entry_is_served_by_that_of_any_name() {
     let files = &[
         ("base/top.sls", "base: {'*': [a]}"),

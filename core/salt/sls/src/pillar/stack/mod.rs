@@ -23,7 +23,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use brine_config::opts::shared;
-use brine_jinja::{Context, Files, Host, ImportCache, Limits, Template};
+use brine_jinja::{Context, Files, FilesError, Host, ImportCache, Limits, Template};
 use brine_system::files;
 use brine_text::glob;
 use brine_value::{Map, Value, map};
@@ -37,7 +37,7 @@ const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// Returns the merged data of all files that the arguments select.
 pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
-    let opts = Arc::new(options(call));
+    let opts = call.source.opts_for(call.request);
     let selected = selection::files(call, &opts)?;
     let mut stack = Stack { call, opts, data: Arc::default(), pillar: Arc::new(call.pillar.clone()), files: 0 };
     for file in &selected {
@@ -48,17 +48,6 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
         }
     }
     Ok(Arc::unwrap_or_clone(stack.data))
-}
-
-/// Returns the options as templates see them: those of the master, with the id, grains and environments of the minion.
-fn options(call: &Call<'_>) -> Map {
-    let mut opts = (*call.source.opts_for(call.request)).clone();
-    opts.extend(map! {
-        "saltenv" => call.request.saltenv,
-        "pillarenv" => call.request.pillarenv,
-        "grains" => (**call.request.grains).clone(),
-    });
-    opts
 }
 
 /// The files of one pillar.
@@ -195,23 +184,22 @@ fn items(listed: &str, config: &Path) -> Result<Vec<String>, String> {
 struct Below(PathBuf);
 
 impl Files for Below {
-    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
         let path = files::relative_path(path).map(|path| self.0.join(path)).filter(|path| path.is_file());
         path.map(|path| read(&path)).transpose()
     }
 }
 
 /// Reads a template, without the newline at its end, as Jinja does.
-fn read(path: &Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, FilesError> {
     // Opening a pipe would block.
     if !path.is_file() {
-        return Err("it is not a regular file".to_owned());
+        return Err(FilesError::NotRegular);
     }
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
-    file.take(MAX_FILE_SIZE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    std::fs::File::open(path)?.take(MAX_FILE_SIZE + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_FILE_SIZE {
-        return Err(format!("it is larger than {MAX_FILE_SIZE} bytes"));
+        return Err(FilesError::TooLarge(MAX_FILE_SIZE));
     }
     if text.contains('\r') {
         text = text.replace("\r\n", "\n");
