@@ -184,9 +184,11 @@ fn nested_args(name: &str, named: &mut Map, placeholders: &Placeholders) -> Resu
     // The keys of a whole mapping from the event are names of arguments. A single name is refused later.
     let name_of = |(key, value): (Value, Value)| {
         let is_whole = key.as_str().is_some_and(|key| placeholders.is_key_of_whole(key));
-        if is_whole { placeholders.resolve(key).map(|key| (key, value)) } else { Ok((key, value)) }
+        let key = if is_whole { placeholders.resolve(key).map_err(|error| error.to_string())? } else { key };
+        Ok((key, value))
     };
-    let kwarg: Option<Map> = kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect()).transpose()?;
+    let kwarg: Option<Map> =
+        kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect::<Result<_, String>>()).transpose()?;
     let args = match named.shift_remove("args") {
         None | Some(Value::Nil) => None,
         Some(Value::Map(map)) => Some(Args::keyword(map)),

@@ -243,7 +243,7 @@ impl Planner {
             let text = source.render(&self.context(&subject, &source)).map_err(|error| error.to_string())?;
             let mut located = source.parse(&text).map_err(|error| error.to_string())?;
             // Rules are rendered without an event.
-            located.value = text.placeholders.resolve(located.value)?;
+            located.value = text.placeholders.resolve(located.value).map_err(|error| error.to_string())?;
             rendered.push((path.clone(), located));
         }
         Ok(rendered)

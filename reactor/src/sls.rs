@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_jinja::{Context, Files, Host, SourceLines};
+use brine_jinja::{Context, Files, FilesError, Host, SourceLines};
 use brine_sls::render::{AllowedRenderers, RenderError, Sls};
 use brine_text::glob::{is_pattern, paths};
 use brine_yaml::Located;
@@ -25,8 +25,8 @@ pub(crate) enum SlsError {
     Read { path: String, source: std::io::Error },
     #[error("{0}: the master's file server has no such file")]
     NotServed(String),
-    #[error("{path}: {reason}")]
-    Served { path: String, reason: String },
+    #[error("{path}: {source}")]
+    Served { path: String, source: FilesError },
     #[error("{0}: the glob matches no file")]
     NoMatch(String),
     #[error("{path}:{line}: {message}", line = .error.line().unwrap_or(1), message = .error.message())]
@@ -174,7 +174,7 @@ impl SlsCache {
             None => (rest, "base"),
         };
         let template = self.host.template(below, saltenv);
-        let text = template.map_err(|reason| SlsError::Served { path: path.to_owned(), reason })?;
+        let text = template.map_err(|source| SlsError::Served { path: path.to_owned(), source })?;
         let text = text.ok_or_else(|| SlsError::NotServed(path.to_owned()))?;
         let stamp = Stamp::Text(text.clone());
         if let Some(source) = self.cached_source(path, &stamp) {
@@ -231,7 +231,7 @@ struct LocalTemplates {
 }
 
 impl Files for LocalTemplates {
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         let below = path.trim_start_matches("salt://");
         if below.len() == path.len() {
             match &self.directory {
@@ -239,7 +239,7 @@ impl Files for LocalTemplates {
                 Directory::OnDisk(directory) => match std::fs::read_to_string(directory.join(path)) {
                     Ok(text) => return Ok(Some(text)),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(format!("{}: {error}", directory.join(path).display())),
+                    Err(source) => return Err(FilesError::DiskAt { path: directory.join(path), source }),
                 },
                 Directory::Served(directory) => {
                     if let Some(text) = self.served.template(&format!("{directory}{path}"), saltenv)? {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use brine_config::MinionConfig;
 use brine_function::{Args, CallError};
-use brine_jinja::{Behaviour, CustomCall, Files, Functions, Host, HostedFile, Role, Tree};
+use brine_jinja::{Behaviour, CustomCall, Files, FilesError, Functions, Host, HostedFile, Role, Tree};
 use brine_value::{Map, Value};
 
 use crate::Context;
@@ -121,9 +121,9 @@ impl Functions for MinionHost {
 pub struct MinionFiles(pub Context);
 
 impl Files for MinionFiles {
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         let path = below_root(self.0.config(), path, saltenv).unwrap_or(path);
-        read_text(&*self.0.minion.files, path, saltenv).map_err(|error| error.to_string())
+        read_text(&*self.0.minion.files, path, saltenv).map_err(|error| FilesError::Server(error.into()))
     }
 }
 

@@ -53,9 +53,9 @@ fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<React
         Reaction::Local(local) => {
             trusted(placeholders, &local.tgt_type, "a type of target")?;
             targets(placeholders, &local.tgt_type, &local.tgt, &name)?;
-            local.tgt = placeholders.resolve(std::mem::take(&mut local.tgt))?;
+            local.tgt = resolved(placeholders, std::mem::take(&mut local.tgt))?;
             local.ret = placeholders.reveal(&local.ret);
-            local.metadata = local.metadata.take().map(|metadata| placeholders.resolve(metadata)).transpose()?;
+            local.metadata = local.metadata.take().map(|metadata| resolved(placeholders, metadata)).transpose()?;
             (&local.fun, &mut local.args)
         }
         Reaction::Runner { fun, args } | Reaction::Wheel { fun, args } | Reaction::Caller { fun, args } => {
@@ -81,9 +81,14 @@ fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<React
         target_arguments(placeholders, fun, &args.positional, &args.keyword, &name)?;
     }
     let positional = std::mem::take(&mut args.positional);
-    args.positional = positional.into_iter().map(|value| placeholders.resolve(value)).collect::<Result<_, _>>()?;
-    args.keyword = placeholders.resolve_map(std::mem::take(&mut args.keyword))?;
+    args.positional = positional.into_iter().map(|value| resolved(placeholders, value)).collect::<Result<_, _>>()?;
+    let keyword = placeholders.resolve_map(std::mem::take(&mut args.keyword));
+    args.keyword = keyword.map_err(|error| error.to_string())?;
     Ok(reaction)
+}
+
+fn resolved(placeholders: &Placeholders, value: Value) -> Result<Value, String> {
+    placeholders.resolve(value).map_err(|error| error.to_string())
 }
 
 /// Rejects text from the event where the SLS itself must decide.

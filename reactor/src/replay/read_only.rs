@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Behaviour, Files, Functions, Host, Role};
+use brine_jinja::{Behaviour, Files, FilesError, Functions, Host, Role};
 use brine_value::Value;
 use parking_lot::Mutex;
 
@@ -107,7 +107,7 @@ pub(super) struct TreeFiles {
 }
 
 impl Files for TreeFiles {
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         if let Some(tree) = &self.tree
             && is_below(Path::new(path))
         {
@@ -115,7 +115,7 @@ impl Files for TreeFiles {
             match std::fs::read_to_string(&path) {
                 Ok(text) => return Ok(Some(text)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(format!("{}: {error}", path.display())),
+                Err(source) => return Err(FilesError::DiskAt { path, source }),
             }
         }
         self.host.template(path, saltenv)

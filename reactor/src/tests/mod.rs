@@ -8,7 +8,7 @@ use std::time::Duration;
 use brine_bus::store::Store;
 use brine_bus::{Bus, BusLimits, Filter, JournalLimits, Start};
 use brine_function::{Args, CallError};
-use brine_jinja::{Files, Functions, Host};
+use brine_jinja::{Files, FilesError, Functions, Host};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::{Map, Value, list, map};
 use futures::future::BoxFuture;
@@ -112,7 +112,7 @@ impl Functions for ServedDirectory {
 }
 
 impl Files for ServedDirectory {
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         Ok(std::fs::read_to_string(self.0.join(saltenv).join(path)).ok())
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_authoring_model::Tree;
-use brine_jinja::Files;
+use brine_jinja::{Files, FilesError};
 
 /// The largest file that a template imports, in bytes.
 const MAX_SIZE: u64 = 1 << 20;
@@ -54,7 +54,7 @@ impl Served {
 pub(super) struct Layer(pub(super) Arc<Served>);
 
 impl Files for Layer {
-    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
         let Self(served) = self;
         let Some(path) = served.path(path) else { return Ok(None) };
         if let Some(text) = served.texts.get(&path) {
@@ -63,7 +63,7 @@ impl Files for Layer {
         if served.root.as_os_str().is_empty() {
             return Ok(None);
         }
-        let failed = |error: std::io::Error| format!("reading {path} failed: {error}");
+        let failed = |source| FilesError::DiskAt { path: path.clone().into(), source };
         let full = served.root.join(&path).canonicalize().map_err(failed)?;
         let status = full.metadata().map_err(failed)?;
         if !full.starts_with(&served.root) || !status.is_file() || status.len() > MAX_SIZE {

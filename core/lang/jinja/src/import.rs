@@ -214,7 +214,7 @@ impl Imports {
                 cache.template(saltenv, path, source, guarded).map_or_else(Lookup::Failed, Lookup::Found)
             }
             Ok(None) => Lookup::Missing,
-            Err(error) => Lookup::Failed(error),
+            Err(error) => Lookup::Failed(error.to_string()),
         };
         if let (Some(guard), Lookup::Found(imported)) = (guard, &lookup)
             && let Some(facts) = &imported.facts

@@ -57,7 +57,7 @@ pub use context::Context;
 pub use data::Tree;
 pub use error::JinjaError;
 pub use guard::Variables;
-pub use host::{CustomCall, Files, Functions, Host, HostedFile, InThread};
+pub use host::{CustomCall, Files, FilesError, Functions, Host, HostedFile, InThread, Panicked};
 pub use limits::{Cancel, LimitExceeded, Limits};
 pub use lines::SourceLines;
 pub use template::{GuardedError, Template};

@@ -1,7 +1,7 @@
 //! Guarded renders from the template to the data.
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Context, Files, Functions, Host, Variables};
+use brine_jinja::{Context, Files, FilesError, Functions, Host, Variables};
 use brine_value::{Map, Value, list, map};
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ impl Functions for Served {
 }
 
 impl Files for Served {
-    fn template(&self, path: &str, _: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, _: &str) -> Result<Option<String>, FilesError> {
         Ok(self.0.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned()))
     }
 }
@@ -51,7 +51,7 @@ fn render_with(source: &str, data: Map, files: &'static [(&'static str, &'static
     let sls = Sls::compile_guarded("t.sls", source, "jinja|yaml", VARIABLES).map_err(|error| error.message())?;
     let (text, placeholders) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
     let located = sls.parse_guarded(&text, &placeholders).map_err(|error| error.message())?;
-    let value = placeholders.resolve(located.value)?;
+    let value = placeholders.resolve(located.value).map_err(|error| error.to_string())?;
     // No placeholder is left, regardless of its text.
     assert!(!placeholders.touches(&value.to_string()), "{value}");
     Ok(value)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_jinja::{Behaviour, Files, Functions, Host, InThread};
+use brine_jinja::{Behaviour, Files, FilesError, Functions, Host, InThread};
 use brine_master_custom::Kind;
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value};
@@ -104,11 +104,11 @@ impl Functions for TemplateFunctions {
 }
 
 impl Files for TemplateFunctions {
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         let Some(file) = self.calls.services.storage.get(&self.thread).files.find(path, saltenv) else {
             return Ok(None);
         };
-        std::fs::read_to_string(&file.path).map(Some).map_err(|error| error.to_string())
+        Ok(Some(std::fs::read_to_string(&file.path)?))
     }
 }
 

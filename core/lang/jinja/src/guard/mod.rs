@@ -255,7 +255,7 @@ impl Guard {
             }
             GuardedError::Untrusted(error) => refuse(&mut self.templates.lock(), error),
         })?;
-        self.placeholders.resolve(located.value).map(|value| to_jinja(&value)).map_err(raise)
+        self.placeholders.resolve(located.value).map(|value| to_jinja(&value)).map_err(|error| raise(error.to_string()))
     }
 
     /// Whether captured text contains placeholders.

@@ -1,5 +1,7 @@
 //! The host of templates: the functions and files that they can access, in layers.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
@@ -91,7 +93,49 @@ pub trait Files: Send + Sync {
     ///
     /// # Errors
     /// A file that cannot be read.
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError>;
+}
+
+/// Why a template that may exist cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] io::Error),
+    /// As [`FilesError::Disk`], or the path leads out of the directory of the files.
+    #[error(transparent)]
+    File(#[from] brine_system::files::FileError),
+    /// The disk failed, at a path that the template does not name.
+    #[error("{}: {source}", path.display())]
+    DiskAt {
+        /// The path of the file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is a pipe, a device or a directory.
+    #[error("it is not a regular file")]
+    NotRegular,
+    /// The file has more bytes than this.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    /// The server of the files cannot be asked.
+    #[error("{0}")]
+    Server(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The layer panicked.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+}
+
+/// The error of a layer that panicked on its thread.
+#[derive(Debug, thiserror::Error)]
+#[error("the function panicked")]
+pub struct Panicked;
+
+impl From<Panicked> for CallError {
+    fn from(panicked: Panicked) -> Self {
+        CallError::execution(panicked)
+    }
 }
 
 impl<L: Functions + ?Sized> Functions for Arc<L> {
@@ -137,12 +181,12 @@ impl<L: Functions + ?Sized> Functions for Arc<L> {
 ///
 /// # Examples
 /// ```
-/// use brine_jinja::{Context, Files, Host, Template};
+/// use brine_jinja::{Context, Files, FilesError, Host, Template};
 ///
 /// struct Greeting;
 ///
 /// impl Files for Greeting {
-///     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+///     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
 ///         Ok((path == "greeting").then(|| "hello".to_owned()))
 ///     }
 /// }
@@ -248,7 +292,7 @@ impl Host {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    pub fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         let mut templates = self.files.iter().rev().map(|layer| layer.template(path, saltenv));
         templates.find(|template| !matches!(template, Ok(None))).unwrap_or(Ok(None))
     }
@@ -260,8 +304,8 @@ impl Host {
 pub struct InThread<L>(pub L);
 
 impl<L> InThread<L> {
-    fn run<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
-        let panicked = |_| Err("the function panicked".to_owned().into());
+    fn run<T: Send, E: Send + From<Panicked>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
+        let panicked = |_| Err(Panicked.into());
         let budget = hand_off();
         std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
     }
@@ -298,7 +342,7 @@ impl<L: Functions> Functions for InThread<L> {
 }
 
 impl<L: Files> Files for InThread<L> {
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, FilesError> {
         Self::run(|| self.0.template(path, saltenv))
     }
 }

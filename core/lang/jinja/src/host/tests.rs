@@ -21,9 +21,9 @@ impl Functions for Layer {
 }
 
 impl Files for Layer {
-    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
         match path {
-            "broken" => Err(self.1.to_owned()),
+            "broken" => Err(FilesError::Server(self.1.into())),
             path => Ok((path == self.0).then(|| self.1.to_owned())),
         }
     }
@@ -42,7 +42,7 @@ fn the_topmost_layer_with_a_function_or_file_is_used() {
         assert_eq!((host.has(&function), host.has_module(name)), (expected.is_some(), expected.is_some()), "{name}");
         assert_eq!(host.template(name, "base").unwrap().as_deref(), expected, "{name}");
     }
-    assert_eq!(host.template("broken", "base"), Err("high".to_owned()));
+    assert_eq!(host.template("broken", "base").unwrap_err().to_string(), "high");
     assert!(matches!(host.call("c.f", Args::default()), Err(CallError::NotAvailable(_))));
     assert!(host.call("a.panic", Args::keyword(map! {})).is_err_and(|error| error.message().contains("panicked")));
 }

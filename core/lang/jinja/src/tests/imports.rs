@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{check, check_errors, context, host, render};
-use crate::{Blocks, Files, Host, ImportCache, Template};
+use crate::{Blocks, Files, FilesError, Host, ImportCache, Template};
 
 /// The files below `salt://`.
 pub(super) const FILES: [(&str, &str); 11] = [
@@ -133,7 +133,7 @@ fn an_imported_template_is_compiled_once_for_all_importers() {
 struct Changing(Arc<Mutex<&'static str>>);
 
 impl Files for Changing {
-    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
         Ok(Some((*self.0.lock()).to_owned()))
     }
 }

@@ -7,7 +7,7 @@ use brine_function::{Args, CallError};
 use brine_value::Value;
 
 use crate::limits::{Render, hand_off, measure_memory};
-use crate::{Cancel, Context, Files, Functions, Host, JinjaError, LimitExceeded, Limits, Template};
+use crate::{Cancel, Context, Files, FilesError, Functions, Host, JinjaError, LimitExceeded, Limits, Template};
 
 const FUEL: u64 = 1_000_000;
 const MEMORY: u64 = 8 << 20;
@@ -58,7 +58,7 @@ impl Functions for Nested {
 }
 
 impl Files for Nested {
-    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
         // All on one line: the steps may end anywhere in the loops.
         let endless = "{% macro m() %}\n\n{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 1 %}\
                        {% endfor %}{% endfor %}{% endmacro %}";

@@ -49,9 +49,9 @@ impl Functions for Salt {
 }
 
 impl Files for Salt {
-    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
         if path == "unreadable" {
-            return Err("permission denied".into());
+            return Err(FilesError::Disk(std::io::Error::other("permission denied")));
         }
         Ok(imports::FILES.iter().find(|(name, _)| *name == path).map(|(_, source)| (*source).to_owned()))
     }

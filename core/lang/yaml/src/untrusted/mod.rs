@@ -51,6 +51,11 @@ impl UntrustedError {
     }
 }
 
+/// A key that a mapping has twice once the placeholders of its keys are replaced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("found conflicting key '{0}': it comes from the event twice")]
+pub struct DuplicateKey(String);
+
 /// The form in which a value was printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -243,8 +248,8 @@ impl Placeholders {
     /// Replaces all placeholders in a value.
     ///
     /// # Errors
-    /// A mapping key that is a duplicate after the replacement.
-    pub fn resolve(&self, value: Value) -> Result<Value, String> {
+    /// A key of a mapping, at any depth, that is there twice after the replacement.
+    pub fn resolve(&self, value: Value) -> Result<Value, DuplicateKey> {
         Ok(match value {
             Value::Str(text) if self.touches(text.as_str()) => self.reveal(text.as_str()).into(),
             Value::List(items) => {
@@ -268,8 +273,8 @@ impl Placeholders {
     /// As [`Placeholders::resolve`], for a mapping.
     ///
     /// # Errors
-    /// A key that is a duplicate after the replacement.
-    pub fn resolve_map(&self, map: Map) -> Result<Map, String> {
+    /// As there.
+    pub fn resolve_map(&self, map: Map) -> Result<Map, DuplicateKey> {
         if !map.iter().any(|(key, value)| self.are_in(key) || self.are_in(value)) {
             return Ok(map);
         }
@@ -278,7 +283,7 @@ impl Placeholders {
             let key = self.resolve(key)?;
             let value = self.resolve(value)?;
             if resolved.contains_key(&key) {
-                return Err(format!("found conflicting key '{key}': it comes from the event twice"));
+                return Err(DuplicateKey(key.to_string()));
             }
             resolved.insert(key, value);
         }

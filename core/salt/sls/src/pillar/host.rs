@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Behaviour, CustomCall, Files, Functions, Host, HostedFile, Role};
+use brine_jinja::{Behaviour, CustomCall, Files, FilesError, Functions, Host, HostedFile, Role};
 use brine_system::files;
 use brine_value::{Map, Value};
 
@@ -68,7 +68,7 @@ impl Lookups {
 pub(super) struct Roots(pub Vec<PathBuf>);
 
 impl Files for Roots {
-    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        find_in(&self.0, path).map(files::read_to_string).transpose().map_err(|error| error.to_string())
+    fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, FilesError> {
+        Ok(find_in(&self.0, path).map(files::read_to_string).transpose()?)
     }
 }
