@@ -260,7 +260,7 @@ impl HostFunctions for MasterHost {
         args: Args,
         jid: &Jid,
         master: Arc<dyn MasterAccess>,
-    ) -> Result<Orchestrated, String> {
+    ) -> Result<Orchestrated, CallError> {
         let minion = Arc::clone(self.0.minion()?);
         let mut job = Job::local(jid, function, &args);
         // As in a published job, the pillar is rendered for this call.
@@ -269,16 +269,17 @@ impl HostFunctions for MasterHost {
         let context = Context { run_opts: self.0.template_opts(), ..Context::new(minion, Arc::new(job)) };
         let outcome = jobs::call(&context, function, args);
         if !outcome.success {
-            return Err(outcome.value.to_string());
+            return Err(CallError::execution(outcome.value));
         }
         let failed = outcome.retcode == 0 && !is_success(&outcome.value);
         Ok(Orchestrated { retcode: if failed { 1 } else { outcome.retcode }, value: outcome.value })
     }
 
-    fn call_by_ssh(&self, call: &SshCall) -> Result<Map, String> {
-        let config = self.0.master.as_ref().ok_or("this program has no configuration of a master")?;
+    fn call_by_ssh(&self, call: &SshCall) -> Result<Map, CallError> {
+        let missing = || CallError::execution("this program has no configuration of a master");
+        let config = self.0.master.as_ref().ok_or_else(missing)?;
         super::ssh::runner::call(config, Arc::new(MasterHost(Arc::clone(&self.0))), call)
-            .map_err(|error| super::sentence(&error))
+            .map_err(|error| CallError::Execution(super::sentence(&error)))
     }
 
     fn grains(&self) -> Arc<Map> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub async fn run(
                 }
                 String::new()
             }
-            Ok(Err(error)) => error,
+            Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
         // The same error is not logged again at each poll.
@@ -80,32 +80,71 @@ pub async fn run(
     }
 }
 
+/// Why the files of a backend are not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// There is no such backend, or its file cannot be loaded.
+    #[error("there is no function '{backend}.{function}' in '_fileserver'")]
+    NoFunction {
+        /// The name of the backend.
+        backend: String,
+        /// The name of the function.
+        function: &'static str,
+    },
+    /// A function of the backend failed.
+    #[error("{}", .0.clone().message())]
+    Call(#[from] CallError),
+    /// The disk failed.
+    #[error("{action} failed: {source}")]
+    Disk {
+        /// What was done.
+        action: &'static str,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A single file is not copied.
+    #[error("copying {path} failed: {source}")]
+    Copy {
+        /// Its path in the environment.
+        path: String,
+        /// The cause.
+        source: Box<UpdateError>,
+    },
+    /// A file has more than [`MAX_FILE_SIZE`] bytes.
+    #[error("it has more than {MAX_FILE_SIZE} bytes")]
+    TooLarge,
+}
+
+impl UpdateError {
+    fn disk<E: std::error::Error + Send + Sync + 'static>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| UpdateError::Disk { action, source: source.into() }
+    }
+}
+
 /// Copies the changed files of a backend, and removes those that it no longer lists. Returns the number of changes.
 /// Blocks.
 ///
 /// # Errors
 /// The backend is missing, or one of its functions fails. The first error of a single file is returned after all others
 /// are copied.
-pub fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, String> {
+pub fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, UpdateError> {
     let backend = Backend { custom, name: mirror.name() };
     // `fileserver.update` may run at the same time.
     let _updating = custom.updating_files.lock();
-    let failed = |action: &str, error: &dyn std::fmt::Display| format!("{action} failed: {error}");
-    files::create_private_dir(mirror.directory())
-        .map_err(|error| failed("creating the directory of copies", &error))?;
+    files::create_private_dir(mirror.directory()).map_err(UpdateError::disk("creating the directory of copies"))?;
     backend.optional("update", Args::default())?;
     let environments = list(&backend.call("envs", Args::default())?);
     let environments: BTreeSet<String> = environments.into_iter().filter(|name| mirror.root(name).is_some()).collect();
     let (mut changed, mut first_error) = (0, None);
     for gone in mirror.envs().iter().filter(|name| !environments.contains(*name)) {
         if let Some(root) = mirror.root(gone) {
-            fs::remove_dir_all(root).map_err(|error| failed("removing an environment", &error))?;
+            fs::remove_dir_all(root).map_err(UpdateError::disk("removing an environment"))?;
             changed += 1;
         }
     }
     for saltenv in &environments {
         let Some(root) = mirror.root(saltenv) else { continue };
-        files::create_private_dir(&root).map_err(|error| failed("creating the directory of an environment", &error))?;
+        files::create_private_dir(&root).map_err(UpdateError::disk("creating the directory of an environment"))?;
         let load = Args::positional([map! {"saltenv" => saltenv.as_str()}.into()]);
         let listed = list(&backend.call("file_list", load)?);
         let is_safe = |path: &String| {
@@ -116,11 +155,13 @@ pub fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, String> 
             is_safe
         };
         let listed: BTreeSet<String> = listed.into_iter().filter(is_safe).collect();
-        changed += remove_unlisted(&root, "", &listed).map_err(|error| failed("removing a copy", &error))?;
+        changed += remove_unlisted(&root, "", &listed).map_err(UpdateError::disk("removing a copy"))?;
         for path in &listed {
             match backend.copy(mirror, &root, path, saltenv) {
                 Ok(is_changed) => changed += usize::from(is_changed),
-                Err(error) => _ = first_error.get_or_insert(format!("copying {path} failed: {error}")),
+                Err(error) => {
+                    first_error.get_or_insert(UpdateError::Copy { path: path.clone(), source: Box::new(error) });
+                }
             }
         }
     }
@@ -134,18 +175,17 @@ struct Backend<'a> {
 }
 
 impl Backend<'_> {
-    fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, String> {
-        let called = self.custom.call_other("fileserver", &format!("{}.{function}", self.name), args, CALL_TIMEOUT);
-        called.transpose().map_err(CallError::message)
+    fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, CallError> {
+        self.custom.call_other("fileserver", &format!("{}.{function}", self.name), args, CALL_TIMEOUT).transpose()
     }
 
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
-        let missing = || format!("there is no function '{}.{function}' in '_fileserver'", self.name);
+    fn call(&self, function: &'static str, args: Args) -> Result<Value, UpdateError> {
+        let missing = || UpdateError::NoFunction { backend: self.name.to_owned(), function };
         self.optional(function, args)?.ok_or_else(missing)
     }
 
     /// Copies a file, if it differs from its copy. Returns whether it did.
-    fn copy(&self, mirror: &Mirror, root: &Path, path: &str, saltenv: &str) -> Result<bool, String> {
+    fn copy(&self, mirror: &Mirror, root: &Path, path: &str, saltenv: &str) -> Result<bool, UpdateError> {
         let by_name = map! {"path" => path, "saltenv" => saltenv};
         let entry = self.call("find_file", Args { keyword: by_name.clone(), ..Args::default() })?;
         if !entry.get("path").is_some_and(Value::is_truthy) {
@@ -156,10 +196,10 @@ impl Backend<'_> {
         if is_same(hash.as_ref(), &target) {
             return Ok(false);
         }
-        let failed = |error: std::io::Error| error.to_string();
+        let failed = || UpdateError::disk("writing its copy");
         let part = mirror.directory().join(PARTIAL_COPY);
         _ = fs::remove_file(&part);
-        let mut file = user_files::create_new(&part, 0o666).map_err(failed)?;
+        let mut file = user_files::create_new(&part, 0o666).map_err(failed())?;
         let mut loc = 0u64;
         loop {
             let mut load = by_name.clone();
@@ -175,9 +215,9 @@ impl Backend<'_> {
             }
             loc += data.len() as u64;
             if loc > MAX_FILE_SIZE {
-                return Err(format!("it has more than {MAX_FILE_SIZE} bytes"));
+                return Err(UpdateError::TooLarge);
             }
-            file.write_all(data).map_err(failed)?;
+            file.write_all(data).map_err(failed())?;
         }
         drop(file);
         // If the backend provides no hash, each file is fetched again, and replaced if it differs.
@@ -185,9 +225,9 @@ impl Backend<'_> {
             return Ok(false);
         }
         if let Some(above) = target.parent() {
-            fs::create_dir_all(above).map_err(failed)?;
+            fs::create_dir_all(above).map_err(failed())?;
         }
-        fs::rename(&part, &target).map_err(failed)?;
+        fs::rename(&part, &target).map_err(failed())?;
         Ok(true)
     }
 }
@@ -206,7 +246,7 @@ fn list(value: &Value) -> Vec<String> {
 }
 
 /// Removes files of a directory that are not listed, and then empty directories. Returns the number of removed files.
-fn remove_unlisted(directory: &Path, relative: &str, listed: &BTreeSet<String>) -> std::io::Result<usize> {
+fn remove_unlisted(directory: &Path, relative: &str, listed: &BTreeSet<String>) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

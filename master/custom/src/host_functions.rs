@@ -61,14 +61,14 @@ pub trait HostFunctions: Send + Sync {
         args: Args,
         jid: &Jid,
         master: Arc<dyn MasterAccess>,
-    ) -> Result<Orchestrated, String>;
+    ) -> Result<Orchestrated, CallError>;
 
     /// Calls a function on hosts of the roster over ssh. Returns their returns by id: `fun`, `fun_args`, `id`, `jid`,
     /// `retcode`, `return`. Blocks.
     ///
     /// # Errors
     /// The roster or the target is invalid.
-    fn call_by_ssh(&self, call: &SshCall) -> Result<Map, String>;
+    fn call_by_ssh(&self, call: &SshCall) -> Result<Map, CallError>;
 
     /// Returns the host's grains.
     fn grains(&self) -> Arc<Map>;

@@ -69,21 +69,13 @@ impl Module {
     }
 }
 
-/// Returns the message of a failed call.
-fn reason(error: CallError) -> String {
-    match error {
-        CallError::Exception(message) => message,
-        error => error.message(),
-    }
-}
-
 /// A module of `_tokens`.
 struct Tokens(Module);
 
 impl CustomTokens for Tokens {
-    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
+    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, CallError> {
         let opts = Value::from(Map::clone(self.0.custom.opts()));
-        self.0.call(function, Args::positional([opts].into_iter().chain(args))).map_err(reason)
+        self.0.call(function, Args::positional([opts].into_iter().chain(args)))
     }
 }
 
@@ -96,12 +88,13 @@ struct CachedTokens {
 
 impl CachedTokens {
     /// Creates a token and returns its data.
-    fn make(&self, mut token: Map) -> Result<Value, String> {
+    fn make(&self, mut token: Map) -> Result<Value, CallError> {
         let secret = brine_digest::hex(brine_crypt::token::random_bytes::<32>());
         token.insert("token".into(), secret.as_str().into());
         let now = Timestamp::now().as_millisecond() as f64 / 1000.0;
         let expire = token.get("expire").and_then(f64::from_value).unwrap_or(now);
-        self.store(&secret, &token, now, expire).map_err(|error| reason(error).replace(&secret, "<token>"))?;
+        self.store(&secret, &token, now, expire)
+            .map_err(|error| CallError::Execution(error.cause().replace(&secret, "<token>")))?;
         Ok(token.into())
     }
 
@@ -130,7 +123,7 @@ impl CachedTokens {
     }
 
     /// Returns the data of a token without its envelope.
-    fn find(&self, secret: &str) -> Result<Value, String> {
+    fn find(&self, secret: &str) -> Result<Value, CallError> {
         let value = self.driver.fetch(BANK, secret)?.unwrap_or_default();
         let is_envelope = value.as_map().is_some_and(|map| map.len() == 2 && map.contains_key("_expires"));
         Ok(if is_envelope { value.get("data").cloned().unwrap_or(value) } else { value })
@@ -138,14 +131,14 @@ impl CachedTokens {
 }
 
 impl CustomTokens for CachedTokens {
-    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
+    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, CallError> {
         let first = args.into_iter().next().unwrap_or_default();
         match (function, first) {
             ("mk_token", Value::Map(token)) => self.make(token),
             ("get_token", Value::Str(secret)) => self.find(&secret),
             ("rm_token", Value::Str(secret)) => self.driver.flush(BANK, Some(&secret)).map(Value::from),
             ("list_tokens", _) => Ok(self.driver.list(BANK)?.into()),
-            (function, _) => Err(format!("the call of {function} is invalid")),
+            (function, _) => Err(CallError::Execution(format!("the call of {function} is invalid"))),
         }
     }
 }
@@ -194,39 +187,42 @@ impl CacheDriver {
     /// Sets the data of a key.
     ///
     /// # Errors
-    /// A message with the reason.
-    pub fn store(&self, bank: &str, key: &str, data: &Value) -> Result<(), String> {
-        self.call("store", vec![bank.into(), key.into(), data.clone()], Map::new()).map(|_| ()).map_err(reason)
+    /// That of the driver's function.
+    pub fn store(&self, bank: &str, key: &str, data: &Value) -> Result<(), CallError> {
+        self.call("store", vec![bank.into(), key.into(), data.clone()], Map::new()).map(|_| ())
     }
 
     /// Returns the data of a key. Drivers return an empty mapping for a missing key.
     ///
     /// # Errors
-    /// A message with the reason.
-    pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, String> {
-        let value = self.call("fetch", vec![bank.into(), key.into()], Map::new()).map_err(reason)?;
+    /// That of the driver's function.
+    pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, CallError> {
+        let value = self.call("fetch", vec![bank.into(), key.into()], Map::new())?;
         Ok(Some(value).filter(|value| *value != Value::Nil))
     }
 
     /// Returns the names in a bank.
     ///
     /// # Errors
-    /// A message with the reason.
-    pub fn list(&self, bank: &str) -> Result<Vec<String>, String> {
-        match self.call("list", vec![bank.into()], Map::new()).map_err(reason)? {
+    /// That of the driver's function.
+    pub fn list(&self, bank: &str) -> Result<Vec<String>, CallError> {
+        match self.call("list", vec![bank.into()], Map::new())? {
             Value::List(names) => Ok(names.iter().map(ToString::to_string).collect()),
             Value::Nil => Ok(Vec::new()),
-            other => Err(format!("{}.list returned '{other}': expected a list", self.module.name)),
+            other => {
+                let name = &self.module.name;
+                Err(CallError::Execution(format!("{name}.list returned '{other}': expected a list")))
+            }
         }
     }
 
     /// Removes a key, or a bank with all banks below it. Returns whether the driver returned anything but false.
     ///
     /// # Errors
-    /// A message with the reason.
-    pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, String> {
+    /// That of the driver's function.
+    pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, CallError> {
         let key = key.map(Value::from).unwrap_or_default();
-        let flushed = self.call("flush", vec![bank.into()], map! {"key" => key}).map_err(reason)?;
+        let flushed = self.call("flush", vec![bank.into()], map! {"key" => key})?;
         Ok(flushed == Value::Nil || flushed.is_truthy())
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::store::{BlockingStore, Touched};
+use brine_function::CallError;
 use brine_master_calls::Services;
 use brine_master_custom::stores::CacheDriver;
 use brine_master_store::mines::MINE;
@@ -119,8 +120,8 @@ fn write_one(storage: &Storage, driver: &CacheDriver, id: &str) -> Result<(), St
     ];
     for (bank, data) in banks {
         match data {
-            Some(data) => driver.store(bank, id, &data.into())?,
-            None => _ = driver.flush(bank, Some(id))?,
+            Some(data) => driver.store(bank, id, &data.into()).map_err(CallError::cause)?,
+            None => _ = driver.flush(bank, Some(id)).map_err(CallError::cause)?,
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_function::CallError;
 use brine_master_custom::stores::CacheDriver;
 use brine_value::{Value, msgpack};
 
@@ -29,8 +30,8 @@ pub enum BankError {
     #[error("the data is too large: expected at most {MAX_DATA} bytes, got {0}")]
     Large(usize),
     /// The driver failed.
-    #[error("the driver of 'cache' failed: {0}")]
-    Driver(String),
+    #[error("the driver of 'cache' failed: {}", .0.clone().cause())]
+    Driver(#[from] CallError),
 }
 
 /// The banks in a store or a driver. A bank `a/b` is also listed as the entry `b` of the bank `a`.
@@ -52,7 +53,7 @@ impl Banks {
             return Err(BankError::Large(packed.len()));
         }
         if let Some(driver) = &self.driver {
-            return driver.store(driver_bank(bank)?, driver_key(key)?, data).map_err(BankError::Driver);
+            return Ok(driver.store(driver_bank(bank)?, driver_key(key)?, data)?);
         }
         let mut batch = Batch::new();
         batch.put(DATA, row(bank, key)?, packed);
@@ -62,7 +63,7 @@ impl Banks {
     /// Returns the data of a key.
     pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, BankError> {
         if let Some(driver) = &self.driver {
-            return driver.fetch(driver_bank(bank)?, driver_key(key)?).map_err(BankError::Driver);
+            return Ok(driver.fetch(driver_bank(bank)?, driver_key(key)?)?);
         }
         let packed = self.store.get(DATA, &row(bank, key)?)?;
         Ok(packed.and_then(|packed| msgpack::unpack(&packed).ok()))
@@ -71,7 +72,7 @@ impl Banks {
     /// Returns the keys of a bank and the names of the banks below it, sorted.
     pub fn list(&self, bank: &str) -> Result<Vec<String>, BankError> {
         if let Some(driver) = &self.driver {
-            return driver.list(driver_bank(bank)?).map_err(BankError::Driver);
+            return Ok(driver.list(driver_bank(bank)?)?);
         }
         let bank = name(bank)?;
         let mut names = BTreeSet::new();
@@ -90,7 +91,7 @@ impl Banks {
     pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, BankError> {
         if let Some(driver) = &self.driver {
             let key = key.map(driver_key).transpose()?;
-            return driver.flush(driver_bank(bank)?, key).map_err(BankError::Driver);
+            return Ok(driver.flush(driver_bank(bank)?, key)?);
         }
         let mut batch = Batch::new();
         let existed = if let Some(key) = key {

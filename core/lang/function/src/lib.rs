@@ -246,6 +246,14 @@ impl CallError {
         }
     }
 
+    /// Returns the message; that of a function that failed in any way without words about the function.
+    pub fn cause(self) -> String {
+        match self {
+            CallError::Execution(message) | CallError::Exception(message) => message,
+            other => other.to_string(),
+        }
+    }
+
     /// Creates the error of a failed function.
     pub fn execution(error: impl std::fmt::Display) -> Self {
         CallError::Execution(error.to_string())

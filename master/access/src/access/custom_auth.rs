@@ -28,15 +28,8 @@ impl CustomAuthModules for CustomAuth {
         custom::may_have(&self.config, KIND, module)
     }
 
-    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, String>> {
+    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, CallError>> {
         let args = || Args::keyword(arguments.clone());
-        let called =
-            self.host.functions(None).custom(&CustomCall { kind: KIND, function, args: &args, opts: Map::new() });
-        called.map(|called| {
-            called.map_err(|error| match error {
-                CallError::Exception(message) => message,
-                error => error.to_string(),
-            })
-        })
+        self.host.functions(None).custom(&CustomCall { kind: KIND, function, args: &args, opts: Map::new() })
     }
 }

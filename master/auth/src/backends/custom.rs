@@ -27,7 +27,7 @@ impl Custom {
     fn call(&self, function: &str, user: &str, password: &str) -> Result<Option<Value>, BackendError> {
         let arguments = map! {"username" => user, "password" => password, "eauth" => self.name.as_str()};
         let called = self.modules.call(&format!("{}.{function}", self.name), arguments);
-        called.transpose().map_err(|reason| self.failed(reason))
+        called.transpose().map_err(|error| self.failed(error.cause()))
     }
 
     /// Calls an optional function; `None` if it is missing or returns nothing.

@@ -13,6 +13,7 @@ mod tls;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use brine_function::CallError;
 use brine_value::{Map, Value};
 
 use crate::names::UserName;
@@ -30,7 +31,7 @@ pub trait CustomAuthModules: Send + Sync {
 
     /// Calls a function by its full name with those arguments that it accepts. Returns `None` if there is no such
     /// function. Blocks until the function returns or its deadline has passed.
-    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, String>>;
+    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, CallError>>;
 }
 
 /// An authentication backend.

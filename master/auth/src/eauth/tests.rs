@@ -1,3 +1,4 @@
+use brine_function::CallError;
 use brine_value::{list, map};
 
 use super::*;
@@ -193,7 +194,7 @@ impl CustomAuthModules for Any {
         self.has_file(module)
     }
 
-    fn call(&self, function: &str, _: Map) -> Option<Result<Value, String>> {
+    fn call(&self, function: &str, _: Map) -> Option<Result<Value, CallError>> {
         (function == "own.auth").then(|| Ok(true.into()))
     }
 }
@@ -239,11 +240,11 @@ impl CustomAuthModules for Modules {
         self.has_file(module)
     }
 
-    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, String>> {
+    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, CallError>> {
         let (module, function) = function.split_once('.')?;
         assert_eq!(arguments.get("eauth"), Some(&module.into()));
         match function {
-            "auth" if arguments.get("username") == Some(&"bad".into()) => Some(Err("no server".into())),
+            "auth" if arguments.get("username") == Some(&"bad".into()) => Some(Err(CallError::execution("no server"))),
             "auth" => Some(Ok((arguments.get("password") == Some(&"good".into())).into())),
             "groups" => Some(Ok(self.0.clone())),
             "acl" => Some(Ok(self.1.clone())),

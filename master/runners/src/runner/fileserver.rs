@@ -74,7 +74,7 @@ pub fn update(
         context.storage().files.update();
     }
     for mirror in context.storage().files.mirrors().filter(|mirror| names(&backend, &[mirror.name()])) {
-        files::update(&context.calls.custom, mirror).map_err(CallError::Execution)?;
+        files::update(&context.calls.custom, mirror).map_err(CallError::execution)?;
     }
     Ok(true.into())
 }

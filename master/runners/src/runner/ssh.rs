@@ -1,6 +1,6 @@
 //! `ssh`: functions on hosts that are reached by ssh, without a minion.
 
-use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_master_custom::SshCall;
 use brine_value::{Map, Value};
 
@@ -41,5 +41,5 @@ pub fn cmd(
     let arg = with_keywords(arg, public(kwarg));
     let user = context.caller.user.clone();
     let call = SshCall { tgt, tgt_type, fun, arg, is_raw: raw_shell, timeout, user };
-    context.host()?.call_by_ssh(&call).map(Value::Map).map_err(CallError::execution)
+    context.host()?.call_by_ssh(&call).map(Value::Map)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brine_function::CallError;
 use brine_value::Value;
 use jiff::Timestamp;
 
@@ -18,8 +19,8 @@ pub trait CustomTokens: Send + Sync {
     /// Calls `mk_token`, `get_token`, `list_tokens` or `rm_token` with the options of the master, followed by `args`.
     ///
     /// # Errors
-    /// A message with the reason.
-    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String>;
+    /// That of the function.
+    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, CallError>;
 }
 
 /// Returns whether a token may be passed to a store: many build a path or a key from it.
@@ -36,7 +37,7 @@ pub(super) fn create(
 ) -> Result<NewToken, String> {
     let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
     let token = Token { identity, start: now, expire, has_files: false };
-    let made = custom.call("mk_token", vec![token.to_salt().into()])?;
+    let made = custom.call("mk_token", vec![token.to_salt().into()]).map_err(CallError::cause)?;
     let secret = match made.get("token").and_then(Value::as_str) {
         Some(secret) => secret.to_owned(),
         None => return Err("mk_token returned no token".to_owned()),
@@ -54,7 +55,7 @@ pub(super) fn get(custom: &dyn CustomTokens, secret: &str, now: Timestamp) -> Re
     if !is_valid(secret) {
         return Ok(None);
     }
-    let reply = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
+    let reply = custom.call("get_token", vec![secret.into()]).map_err(|error| redacted(error, secret))?;
     let Some(token) = reply.as_map().and_then(Token::from_salt) else { return Ok(None) };
     if now < token.expire {
         return Ok(Some(token));
@@ -64,12 +65,12 @@ pub(super) fn get(custom: &dyn CustomTokens, secret: &str, now: Timestamp) -> Re
 }
 
 pub(super) fn revoke(custom: &dyn CustomTokens, secret: &str) -> Result<(), String> {
-    custom.call("rm_token", vec![secret.into()]).map(|_| ()).map_err(|reason| redacted(&reason, secret))
+    custom.call("rm_token", vec![secret.into()]).map(|_| ()).map_err(|error| redacted(error, secret))
 }
 
 /// Returns all valid tokens with their secrets. Expired tokens are removed.
 pub(super) fn list(custom: &dyn CustomTokens, now: Timestamp) -> Result<Vec<(String, Token)>, String> {
-    let listed = custom.call("list_tokens", Vec::new())?;
+    let listed = custom.call("list_tokens", Vec::new()).map_err(CallError::cause)?;
     let mut tokens = Vec::new();
     for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MAX_LISTED) {
         if let Some(token) = get(custom, secret, now)? {
@@ -81,14 +82,14 @@ pub(super) fn list(custom: &dyn CustomTokens, now: Timestamp) -> Result<Vec<(Str
 
 /// Removes expired tokens. Returns their number.
 pub(super) fn remove_expired(custom: &dyn CustomTokens, now: Timestamp) -> Result<usize, String> {
-    let listed = custom.call("list_tokens", Vec::new())?;
+    let listed = custom.call("list_tokens", Vec::new()).map_err(CallError::cause)?;
     let mut removed = 0;
     for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MAX_LISTED) {
         // Data without an expiry time is kept: it may belong to another program.
         if !is_valid(secret) {
             continue;
         }
-        let reply = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
+        let reply = custom.call("get_token", vec![secret.into()]).map_err(|error| redacted(error, secret))?;
         if reply.as_map().and_then(Token::from_salt).is_some_and(|token| token.expire <= now) {
             revoke(custom, secret)?;
             removed += 1;
@@ -97,9 +98,9 @@ pub(super) fn remove_expired(custom: &dyn CustomTokens, now: Timestamp) -> Resul
     Ok(removed)
 }
 
-/// Removes a token from an error message, which is logged.
-fn redacted(reason: &str, secret: &str) -> String {
-    reason.replace(secret, "<token>")
+/// Returns the message of an error, which is logged, without the token.
+fn redacted(error: CallError, secret: &str) -> String {
+    error.cause().replace(secret, "<token>")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ struct Fake {
 }
 
 impl CustomTokens for Fake {
-    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
+    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, CallError> {
         let first = args.first().map(ToString::to_string).unwrap_or_default();
         self.calls.lock().unwrap().push(function.to_owned());
         let mut tokens = self.tokens.lock().unwrap();
@@ -25,7 +25,7 @@ impl CustomTokens for Fake {
                 tokens.insert(secret.clone(), args[0].clone());
                 Ok(self.made.clone().unwrap_or_else(|| map! {"token" => secret}.into()))
             }
-            "get_token" if first == "broken" => Err("no file /tokens/broken".into()),
+            "get_token" if first == "broken" => Err(CallError::execution("no file /tokens/broken")),
             "get_token" => Ok(tokens.get(&first).cloned().unwrap_or_else(Value::map)),
             "rm_token" => Ok(tokens.remove(&first).map_or(Value::Nil, |_| Value::map())),
             _ => Ok(tokens.keys().cloned().collect::<Vec<_>>().into()),

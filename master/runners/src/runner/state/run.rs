@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_job::orchestration::MasterAccess;
+use brine_job::orchestration::{MasterAccess, OrchestrationError};
 use brine_job::plan::Steps;
-use brine_master_calls::orchestration::{ELSEWHERE, Orchestrator};
+use brine_master_calls::orchestration::Orchestrator;
 use brine_master_custom::Orchestrated;
 use brine_master_jobs::checkpoint::Checkpoint;
 use brine_value::Value;
@@ -74,10 +74,10 @@ impl Run {
         if let Some(checkpoint) = checkpoint {
             if checkpoint.is_elsewhere() {
                 context.calls.hand_over(&context.caller.jid);
-                return Err(CallError::execution(ELSEWHERE));
+                return Err(CallError::execution(OrchestrationError::TakenOver));
             }
             context.wait(checkpoint.end());
         }
-        result.map_err(CallError::execution)
+        result
     }
 }
