@@ -66,11 +66,27 @@ pub enum StepPlan {
     Apply(Map),
 }
 
+/// Why a master does not execute a step of an orchestration.
+#[derive(Debug, thiserror::Error)]
+pub enum OrchestrationError {
+    /// A job is not run to its end.
+    #[error("{0}")]
+    Job(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The events cannot be followed.
+    #[error("{0}")]
+    Events(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Another member of the cluster executes it now.
+    #[error("another master of the cluster has taken over this orchestration")]
+    TakenOver,
+}
+
 /// The master that executes an orchestration. All methods block.
 pub trait MasterAccess: Send + Sync {
-    /// Publishes a job and waits until each of its minions has returned or no longer runs it. The error is one
-    /// sentence.
-    fn ask(&self, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String>;
+    /// Publishes a job and waits until each of its minions has returned or no longer runs it.
+    ///
+    /// # Errors
+    /// The job is not published, its returns cannot be read, or another master has taken over the orchestration.
+    fn ask(&self, ask: OrchestratedJob) -> Result<Vec<MinionResult>, OrchestrationError>;
 
     /// Calls a runner function.
     fn runner(&self, function: &str, args: Args) -> Called;
@@ -80,7 +96,10 @@ pub trait MasterAccess: Send + Sync {
 
     /// Passes events from now on to `seen` until it returns true or the timeout expires. Returns whether it returned
     /// true.
-    fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String>;
+    ///
+    /// # Errors
+    /// The bus accepts no further subscriber.
+    fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, OrchestrationError>;
 
     /// Returns what a step does on its minions, by the name of its state.
     fn step_plan(&self, _name: &str) -> StepPlan {

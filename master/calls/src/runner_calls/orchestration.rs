@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use brine_bus::{Filter, Start};
 use brine_function::Args;
-use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob, StepPlan};
+use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob, OrchestrationError, StepPlan};
 use brine_job::plan::Steps;
 use brine_mask::Mask;
 use brine_master_custom::Kind;
-use brine_master_jobs::Jobs;
 use brine_master_jobs::checkpoint::Checkpoint;
+use brine_master_jobs::{Jobs, RunError};
 use brine_master_store::events::Events;
 use brine_value::{Map, Value};
 
 use super::{Caller, RunnerCalls};
-
-/// The error of a state in an orchestration that another member of the cluster has taken over.
-pub const ELSEWHERE: &str = "another master of the cluster has taken over this orchestration";
 
 /// The services of the master for one orchestration.
 pub struct Orchestrator {
@@ -38,14 +35,15 @@ pub struct Orchestrator {
 }
 
 impl MasterAccess for Orchestrator {
-    fn ask(&self, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String> {
+    fn ask(&self, ask: OrchestratedJob) -> Result<Vec<MinionResult>, OrchestrationError> {
         let mut ask = ask;
         ask.request.user.clone_from(&self.caller.user);
         ask.request.kwargs.extend(self.caller.cause.clone());
+        let failed = |error: RunError| OrchestrationError::Job(error.into());
         self.caller.thread.wait(async {
             let Some(checkpoint) = self.checkpoint.as_ref().filter(|_| ask.batch.is_none() && ask.subset.is_none())
             else {
-                return self.jobs.run_to_end(ask).await.map_err(|error| error.to_string());
+                return self.jobs.run_to_end(ask).await.map_err(failed);
             };
             let earlier = checkpoint.take_interrupted_job(&ask.request);
             let published = match &earlier {
@@ -57,13 +55,13 @@ impl MasterAccess for Orchestrator {
                 self.jobs.attach(ask, jid.clone(), minions).await
             } else {
                 if !checkpoint.store_job(&ask.request, &jid).await {
-                    return Err(ELSEWHERE.to_owned());
+                    return Err(OrchestrationError::TakenOver);
                 }
                 ask.request.jid = Some(jid.clone());
                 self.jobs.run_to_end(ask).await
             };
             checkpoint.job_ended(jid);
-            answers.map_err(|error| error.to_string())
+            answers.map_err(failed)
         })
     }
 
@@ -85,9 +83,9 @@ impl MasterAccess for Orchestrator {
         self.call(Kind::Wheel, function, args)
     }
 
-    fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String> {
+    fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, OrchestrationError> {
         let subscribed = self.events.bus.subscribe(Filter::All, Start::Now);
-        let mut events = subscribed.map_err(|error| error.to_string())?;
+        let mut events = subscribed.map_err(|error| OrchestrationError::Events(error.into()))?;
         let follow = async {
             while let Some(event) = events.recv().await {
                 if seen(event.tag(), &event.data()) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use brine_function::Args;
 use brine_master_calls::RunnerCalls;
 use brine_master_store::shared::{self, Shared, SharedError};
-use brine_runtime::executors::MayBlock;
+use brine_runtime::executors::{ExecutorError, MayBlock};
 use brine_runtime::polling::PollInterval;
 use brine_runtime::supervisor::Background;
 use brine_schedule::{RETURN, Run, Schedule, ScheduleContext, ScheduleHost, Timing};
@@ -49,6 +49,8 @@ pub(crate) async fn run(calls: Arc<RunnerCalls>, background: Background, shutdow
 }
 
 impl ScheduleHost for MasterSchedule {
+    type Error = ExecutorError;
+
     fn now(&self) -> Zoned {
         brine_clock::now()
     }
@@ -59,7 +61,7 @@ impl ScheduleHost for MasterSchedule {
         ask(&mut self.schedule.lock(), &ScheduleContext { pillar: &none, grains: &none, running: &running })
     }
 
-    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
+    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, ExecutorError>> + Send + 'static {
         let name = run.job.name.clone();
         let due = now();
         *self.running.lock().entry(name.clone()).or_default() += 1;
@@ -77,7 +79,7 @@ impl ScheduleHost for MasterSchedule {
             let on_thread = Arc::clone(&calls);
             let ran = calls.services.executors.jobs.run(move |thread| returned(&on_thread, &run, thread)).await;
             running.lock().entry(name).and_modify(|count| *count = count.saturating_sub(1));
-            ran.map_err(|error| error.to_string())
+            ran
         }
     }
 

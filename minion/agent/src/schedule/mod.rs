@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::manage::{Answer, answer};
 use crate::jobs;
 use crate::leader::Leader;
-use crate::pool::JobPool;
+use crate::pool::{JobPool, PoolError};
 use crate::spool::Spool;
 pub(crate) use brine_schedule::RETURN;
 
@@ -91,6 +91,8 @@ fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &ScheduleCo
 }
 
 impl ScheduleHost for MinionSchedule {
+    type Error = PoolError;
+
     fn now(&self) -> Zoned {
         brine_clock::now()
     }
@@ -99,7 +101,7 @@ impl ScheduleHost for MinionSchedule {
         with_schedule(&self.leader.minion(), ask)
     }
 
-    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
+    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, PoolError>> + Send + 'static {
         let (jid, scheduled) = (&run.jid, &run.job);
         let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
         let minion = self.leader.minion();
@@ -137,10 +139,7 @@ impl ScheduleHost for MinionSchedule {
                 Ok(running) => running.result().await,
                 Err(error) => Err(error),
             };
-            ended.map_err(|error| {
-                minion.jobs.lock().shift_remove(&job.jid);
-                error.to_string()
-            })
+            ended.inspect_err(|_| _ = minion.jobs.lock().shift_remove(&job.jid))
         }
     }
 

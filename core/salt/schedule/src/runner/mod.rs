@@ -16,6 +16,9 @@ pub const FAILED: i64 = 254;
 
 /// The daemon that runs a schedule.
 pub trait ScheduleHost: Send + Sync + Sized + 'static {
+    /// The reason why a job did not complete.
+    type Error: std::error::Error + Send;
+
     /// Returns the local time.
     fn now(&self) -> Zoned;
 
@@ -27,8 +30,8 @@ pub trait ScheduleHost: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// The reason why the job did not complete.
-    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static;
+    /// The job has no thread, or panicked.
+    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, Self::Error>> + Send + 'static;
 
     /// Publishes the event of a return with the tag [`RETURN`].
     fn publish(&self, event: Map) -> impl Future<Output = ()> + Send;
@@ -119,7 +122,7 @@ pub fn start<H: ScheduleHost>(host: &Arc<H>, job: Job) {
         match running.await {
             Ok(Some(event)) => publisher.publish(event).await,
             Ok(None) => {}
-            Err(error) => tracing::error!(job = name, fun, %jid, error, "scheduled job failed"),
+            Err(error) => tracing::error!(job = name, fun, %jid, %error, "scheduled job failed"),
         }
     });
 }

@@ -9,7 +9,7 @@ use super::*;
 /// A running job, which ends when its result is set.
 struct Running {
     run: Run,
-    end: oneshot::Sender<Result<Option<Map>, String>>,
+    end: oneshot::Sender<Result<Option<Map>, std::io::Error>>,
 }
 
 /// A daemon with a virtual clock, whose jobs end when the test sets their result.
@@ -24,6 +24,8 @@ struct Daemon {
 }
 
 impl ScheduleHost for Daemon {
+    type Error = std::io::Error;
+
     fn now(&self) -> Zoned {
         self.now.lock().unwrap().clone()
     }
@@ -34,7 +36,7 @@ impl ScheduleHost for Daemon {
         ask(&mut self.schedule.lock().unwrap(), &ScheduleContext { pillar: &none, grains: &none, running: &running })
     }
 
-    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
+    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, std::io::Error>> + Send + 'static {
         let (end, ended) = oneshot::channel();
         let (name, counts) = (run.job.name.clone(), Arc::clone(&self.counts));
         *counts.lock().unwrap().entry(name.clone()).or_default() += 1;
@@ -91,7 +93,7 @@ impl Fixture {
     }
 
     /// Ends the oldest running job, and returns the event that is published.
-    async fn end(&mut self, result: Result<Option<Map>, String>) -> Option<Map> {
+    async fn end(&mut self, result: Result<Option<Map>, std::io::Error>) -> Option<Map> {
         let running = self.daemon.started.lock().unwrap().remove(0);
         running.end.send(result).unwrap();
         self.ended.recv().await.unwrap();
@@ -116,7 +118,7 @@ async fn maxrunning_counts_the_jobs_that_have_not_ended() {
     assert_eq!(trial.end(Ok(None)).await, None);
     assert_eq!(trial.at("12:00:03"), ["one", "any"]);
     // A failed job no longer counts as running, either.
-    assert_eq!(trial.end(Err("no thread".into())).await, None);
+    assert_eq!(trial.end(Err(std::io::Error::other("no thread"))).await, None);
     assert_eq!(trial.at("12:00:04"), ["two", "any"]);
 }
 

@@ -151,7 +151,7 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
         subset: args.subset,
         ..OrchestratedJob::new(request)
     };
-    let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
+    let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::execution)?;
     let mut all = Map::new();
     for answer in answers {
         let reported = match answer.returned {

@@ -140,7 +140,7 @@ pub fn state(context: &StateContext, #[args] settings: StateArgs) -> CallResult 
     let job = Job::new(target, settings.returners, settings.how, settings.expect_minions);
     let answers = match job.run(context, "state", &settings.name, fun, args)? {
         Ok(answers) => answers,
-        Err(error) => return Ok(StateReturn::failed(&settings.name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(&settings.name, error.to_string()).into()),
     };
     if plan == StepPlan::Plan {
         master.planned(&settings.name, &answers);

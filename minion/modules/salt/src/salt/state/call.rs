@@ -73,7 +73,7 @@ pub fn function(context: &StateContext, #[args] settings: FunctionArgs) -> CallR
     let job = Job::new((settings.tgt, settings.tgt_type), settings.returners, settings.how, settings.expect_minions);
     let answers = match job.run(context, "function", name, name, args)? {
         Ok(answers) => answers,
-        Err(error) => return Ok(StateReturn::failed(name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(name, error.to_string()).into()),
     };
     let good = |value: &Value| match &settings.fail_function {
         None => true,

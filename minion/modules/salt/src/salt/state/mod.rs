@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
+use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob, OrchestrationError};
 use brine_text::glob::Glob;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
@@ -240,7 +240,7 @@ impl Job {
         name: &str,
         fun: &str,
         args: Args,
-    ) -> Result<Result<Vec<MinionResult>, String>, CallError> {
+    ) -> Result<Result<Vec<MinionResult>, OrchestrationError>, CallError> {
         let master = master_of(&context.call, &format!("salt.{kind}"))?;
         let ret = words(&self.returners.ret).join(",");
         let report = map! {
