@@ -94,7 +94,7 @@ impl PillarSource {
     pub fn new(opts: Arc<Map>) -> Self {
         PillarSource {
             roots: shared::pillar_roots(&opts),
-            state_top: shared::state_top(&opts),
+            state_top: below_root(&shared::state_top(&opts)),
             renderer: shared::renderer(&opts),
             allowed: AllowedRenderers::of(&opts),
             nodegroups: shared::nodegroups(&opts),
@@ -227,6 +227,11 @@ impl PillarSource {
     }
 }
 
+/// Returns the path of a file below the roots: `a.sls` for `salt://a.sls` and `/a.sls`.
+fn below_root(path: &str) -> String {
+    path.trim_start_matches("salt://").trim_start_matches('/').to_owned()
+}
+
 /// The facts that targets of pillar files match on.
 struct PillarFacts<'a> {
     request: &'a PillarRequest<'a>,
@@ -273,3 +278,6 @@ mod tests;
 
 #[cfg(test)]
 mod file_tree_tests;
+
+#[cfg(test)]
+mod git_tests;
