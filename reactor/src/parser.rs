@@ -12,7 +12,7 @@ use brine_yaml::untrusted::Placeholders;
 
 use crate::injection_guard;
 use crate::order::{Order, ParsedReaction, Requisite};
-use crate::reaction::{Kind, LocalReaction, Reaction};
+use crate::reaction::{JOB_OPTIONS, Kind, LocalReaction, Reaction};
 
 /// An invalid reaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -255,12 +255,12 @@ fn local(
         return Err(format!("'tgt_type' of '{name}' is invalid: {error}{near}"));
     }
     let ret = take::<Vec<String>>(name, named, "ret")?.unwrap_or_default().join(",");
-    let metadata = named.shift_remove("metadata");
+    let options = JOB_OPTIONS.iter().filter_map(|name| Some(((*name).into(), named.shift_remove(*name)?))).collect();
     // As the reactor does not wait for returns, the timeouts of a waiting client are ignored.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
     let args = call_args(name, arguments, placeholders)?;
-    Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
+    Ok(LocalReaction { fun, tgt, tgt_type, args, ret, options })
 }
 
 fn call_args(name: &str, mut arguments: RawArguments, placeholders: &Placeholders) -> Result<Args, String> {

@@ -31,6 +31,10 @@ pub enum Reaction {
     },
 }
 
+/// The options that a reaction of the type `local` may give its job, beside the target and the returners; all others are
+/// arguments of the function.
+pub(crate) const JOB_OPTIONS: [&str; 5] = ["metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts"];
+
 /// A job for minions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocalReaction {
@@ -44,8 +48,8 @@ pub struct LocalReaction {
     pub args: Args,
     /// Returners that minions also return to, separated by commas.
     pub ret: String,
-    /// Arbitrary metadata of the job.
-    pub metadata: Option<Value>,
+    /// Further options of the job: those of [`JOB_OPTIONS`].
+    pub options: Map,
 }
 
 impl Reaction {
@@ -80,9 +84,7 @@ impl Reaction {
             if !local.ret.is_empty() {
                 map.insert("ret".into(), local.ret.as_str().into());
             }
-            if let Some(metadata) = &local.metadata {
-                map.insert("metadata".into(), metadata.clone());
-            }
+            map.extend(local.options.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
         let args = match self {
             Reaction::Local(local) => &local.args,

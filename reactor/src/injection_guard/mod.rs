@@ -55,7 +55,7 @@ fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<React
             targets(placeholders, &local.tgt_type, &local.tgt, &name)?;
             local.tgt = resolved(placeholders, std::mem::take(&mut local.tgt))?;
             local.ret = placeholders.reveal(&local.ret);
-            local.metadata = local.metadata.take().map(|metadata| resolved(placeholders, metadata)).transpose()?;
+            local.options = options(std::mem::take(&mut local.options), placeholders)?;
             (&local.fun, &mut local.args)
         }
         Reaction::Runner { fun, args } | Reaction::Wheel { fun, args } | Reaction::Caller { fun, args } => {
@@ -85,6 +85,17 @@ fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<React
     let keyword = placeholders.resolve_map(std::mem::take(&mut args.keyword));
     args.keyword = keyword.map_err(|error| error.to_string())?;
     Ok(reaction)
+}
+
+/// Metadata may come from the event; the other options decide where returns go and how functions run.
+fn options(options: Map, placeholders: &Placeholders) -> Result<Map, String> {
+    let one = |(name, value): (Value, Value)| {
+        if name.as_str() != Some("metadata") {
+            each(&value, &mut |text| trusted(placeholders, text, &format!("the option '{name}'")))?;
+        }
+        Ok((name, resolved(placeholders, value)?))
+    };
+    options.into_iter().map(one).collect()
 }
 
 fn resolved(placeholders: &Placeholders, value: Value) -> Result<Value, String> {

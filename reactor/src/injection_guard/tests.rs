@@ -76,6 +76,23 @@ fn text_of_an_event_names_no_argument() {
 }
 
 #[test]
+fn text_of_an_event_decides_on_no_option_of_a_job_but_its_metadata() {
+    for (option, is_allowed) in [
+        ("metadata: {from: '{{ data.x }}'}", true),
+        ("module_executors: ['{{ data.x }}']", false),
+        ("executor_opts: {key: '{{ data.x }}'}", false),
+        ("executor_opts: {{ data.whole }}", false),
+        ("ret_config: '{{ data.x }}'", false),
+        ("ret_kwargs: {'{{ data.x }}': 1}", false),
+        ("ret_kwargs: {port: 1}", true),
+    ] {
+        let source = format!("a:\n  local.test.arg:\n    - tgt: web1\n    - {option}\n");
+        let read = reactions(&source, &map! {"x" => "evil", "whole" => map! {"evil" => "evil"}});
+        assert_eq!(read.is_ok(), is_allowed, "{option}: {read:?}");
+    }
+}
+
+#[test]
 fn hostile_ids_accept_only_their_own_key() {
     for id in [
         "\"*\" #_youshi",

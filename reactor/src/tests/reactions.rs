@@ -69,15 +69,16 @@ fn every_form_of_a_reaction_is_parsed() {
         let Reaction::Local(local) = read(text) else { panic!("{text}") };
         assert_eq!((local.tgt, local.args), ("x".into(), args), "{text}");
     }
-    let Reaction::Local(local) =
-        read("a: {local.x.y: [{tgt: 'os:Debian'}, {expr_form: grain}, {ret: redis}, {metadata: {k: v}}]}")
-    else {
+    let Reaction::Local(local) = read(
+        "a: {local.x.y: [{tgt: 'os:Debian'}, {expr_form: grain}, {ret: redis}, {metadata: {k: v}}, {ret_config: alt}, \
+         {ret_kwargs: {port: 1}}, {module_executors: [sudo]}, {executor_opts: {a: b}}, {cwd: /}]}",
+    ) else {
         panic!()
     };
-    assert_eq!(
-        (local.tgt_type.as_str(), local.ret.as_str(), local.metadata),
-        ("grain", "redis", Some(map! {"k" => "v"}.into()))
-    );
+    assert_eq!((local.tgt_type.as_str(), local.ret.as_str()), ("grain", "redis"));
+    let options = map! {"metadata" => map! {"k" => "v"}, "ret_config" => "alt", "ret_kwargs" => map! {"port" => 1},
+    "module_executors" => brine_value::list!["sudo"], "executor_opts" => map! {"a" => "b"}};
+    assert_eq!((local.options, local.args), (options, Args::keyword(map! {"cwd" => "/"})));
     assert_eq!(read("a: runner.test.arg"), Reaction::Runner { fun: "test.arg".into(), args: Args::default() });
     assert_eq!(read("a: {caller.test.ping: []}"), Reaction::Caller { fun: "test.ping".into(), args: Args::default() });
 }

@@ -63,9 +63,7 @@ impl Dispatch for MasterDispatch {
 impl MasterDispatch {
     async fn publish(&self, local: LocalReaction, cause: &Cause) -> Result<Dispatched, DispatchError> {
         let mut kwargs = cause.fields();
-        if let Some(metadata) = local.metadata {
-            kwargs.insert("metadata".into(), metadata);
-        }
+        kwargs.extend(local.options);
         let request = PublishRequest {
             tgt: local.tgt,
             tgt_type: local.tgt_type,
