@@ -98,16 +98,6 @@ s19:
     - changes: False
     - result: True
     - comment: "__slot__:salt:test.echo(a)b"
-s20:
-  test.configurable_test_state:
-    - changes: False
-    - result: True
-    - comment: "__slot__:salt:test.echo(a) . x"
-s21:
-  test.configurable_test_state:
-    - changes: False
-    - result: True
-    - comment: "__slot__:salt:test.arg(x).args ~ /y"
 s22:
   test.configurable_test_state:
     - changes: False
@@ -148,11 +138,6 @@ s29:
     - changes: False
     - result: True
     - comment: "__slot__:salt:test.echo('a"
-s30:
-  test.configurable_test_state:
-    - changes: False
-    - result: True
-    - comment: "__slot__:salt:test.arg(x).no.such ~ z"
 s31:
   test.configurable_test_state:
     - changes: False
