@@ -5,26 +5,26 @@
 //! |---|---|
 //! | [`format`] | the test files: keys, types, lines of errors |
 //! | [`coverage`] | the lines and branches that tests have rendered |
-//! | [`discover`] | the test files below paths, and the roots of their trees |
+//! | `discover` | the test files below paths, and the roots of their trees |
 //! | [`host`] | the minion of a test: mocked functions, the files of a private directory, gates around everything else |
-//! | [`run`] | one test: compiles, renders, examines |
-//! | [`expect`] | expected and actual data, and their differences |
-//! | [`snapshot`] | stored results beside test files |
-//! | [`saltcheck`] | the tests of Salt's module `saltcheck` |
+//! | `run` | one test: compiles, renders, examines |
+//! | `expect` | expected and actual data, and their differences |
+//! | `snapshot` | stored results beside test files |
+//! | `saltcheck` | the tests of Salt's module `saltcheck` |
 //! | [`report`] | the results as text, JUnit's XML and JSON |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 
 pub mod coverage;
-pub mod discover;
-pub mod expect;
+mod discover;
+mod expect;
 pub mod format;
 pub mod host;
 pub mod report;
-pub mod run;
-pub mod saltcheck;
+mod run;
+mod saltcheck;
 mod session;
-pub mod snapshot;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 

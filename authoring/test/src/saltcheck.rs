@@ -29,7 +29,7 @@ impl Tests {
         let roots = run::roots(given, root);
         let below = roots.values().flatten().find_map(|root| path.strip_prefix(root).ok());
         let below = below.ok_or_else(|| format!("{} is not below the roots of its tree", path.display()))?;
-        let world = World::open(library, given, &roots)?;
+        let world = World::open(library, given, &roots).map_err(|error| error.to_string())?;
         let url = Value::from(format!("salt://{}", below.display()));
         let rendered = world.context.call("slsutil.renderer", Args::positional([url]));
         match rendered.map_err(brine_function::CallError::message)? {
@@ -54,7 +54,7 @@ pub fn run(library: &Arc<Library>, tests: &Tests, index: usize, root: &Path, giv
 const STATE_APPLY: &str = "saltcheck.state_apply";
 
 fn outcome(library: &Arc<Library>, tests: &Tests, index: usize, root: &Path, given: &Given) -> Result<Outcome, String> {
-    let world = World::open(library, given, &run::roots(given, root))?;
+    let world = World::open(library, given, &run::roots(given, root)).map_err(|error| error.to_string())?;
     let pillar = host::pillar(&world.context, given).map_err(|errors| errors.join("\n"))?;
     *world.context.minion.pillar.write() = pillar;
     let call = |test: &Value| {

@@ -58,7 +58,7 @@ fn prepare(samples: &[Sample]) -> anyhow::Result<(Samples, Vec<Opened>)> {
             pillar: sample.pillar.clone().unwrap_or_default(),
             ..Given::default()
         };
-        let world = World::open(&library, &given, &Roots::default()).map_err(anyhow::Error::msg)?;
+        let world = World::open(&library, &given, &Roots::default())?;
         let opts: Arc<Map> = world.context.opts();
         all.push(Prepared::new(sample.clone(), MinionHost::new(world.context.for_template()).host(), opts));
         worlds.push(world);

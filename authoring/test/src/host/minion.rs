@@ -22,6 +22,7 @@ use indexmap::IndexMap;
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
+use super::WorldError;
 use super::functions::Library;
 use super::root::Root;
 use crate::format::Given;
@@ -33,7 +34,12 @@ pub type Roots = IndexMap<String, Vec<PathBuf>>;
 const ID: &str = "minion";
 
 /// Creates the minion of a test.
-pub(super) fn create(library: &Arc<Library>, given: &Given, roots: &Roots, root: &Root) -> Result<Arc<Minion>, String> {
+pub(super) fn create(
+    library: &Arc<Library>,
+    given: &Given,
+    roots: &Roots,
+    root: &Root,
+) -> Result<Arc<Minion>, WorldError> {
     let id = given.id.clone().unwrap_or_else(|| ID.to_owned());
     let mut opts = given.opts.clone();
     opts.insert("id".into(), id.as_str().into());
@@ -45,8 +51,7 @@ pub(super) fn create(library: &Arc<Library>, given: &Given, roots: &Roots, root:
     if let Some(pillar_roots) = &given.pillar_roots {
         opts.insert("pillar_roots".into(), pillar_roots.clone().into());
     }
-    let loaded = MinionConfig::load(Path::new("/nonexistent"), &opts);
-    let mut config = loaded.map_err(|error| format!("'opts' are invalid: {error}"))?.config;
+    let mut config = MinionConfig::load(Path::new("/nonexistent"), &opts)?.config;
     config.set_id(&id);
     let config = Arc::new(config);
     let files = brine_fileserver::Roots::new(roots.clone(), &brine_fileserver::Options::default());

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use brine_config::ConfigError;
 use brine_context::{Context, Job, Minion};
 use brine_function::Args;
 use brine_ids::Jid;
@@ -73,12 +74,23 @@ impl std::ops::Deref for Opened {
     }
 }
 
+/// Why a test has no world.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The options of its minion are invalid.
+    #[error("'opts' are invalid: {0}")]
+    Options(#[from] ConfigError),
+    /// Its files cannot be created.
+    #[error("creating the files of the test failed: {0}")]
+    Files(#[from] std::io::Error),
+}
+
 impl World {
     /// Creates the world of a test.
     ///
     /// # Errors
     /// The options are invalid, or the private directory cannot be created.
-    pub fn open(library: &Arc<Library>, given: &Given, roots: &Roots) -> Result<Opened, String> {
+    pub fn open(library: &Arc<Library>, given: &Given, roots: &Roots) -> Result<Opened, WorldError> {
         let root = Root::create(&given.files)?;
         let key = format!("{:020}", NEXT.fetch_add(1, Ordering::Relaxed));
         let minion: Arc<Minion> = minion::create(library, given, roots, &root)?;

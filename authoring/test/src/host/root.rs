@@ -18,23 +18,22 @@ pub struct Root {
 
 impl Root {
     /// Creates the directory with these files.
-    pub fn create(files: &IndexMap<String, FileOnHost>) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("creating the files of the test failed: {error}");
-        let directory = tempfile::Builder::new().prefix("brine-test-").tempdir().map_err(failed)?;
-        let root = user_files::real(directory.path()).map_err(failed)?.join("root");
+    pub fn create(files: &IndexMap<String, FileOnHost>) -> std::io::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("brine-test-").tempdir()?;
+        let root = user_files::real(directory.path())?.join("root");
         let this = Root { directory, root };
-        user_files::create_dir(&this.root, 0o700).map_err(failed)?;
+        user_files::create_dir(&this.root, 0o700)?;
         for (path, file) in files {
             let place = this.path(path);
             match &file.text {
                 Some(text) => {
-                    this.make_parents(path).map_err(failed)?;
-                    user_files::write(&place, text).map_err(failed)?;
+                    this.make_parents(path)?;
+                    user_files::write(&place, text)?;
                 }
-                None => user_files::create_dir_all(&place).map_err(failed)?,
+                None => user_files::create_dir_all(&place)?,
             }
             if let Some(mode) = file.mode.or(file.text.as_ref().map(|_| 0o644)) {
-                user_files::set_mode(&place, mode, Links::Follow).map_err(failed)?;
+                user_files::set_mode(&place, mode, Links::Follow)?;
             }
         }
         Ok(this)

@@ -82,7 +82,7 @@ pub fn roots(given: &Given, root: &Path) -> Roots {
 fn examine(library: &Arc<Library>, test: &Test, place: &Place<'_>) -> Result<(Vec<Failed>, Option<Value>), String> {
     let roots = roots(&test.given, place.root);
     let mut failed: Vec<Failed> = unknown_mocks(library, test, &roots);
-    let world = World::open(library, &test.given, &roots)?;
+    let world = World::open(library, &test.given, &roots).map_err(|error| error.to_string())?;
     let subject = match &test.subject {
         Some(subject) => subject.clone(),
         None => Subject::Sls(vec![own_sls(place.path, &roots)?]),
