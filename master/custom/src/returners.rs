@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_bus::SocketNames;
-use brine_config::MasterConfig;
+use brine_config::{MasterConfig, master_template_opts};
 use brine_event::Event;
 use brine_function::{Args, CallError, CallResult};
 use brine_job::{Load, Return};
@@ -38,8 +38,7 @@ impl CustomReturners {
         let mut directories = Library::directories(KIND, &config.module_dirs, &config.returner_dirs, &synced);
         directories.extend(Library::directories("utils", &config.module_dirs, &config.utils_dirs, &synced));
         let events = config.sock_dir.join(SocketNames::master().publish);
-        let mut opts = config.opts.clone();
-        opts.insert("__role".into(), "master".into());
+        let opts = master_template_opts(config);
         let library = Library::new(settings, directories, &[KIND]).with_events(events);
         Arc::new(CustomReturners { library, opts: Arc::new(opts), host })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::{Bus, Subscription};
+use brine_config::template_opts;
 use brine_context::template_host::{MinionFiles, MinionHost};
 use brine_context::{Context, Job, Minion};
 use brine_function::Args;
@@ -64,7 +65,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
         max_depth: MAX_DEPTH,
         user: "Reactor",
         renderer: config.renderer.clone(),
-        opts: Arc::new(config.opts.clone()),
+        opts: Arc::new(template_opts(config)),
         grains: Arc::new(move || of_grains.minion().grains.get()),
         host: template_host(context(minion, "reactor", &Args::default(), None)),
         group_size: Arc::new(|_| Box::pin(async { None })),
