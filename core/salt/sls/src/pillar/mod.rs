@@ -26,7 +26,7 @@ mod tree;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use brine_config::opts::{modules, shared};
+use brine_config::opts::{minion, modules, shared};
 use brine_config::{ANY_ENVIRONMENT, Roots, in_environment};
 use brine_function::Args;
 use brine_ids::MinionId;
@@ -122,22 +122,20 @@ impl PillarSource {
         }
         let mut roots = self.roots.clone();
         let any = roots.shift_remove(ANY_ENVIRONMENT).unwrap_or_default();
-        let saltenv = || request.saltenv.or_else(|| self.opts.get("saltenv").and_then(Value::as_str));
-        let named = request.pillarenv.or_else(saltenv).unwrap_or("base");
+        let of_options = minion::saltenv(&self.opts);
+        let named = request.pillarenv.or(request.saltenv).or(of_options.as_deref()).unwrap_or("base");
         if !roots.contains_key(named) && files::relative_path(named).is_some() {
             roots.insert(named.to_owned(), in_environment(&any, named));
         }
         Cow::Owned(PillarSource { roots, ..self.clone() })
     }
 
-    /// Returns a request with the pillar environment that the options name where it names none.
-    fn in_its_environment<'r>(&'r self, request: &PillarRequest<'r>) -> PillarRequest<'r> {
-        let of_options = || {
-            let follows = modules::pillarenv_from_saltenv(&self.opts);
-            if follows { request.saltenv } else { self.opts.get("pillarenv").and_then(Value::as_str) }
-        };
-        let pillarenv = request.pillarenv.or_else(of_options).filter(|name| !name.is_empty());
-        PillarRequest { pillarenv, ..request.clone() }
+    /// Returns the pillar environment of a request, or that of the options if it names none.
+    fn pillarenv(&self, request: &PillarRequest<'_>) -> Option<String> {
+        let of_request = request.pillarenv.map(str::to_owned);
+        let follows = modules::pillarenv_from_saltenv(&self.opts);
+        let of_options = || if follows { request.saltenv.map(str::to_owned) } else { minion::pillarenv(&self.opts) };
+        of_request.or_else(of_options).filter(|name| !name.is_empty())
     }
 
     /// Renders a minion's pillar. Errors are a list below `_errors`.
@@ -145,7 +143,8 @@ impl PillarSource {
     /// PGP messages and NaCl boxes in the override stay encrypted: they come from the minion, and must not be decrypted
     /// with the master's keys.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
-        let request = &self.in_its_environment(request);
+        let pillarenv = self.pillarenv(request);
+        let request = &PillarRequest { pillarenv: pillarenv.as_deref(), ..request.clone() };
         self.for_environment_of(request).render_in_environment(request)
     }
 
@@ -189,7 +188,8 @@ impl PillarSource {
 
     /// Returns the merged top files of all environments, and their errors.
     pub fn top(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
-        let request = &self.in_its_environment(request);
+        let pillarenv = self.pillarenv(request);
+        let request = &PillarRequest { pillarenv: pillarenv.as_deref(), ..request.clone() };
         let source = &*self.for_environment_of(request);
         let (opts, mut errors) = (source.opts_for(request), Vec::new());
         let sections = tops::sections(&Tree::new(source, request, &opts, &Map::new()), &mut errors);
@@ -212,9 +212,10 @@ impl PillarSource {
     fn opts_for(&self, request: &PillarRequest<'_>) -> Arc<Map> {
         let mut opts = (*self.opts).clone();
         for (name, requested) in [("saltenv", request.saltenv), ("pillarenv", request.pillarenv)] {
-            let written = || opts.get(name).cloned().unwrap_or_default();
-            let environment = requested.map_or_else(written, Value::from);
-            opts.insert(name.into(), environment);
+            let option = opts.entry(name.into()).or_default();
+            if let Some(environment) = requested {
+                *option = environment.into();
+            }
         }
         opts.extend(map! {
             "id" => request.id,
